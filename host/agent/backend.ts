@@ -6,7 +6,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Allocation } from "../registry/registry.ts";
 import type { RecoverOptions } from "./embedded/recovery/recover.ts";
-import type { LiveObjects } from "./explain/live-objects.ts";
+import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
 import type { Resources } from "./resources.ts";

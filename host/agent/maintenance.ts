@@ -1,5 +1,6 @@
 /**
- * The agent's periodic work: frees cooled addresses and those of NICs that were never attached, probes quarantined addresses, drains the spool.
+ * Periodic work of the agent: frees cooled addresses and addresses of NICs that were never attached, probes quarantined addresses, and replays spooled
+ * DELs.
  */
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
@@ -8,10 +9,10 @@ import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
 import { RECHECK_MS } from "./resources.ts";
 import type { Spool } from "./server/spool.ts";
 
-/** How often the agent drains the spool and checks whether the watched directory was replaced: milliseconds. @limit */
-export const RECHECK_MS = 2_000;
+/** How often the agent drains the spool: milliseconds. @limit */
+export const SPOOL_INTERVAL_MS = 2_000;
 
-/** How often cooled addresses are freed: milliseconds. @limit */
+/** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
 export interface Maintenance {
@@ -28,7 +29,7 @@ export interface MaintenanceDeps {
   readonly log: Log;
 }
 
-export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
+export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceOptions): Maintenance {
   const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
     new PeriodicWorker({
       failure,
@@ -36,17 +37,21 @@ export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log
         await work();
         return intervalMs;
       },
-      retryMs: () => intervalMs,
       firstMs: intervalMs,
+      retryMs: () => intervalMs,
       log,
     });
   const workers = [
     every(EXPIRE_INTERVAL_MS, "Freeing cooled addresses failed", () => registry.expire()),
-    every(EXPIRE_INTERVAL_MS, "Releasing addresses of NICs that were never attached failed", () =>
+    every(EXPIRE_INTERVAL_MS, "Freeing addresses that were never attached failed", () =>
       registry.releaseUnattached(nowMs() - UNATTACHED_MS),
     ),
     every(EXPIRE_INTERVAL_MS, "Probing quarantined addresses failed", probeQuarantined),
-    every(RECHECK_MS, "Draining the spool failed", () => spool.drain()),
+    every(SPOOL_INTERVAL_MS, "Draining the spool failed", () => spool.drain()),
   ];
-  return { close: () => workers.forEach((worker) => void worker.close()) };
+  return {
+    close: () => {
+      for (const worker of workers) void worker.close();
+    },
+  };
 }

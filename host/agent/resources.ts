@@ -4,6 +4,10 @@
  */
 import type { Snapshot } from "../resources/snapshot.ts";
 
+/** Changes of resources within this time are applied together: milliseconds. @limit */
+export const RELOAD_DELAY_MS = 20;
+
+/** A snapshot, and how far it can be trusted. */
 export interface ResourcesState {
   readonly snapshot: Snapshot;
   /** Problems of single sources, a file or a watch; those between resources are in the snapshot. */

@@ -1,6 +1,6 @@
 /**
- * What berth-agent.ts becomes: options and environment in, an agent until a signal says stop.
- * Effects: those of the agent; exits with 0 after a stop, with 1 when it cannot start or go on, with 2 on wrong usage.
+ * The process of `berth-agent`: options and environment in, an agent until a signal stops it. Exits with 0 after a stop, with 1 when it cannot start or go
+ * on, with 2 on wrong usage.
  */
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
@@ -33,7 +33,7 @@ interface Flags {
 
 function collectLabel(text: string, labels: Readonly<Record<string, string>>): Record<string, string> {
   const equals = text.indexOf("=");
-  if (equals < 1) throw new InvalidArgumentError(`want key=value, found "${text}"`);
+  if (equals < 1) throw new InvalidArgumentError(`expected key=value, found "${text}"`);
   return { ...labels, [text.slice(0, equals)]: text.slice(equals + 1) };
 }
 
@@ -45,7 +45,7 @@ function parseSeconds(text: string): number {
   return seconds;
 }
 
-// Registry, spool and socket are root's alone, whoever starts this with whatever mask: SQLite makes files as the mask says, and a socket is there before its mode.
+// Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the umask, and a socket exists before its mode is set.
 process.umask(0o077);
 
 const program = new Command("berth-agent")
@@ -110,7 +110,7 @@ const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefine
 if (modes.length !== 1) {
   const found = modes.length === 0 ? "none" : `${modes.length} of them`;
   program.error(
-    `error: want exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
+    `error: expected exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
     {
       exitCode: WRONG_USAGE,
     },

@@ -1,7 +1,6 @@
 /**
  * The executable `berth-agent`: the same process again with limits on V8's heap and one heap of the C library, both of
  * which can be set before the start only. Without them the agent works as well and takes a third more memory.
- * Effects: replaces itself by berth-agent-main.mjs; exits with 1 on a Node.js that is too old for it.
  */
 import { become, NO_INSPECTOR, requireNode } from "./run-main.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What berth-controller.ts becomes: options and environment in, a candidate until a signal says stop.
- * Effects: those of the controller; exits with 0 after a stop, with 1 when it cannot start, with 2 on wrong usage.
+ * The process of `berth-controller`: options and environment in, a candidate for the lease until a signal stops it. Exits with 0 after a stop, with 1 when
+ * it cannot start, with 2 on wrong usage.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -28,7 +28,7 @@ export const LEASE_DURATION_MS = 15_000;
 /** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. @limit */
 export const LEASE_RENEW_DEADLINE_MS = 10_000;
 
-/** How often a Lease is renewed, and looked at by who waits for it: milliseconds, more or less by a quarter. @limit */
+/** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. @limit */
 export const LEASE_RETRY_MS = 2_000;
 
 interface Flags {
@@ -50,14 +50,14 @@ const DEFAULT_LISTEN = "127.0.0.1:9474";
 function parseSeconds(text: string): number {
   const seconds = Number(text);
   if (text.trim() === "" || !(seconds > 0 && seconds <= 3_600)) {
-    throw new InvalidArgumentError(`want seconds, more than 0 and at most 3600, found "${text}"`);
+    throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
   }
   return seconds;
 }
 
 function parseListen(text: string): ListenAddress {
   const address = parseListenAddress(text);
-  if (address === undefined) throw new InvalidArgumentError(`want ${LISTEN_FORMS}, found "${text}"`);
+  if (address === undefined) throw new InvalidArgumentError(`expected ${LISTEN_FORMS}, found "${text}"`);
   return address;
 }
 
@@ -70,7 +70,7 @@ function parseName(text: string): string {
 
 function parseIdentity(text: string): string {
   if (!/^[!-~]{1,200}$/.test(text))
-    throw new InvalidArgumentError(`want 1 to 200 characters without blanks, found "${text}"`);
+    throw new InvalidArgumentError(`expected 1 to 200 characters without blanks, found "${text}"`);
   return text;
 }
 
@@ -132,7 +132,7 @@ function refuseUsage(text: string): never {
 const ways = [kubeconfig, inCluster].filter((way) => way !== undefined);
 if (ways.length !== 1) {
   const found = ways.length === 0 ? "none" : "both";
-  refuseUsage(`want exactly one of --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
+  refuseUsage(`expected exactly one of --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
 }
 const timings = {
   durationMs: flags.leaseDuration * 1000,

@@ -1,6 +1,6 @@
 /**
- * What the executable `berthctl` is: asks the agent of this node and prints what it says.
- * Effects: exits with 0 when all is well, with 1 when the answer is bad news or there is none, with 2 on wrong usage.
+ * The process of `berthctl`: queries the agent of this node and prints its answer. Exits with 0 when all is well, with 1 on problems or without an answer,
+ * with 2 on wrong usage.
  */
 import { Command, Option } from "commander";
 import {
@@ -64,7 +64,7 @@ program
       if (name === undefined) return print(explainPod(path, subject, options));
       if (subject === "pod") return print(explainPod(path, name, options));
       if (subject === "pool") return print(explainPool(path, name));
-      return program.error(`berthctl: found "${subject}" before "${name}", want "pool" or "pod"`, { exitCode: 2 });
+      return program.error(`error: expected "pool" or "pod" before "${name}", found "${subject}"`, { exitCode: 2 });
     },
   );
 

@@ -1,7 +1,4 @@
-/**
- * What the agent and the controller have in common as processes: their end by a signal, by a bug, by wrong usage, and the signal that ends nothing.
- * Effects: listens for signals; ends the process.
- */
+/** The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP ends nothing. */
 import type { Command } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";

@@ -1,12 +1,10 @@
 /**
- * How an executable begins: it looks whether Node.js is new enough before anything is loaded that an old one cannot read, and becomes the
- * same process again with options that can be given before the start only.
- * Called by the executables; imports nothing but what every Node.js has.
- * Effects: ends the process with 1 under an old Node.js; replaces it.
+ * The start of an executable: checks that Node.js is new enough before anything is loaded that an old one cannot parse, and replaces the process by
+ * itself with options that can only be given before the start. Imports nothing but what every Node.js has.
  */
 import { fileURLToPath } from "node:url";
 
-/** The first with all that Berth uses, as pinned in package.json. */
+/** The first version with everything that Berth uses, as pinned in package.json. */
 const MIN_NODE_MAJOR = 26;
 
 /** Ends the process with a sentence when Node.js is too old for `program`. */
@@ -14,7 +12,7 @@ export function requireNode(program: string): void {
   const { node } = process.versions;
   if (Number.parseInt(node, 10) >= MIN_NODE_MAJOR) return;
   console.error(
-    `${program} needs Node.js ${MIN_NODE_MAJOR} or newer, this is ${node} (${process.execPath}); install a newer one, or call ${program} with it`,
+    `${program} needs Node.js ${MIN_NODE_MAJOR} or newer, this is ${node} (${process.execPath}); install a newer version, or run ${program} with one`,
   );
   process.exit(1);
 }

@@ -1,18 +1,15 @@
-/**
- * One question to the agent on its socket.
- * Effects: connects to the socket.
- */
+/** One request to the agent on its socket. */
 import { request } from "node:http";
 
-/** The agent refused, or none is there. */
+/** The agent refused the request, or no agent answers. */
 export class AgentError extends Error {
   override readonly name = "AgentError";
 }
 
-/** How long an answer may take: milliseconds. A recovery reads files and namespaces of all pods. */
+/** Longest time to wait for an answer: milliseconds. A recovery reads files and namespaces of all pods. */
 const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
 
-/** The decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
+/** Returns the decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
 export function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const call = request({ socketPath, path, method, agent: false, timeout: PATIENCE_MS[method] }, (answer) => {
@@ -42,14 +39,14 @@ export function askAgent(socketPath: string, path: string, method: "GET" | "POST
   });
 }
 
-/** The answer where a list is expected. Rejects with AgentError, saying why, when the agent refuses. */
+/** Returns the answer to a request for a list. Rejects with AgentError when the agent refuses. */
 export async function askForList(socketPath: string, path: string): Promise<readonly unknown[]> {
   const answer = await askAgent(socketPath, path);
   if (Array.isArray(answer)) return answer;
   throw refusalOf(socketPath, path, answer);
 }
 
-/** An answer that is not what was asked for; `msg` is a CNI error's, `error` any other's. */
+/** Returns the error for an answer of another form; `msg` is the text of a CNI error, `error` of any other. */
 export function refusalOf(socketPath: string, path: string, answer: unknown, method = "GET"): AgentError {
   const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
   return new AgentError(

@@ -1,11 +1,8 @@
-/**
- * What berthctl can ask: each command a question to the agent and a text for its answer.
- * Effects: those of ask-agent.ts.
- */
+/** The commands of berthctl: each sends a request to the agent and formats its answer. */
 import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";
 import { formatTable } from "./table.ts";
 
-/** Text to print, and whether all is well. */
+/** The text to print, and whether all is well. */
 export interface Outcome {
   readonly text: string;
   readonly ok: boolean;
@@ -98,7 +95,7 @@ function podOf({ namespace, pod }: AllocationLine): string {
   return pod === "" ? "-" : `${namespace}/${pod}`;
 }
 
-/** Where to look for the machine that has it. */
+/** Describes the other machine that has the address. */
 function rivalOf({ mac = "unknown MAC", parent }: { mac?: string; parent: string }): string {
   return parent === "" ? `(${mac})` : `(${mac} behind ${parent})`;
 }
@@ -123,7 +120,7 @@ export interface RecoverOptions {
   readonly dryRun?: true;
 }
 
-/** Fills a registry that has lost rows; the text says what was found, and where. */
+/** Restores lost rows of the registry; the text lists what was found, and where. */
 export async function recover(socket: string, { results, netns, dryRun }: RecoverOptions): Promise<Outcome> {
   const query = new URLSearchParams([
     ...results.map((path) => ["results", path]),

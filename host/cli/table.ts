@@ -1,8 +1,4 @@
-/**
- * Rows as aligned text.
- */
-
-/** A header line and a line per row; columns are two blanks apart. */
+/** Returns a header line and a line per row, with columns two blanks apart. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>
     rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), title.length),

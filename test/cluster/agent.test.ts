@@ -85,7 +85,9 @@ describe("an agent of a cluster", () => {
     expect(exitCode).not.toBe(0);
     expect(JSON.parse(text)).toMatchObject({
       code: 50,
-      msg: expect.stringMatching(/^The agent has not heard all from the API server within 20 s: Cannot follow/),
+      msg: expect.stringMatching(
+        /^The agent has not received all lists from the API server within 20 s: Cannot follow/,
+      ),
     });
     await node.proxy.accept();
     expect((await node.runtime.attach(late)).addresses).toHaveLength(1);

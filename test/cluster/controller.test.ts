@@ -94,12 +94,12 @@ async function run(...args: string[]): Promise<{ code: number | null; said: stri
 describe("the command line of the controller", () => {
   it.each([
     [["--version"], 0, /^[0-9]+[.][0-9]+[.][0-9]+/],
-    [[], 2, /want exactly one of --kubeconfig \(BERTH_KUBECONFIG\) and --in-cluster, found none/],
+    [[], 2, /expected exactly one of --kubeconfig \(BERTH_KUBECONFIG\) and --in-cluster, found none/],
     [["--kubeconfig", "x", "--in-cluster"], 2, /found both/],
-    [["--kubeconfig", "x", "--listen", "0.0.0.0:80"], 2, /want 127.0.0.1:PORT, .* or off, found "0.0.0.0:80"/],
-    [["--kubeconfig", "x", "--lease-duration", "0"], 2, /want seconds, more than 0 and at most 3600, found "0"/],
+    [["--kubeconfig", "x", "--listen", "0.0.0.0:80"], 2, /expected 127.0.0.1:PORT, .* or off, found "0.0.0.0:80"/],
+    [["--kubeconfig", "x", "--lease-duration", "0"], 2, /expected seconds, more than 0 and at most 3600, found "0"/],
     [["--kubeconfig", "x", "--lease-duration", "9"], 2, /the lease cannot be held: the lease duration is 9000 ms/],
-    [["--kubeconfig", "x", "--identity", "a b"], 2, /want 1 to 200 characters without blanks, found "a b"/],
+    [["--kubeconfig", "x", "--identity", "a b"], 2, /expected 1 to 200 characters without blanks, found "a b"/],
     [["--kubeconfig", "x", "--lease-name", "A"], 2, /expected a Kubernetes name, found "A"/],
     [["--nonsense"], 2, /unknown option '--nonsense'/],
     [["--kubeconfig", "/nowhere"], 1, /found a file that cannot be read \(ENOENT\), want a kubeconfig/],

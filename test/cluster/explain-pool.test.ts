@@ -2,8 +2,12 @@
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { explainPool } from "../../host/agent/explain/explain-pool.ts";
-import { type LiveObjects, openLiveObjects } from "../../host/agent/explain/live-objects.ts";
-import { gatherPoolFacts, type PoolFactsDeps } from "../../host/agent/explain/pool-facts.ts";
+import {
+  gatherPoolFacts,
+  type LiveObjects,
+  openLiveObjects,
+  type PoolFactsDeps,
+} from "../../host/agent/explain/pool-facts.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";

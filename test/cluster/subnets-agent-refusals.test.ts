@@ -164,7 +164,7 @@ describe("a pod is told at once", () => {
     const pod = await world.pod(node, "orphan", { owner });
     expect(await refusalOf(pod)).toEqual({
       code: 11,
-      message: 'To which workload ReplicaSet "shop/gone-5d" and its pods belong is unknown: it does not exist any more',
+      message: 'The workload that owns ReplicaSet "shop/gone-5d" and its pods is unknown: it does not exist any more',
     });
   });
 

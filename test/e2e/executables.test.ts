@@ -41,13 +41,13 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
     ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
     ["berth-agent", ["--config", "a", "--log-level", "loud"], /Allowed choices/],
     ["berth-agent", ["--config", "a", "stray"], /too many arguments/],
-    ["berth-agent", [], /want exactly one of --config/],
+    ["berth-agent", [], /expected exactly one of --config/],
     ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
-    ["berth-controller", [], /want exactly one of --kubeconfig/],
+    ["berth-controller", [], /expected exactly one of --kubeconfig/],
     ["berthctl", ["no-such"], /unknown command 'no-such'/],
     ["berthctl", ["pools", "--no-such"], /unknown option '--no-such'/],
     ["berthctl", ["explain"], /missing required argument/],
-    ["berthctl", ["explain", "a", "b"], /want "pool" or "pod"/],
+    ["berthctl", ["explain", "a", "b"], /expected "pool" or "pod"/],
     ["berthctl", [], /Usage: berthctl/],
   ];
   it.each(rows)("%s %j", async (program, args, said) => {

@@ -64,7 +64,7 @@ describe.each(["berth", "detecting"] as const)("on the network %s", (network) =>
       await untilRefused(scene, awaited(scene));
       await node.agent.start();
       await scene.untilSucceeded(PATIENCE_MS);
-      expect((await fencingNotes(scene)).join("\n")).toContain(`address ${scene.address} was taken off it`);
+      expect((await fencingNotes(scene)).join("\n")).toContain(`removed address ${scene.address} from it`);
       node.signal("kubelet", "SIGCONT");
       await cluster.ready(node.name);
     }));

@@ -1,8 +1,8 @@
 /** Orphans' NICs on the real kernel: what a rival hears of them before and after they are fenced. */
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fenceNics } from "../../host/agent/fencing/fence-nics.ts";
 import { fenceOrphan, type OrphanRow } from "../../host/agent/fencing/fence-orphan.ts";
+import { fenceNics } from "../../host/agent/fencing/orphan-nics.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
@@ -127,7 +127,7 @@ describe("an orphan", () => {
     const pod = orphan();
     const { isOff, events, detached, lines } = await end(row(pod.link.netnsPath));
     expect([isOff, detached, addressesOn(pod), downLinks(pod)]).toEqual([true, ["c1"], [], ["eth0"]]);
-    const text = `Pod shop/db-0 (UID u1) is deleted and its sandbox still runs on node "n1"; address ${V4} was taken off it, and "eth0" set down`;
+    const text = `Pod shop/db-0 (UID u1) is deleted but its sandbox still runs on node "n1"; removed address ${V4} from it and set "eth0" down`;
     expect(events).toMatchObject([
       { reason: "OrphanFenced", note: text, regarding: { kind: "StatefulSet", name: "db", uid: "set-uid" } },
     ]);

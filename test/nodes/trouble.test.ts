@@ -142,8 +142,8 @@ test.each(["berth", "detecting"] as const)(
         console.log(`${network}: the successor had its address ${tookMs.toFixed(0)} ms after the forced deletion`);
         const { stdout } = await scene.node.execInPod(scene.earlier.metadata.uid, ["ip", "-o", "link", "show", "eth0"]);
         expect(stdout, "the orphan lives").toContain("state DOWN");
-        expect((await fencingNotes(scene)).join("\n")).toContain(`address ${scene.address} was taken off it`);
-        expect(scene.node.agent.stderr()).toContain(`address ${scene.address} was taken off it`);
+        expect((await fencingNotes(scene)).join("\n")).toContain(`removed address ${scene.address} from it`);
+        expect(scene.node.agent.stderr()).toContain(`removed address ${scene.address} from it`);
       } finally {
         scene.node.signal("kubelet", "SIGCONT");
       }

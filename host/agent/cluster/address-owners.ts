@@ -1,9 +1,7 @@
 /**
- * What keeps the addresses of a pod of this node, as the API server says it now: the machine behind a run of it, and the IPAMClaims that the pod's
- * networks refer to. What can be told from the pod alone is in host/ipam/retention.ts.
- * Effects: calls of the API server, for such pods only.
+ * Reads from the API server the owners of the retained addresses of a pod of this node: the machine behind the pod, and the IPAMClaims that the pod's
+ * networks refer to. host/ipam/retention.ts finds the owners that the pod itself shows.
  */
-
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
@@ -33,32 +31,32 @@ interface AddressOwnerDeps {
 interface AddressOwnerQuery {
   readonly pod: Pod;
   readonly annotations: PodAnnotations;
-  /** The NIC whose addresses are wanted, with those of the NICs that are claimed with it. Absent: no NIC's, and no claim is read. */
+  /** The NIC whose addresses are requested, with the NICs that are claimed with it. Undefined: none, and no claim is read. */
   readonly ifName: string | undefined;
 }
 
-/** Throws CniError 11 when the API server does not tell in time. */
+/** Rejects with CniError 11 when the API server does not answer in time. */
 export async function findAddressOwners(
-  tools: AddressOwnerDeps,
+  deps: AddressOwnerDeps,
   { pod, annotations, ifName }: AddressOwnerQuery,
   signal: AbortSignal,
 ): Promise<AddressOwners> {
   const named =
-    ifName === undefined ? new Map<string, string>() : claimsOf(annotations, firstNicOf(tools.snapshot()), ifName);
+    ifName === undefined ? new Map<string, string>() : claimsOf(annotations, firstNicOf(deps.snapshot()), ifName);
   const [workload, claims] = await Promise.all([
-    findWorkload(tools, pod, signal),
-    readClaims(tools, pod.namespace, named, signal),
+    findWorkload(deps, pod, signal),
+    readClaims(deps, pod.namespace, named, signal),
   ]);
   return { workload, claims };
 }
 
 async function findWorkload({ api, snapshot }: AddressOwnerDeps, pod: Pod, signal: AbortSignal) {
-  const keeper = findAddressOwner(pod, snapshot().vendorConf);
-  if (keeper.kind !== "run") return keeper.kind === "workload" ? keeper.workload : undefined;
+  const owner = findAddressOwner(pod, snapshot().vendorConf);
+  if (owner.kind !== "run") return owner.kind === "workload" ? owner.workload : undefined;
   const { namespace } = pod;
-  const { run } = keeper;
+  const { run } = owner;
   const path = `/apis/${run.apiVersion}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances`;
-  const object = await readKeeper(api, `${path}/${encodeURIComponent(run.name)}`, signal);
+  const object = await readOwner(api, `${path}/${encodeURIComponent(run.name)}`, signal);
   if (object === undefined) return undefined;
   const { uid, machine } = decodeMachine(object, `VirtualMachineInstance "${namespace}/${run.name}"`);
   return uid === run.uid ? workloadOfRun(namespace, run, machine) : undefined;
@@ -74,27 +72,27 @@ async function readClaims(
   if (named.size === 0) return undefined;
   const read = async (name: string): Promise<NicClaim> => {
     const path = `/apis/k8s.cni.cncf.io/v1alpha1/namespaces/${encodeURIComponent(namespace)}/ipamclaims`;
-    const object = await readKeeper(api, `${path}/${encodeURIComponent(name)}`, signal);
+    const object = await readOwner(api, `${path}/${encodeURIComponent(name)}`, signal);
     const claim = object === undefined ? undefined : decodeIpamClaim(object, `IPAMClaim "${namespace}/${name}"`);
     return { namespace, name, claim };
   };
   return new Map(await Promise.all([...named].map(async ([ifName, name]) => [ifName, await read(name)] as const)));
 }
 
-async function readKeeper(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {
+async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {
   try {
     return await api.call({ method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal });
   } catch (error) {
     if (isNotFound(error)) return undefined;
     if (!(error instanceof ApiUnavailable)) throw error;
-    const text = `What keeps the pod's addresses cannot be asked for: ${error.message}`;
+    const text = `The owner of the pod's retained addresses cannot be read: ${error.message}`;
     throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
   }
 }
 
 /**
- * Takes the address from an earlier pod of the member on this node, and off its NIC. Each pod is looked at by its own namespace and name: one that
- * lives keeps the address. Rejects with CniError 11 then, and when the NIC still has it.
+ * Takes the address from the member's earlier pod on this node, and off its NIC; returns the row as Cooling. Rejects with CniError 11 when that pod,
+ * read by its own namespace and name, is alive, and when its NIC still has the address.
  */
 export async function evictPredecessor(
   { registry, isPodGone, endOrphan }: EvictDeps,
@@ -102,7 +100,7 @@ export async function evictPredecessor(
   { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
   const isSameName = former.namespace === namespace && former.pod === pod;
-  // Of two pods of one name the live one, which asks, is the later one. What was claimed ahead for the earlier one is on no NIC.
+  // Of two pods of one name the live one, which makes the request, is the later one. Addresses claimed ahead for the earlier one are on no NIC.
   if (isSameName && former.containerId === "") return registry.collect(former);
   const cooling = await endOrphan(former);
   if (cooling !== undefined) return cooling;
@@ -113,11 +111,11 @@ export async function evictPredecessor(
 interface EvictDeps {
   readonly registry: { collect(row: Allocation): Promise<Allocation | undefined> };
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
-  /** The row as it cools, if its pod is gone and its NIC has lost the address. */
+  /** Returns the row as Cooling if its pod is gone and its NIC has lost the address. */
   readonly endOrphan: (row: Allocation) => Promise<Allocation | undefined>;
 }
 
-/** `readPod` asks the API server. */
+/** Returns whether the holder may have the address. `readPod` reads from the API server. */
 export async function readHolderStatus(
   readPod: (of: { readonly namespace: string; readonly name: string }) => Promise<Pod | undefined>,
   { namespace, pod: name }: Allocation,

@@ -18,7 +18,7 @@ import type { Pod } from "../../resources/pod.ts";
 import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
-import { type LiveObjects, openLiveObjects } from "../explain/live-objects.ts";
+import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
 import { type FenceDeps, fenceOrphan } from "../fencing/fence-orphan.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
@@ -31,8 +31,8 @@ import { Prefetcher } from "../prefetch/prefetcher.ts";
 import { readHolderStatus } from "./address-owners.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
-import { ClusterDefinitions } from "./networks.ts";
-import { describeNics } from "./nics.ts";
+import { ClusterDefinitions, describeNics } from "./networks.ts";
+
 import { ClusterResources } from "./resources.ts";
 
 /** The backend's own connection to the API server. */

@@ -7,7 +7,7 @@ import { loadCredentials } from "../../kubernetes/credentials.ts";
 import type { BackendOptions } from "../backend.ts";
 import { type ClusterBackend, openClusterBackend } from "./backend.ts";
 
-/** Where a cluster's API server is. */
+/** How to reach the API server. */
 export interface ClusterAccess {
   /** A file; absent: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
@@ -20,7 +20,7 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
   const credentials = await loadCredentials({ kubeconfig: access.kubeconfig });
   const random = Math.random;
   const api = openKubeClient({ credentials, userAgent: "berth-agent", random });
-  base.log.info({ server: credentials.server, node: base.node }, "The registry is a cluster");
+  base.log.info({ server: credentials.server, node: base.node }, "Using the registry of the cluster");
   const { server, problem } = credentials;
   const connection = { server, problem, client: api };
   return openClusterBackend({ ...base, api, random, configNamespace: access.configNamespace, connection });

@@ -1,7 +1,6 @@
 /**
- * Who a request of a cluster's runtime is for. The watch is a cache: what it says of a pod counts only if the UID is that of the request,
- * else the API server is asked (static-pods and leak in docs/allocation.md).
- * Effects: calls of the API server.
+ * Finds the pod of a runtime's request. The watch is a cache: its pod counts only if the UID is that of the request; otherwise the API server is asked
+ * (static-pods, leak).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
@@ -27,38 +26,38 @@ interface IdentityDeps {
 }
 
 export interface ClusterIdentifier extends Identifier {
-  /** The workload of pods has led nowhere: it is looked up anew for the next of them. */
+  /** Looks the owner of generated pools up anew for its next pod: it got no pool. */
   forget(application: PoolOwner): void;
-  /** Of a pod of the watch whose ADD for the NIC is still to come; nothing of it is looked up but its workload and what keeps its addresses. */
+  /** Returns the identity of a watched pod whose ADD for the NIC is still to come; only the owners of its pools and addresses are looked up. */
   ofPod(pod: Pod, ifName: string, signal: AbortSignal): Promise<PodIdentity>;
 }
 
-/** What a runtime says of the pod. */
+/** The pod as a runtime names it. */
 interface Named {
   readonly namespace: string;
   readonly name: string;
-  /** Undefined: an old runtime, which does not tell. */
+  /** Undefined with old runtimes. */
   readonly uid: string | undefined;
 }
 
-export function openClusterIdentifier(tools: IdentityDeps): ClusterIdentifier {
-  const { snapshot } = tools;
-  const applications = new PoolOwners(tools);
+export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
+  const { snapshot } = deps;
+  const poolOwners = new PoolOwners(deps);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
     const { subject, ...identity } = identityOfPod(pod, snapshot().vendorConf, options);
-    const [application, keepers] = await Promise.all([
-      applications.find(pod, subject.annotations, signal),
-      findAddressOwners(tools, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
+    const [application, owners] = await Promise.all([
+      poolOwners.find(pod, subject.annotations, signal),
+      findAddressOwners(deps, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),
     ]);
-    return { ...identity, subject: { ...subject, application }, ...keepers };
+    return { ...identity, subject: { ...subject, application }, ...owners };
   };
   return {
     identify: async (request, signal) => {
       const named = requireNamed(request);
-      const pod = await findPod(tools, named, signal);
+      const pod = await findPod(deps, named, signal);
       if (pod === undefined) return staticPod(named, request, snapshot().vendorConf);
       requireUnfinished(pod, named);
-      const home = await findHome(tools, pod, signal);
+      const home = await findHome(deps, pod, signal);
       return identityOf(pod, { owner: named.uid, home, ifName: request.ifName }, signal);
     },
     recognize: async (request, signal) => {
@@ -66,21 +65,20 @@ export function openClusterIdentifier(tools: IdentityDeps): ClusterIdentifier {
       // Another IPAM serves what has no name, too.
       if (namespace === undefined || name === undefined) return identifyRequest(request, snapshot());
       const named = requireNamed(request);
-      const pod = await findPod(tools, named, signal);
+      const pod = await findPod(deps, named, signal);
       return pod === undefined
         ? staticPod(named, request, snapshot().vendorConf)
         : identityOfPod(pod, snapshot().vendorConf, { owner: named.uid });
     },
     find: async (namespace, name) => {
       const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);
-      const pod =
-        snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(tools.api, { namespace, name }, signal));
+      const pod = snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(deps.api, { namespace, name }, signal));
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
-      const home = await findHome(tools, pod, signal);
+      const home = await findHome(deps, pod, signal);
       return identityOf(pod, { home }, signal);
     },
     ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
-    forget: (application) => applications.forget(application),
+    forget: (application) => poolOwners.forget(application),
   };
 }
 
@@ -88,7 +86,7 @@ interface IdentityOptions {
   /** As the runtime gives it; absent: as the kubelet will give it. */
   readonly owner?: string | undefined;
   readonly home?: Namespace | undefined;
-  /** The NIC whose addresses are wanted. Absent: none. */
+  /** The NIC whose addresses are requested. Undefined: none. */
   readonly ifName?: string | undefined;
 }
 
@@ -119,11 +117,11 @@ function requireNamed({ args }: AttachRequest): Named {
 }
 
 /** Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another one of its name. */
-async function findPod(tools: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
-  const cached = tools.snapshot().pods.get(`${named.namespace}/${named.name}`);
+async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
+  const cached = deps.snapshot().pods.get(`${named.namespace}/${named.name}`);
   if (cached !== undefined && isMeant(cached, named)) return cached;
   const { namespace, name, uid } = named;
-  const live = await readPod(tools.api, named, signal);
+  const live = await readPod(deps.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
   if (uid !== undefined && isStaticOwner(uid)) return undefined;
   const found = live === undefined ? "has no pod of that name" : `has one with UID ${live.uid}`;
@@ -133,12 +131,12 @@ async function findPod(tools: IdentityDeps, named: Named, signal: AbortSignal): 
   );
 }
 
-/** Without a UID nobody can tell an old pod from a new one of its name: then the API server is asked. */
+/** Without a UID an old pod cannot be told from a new one of its name: then the API server is asked. */
 function isMeant(pod: Pod, { uid }: Named): boolean {
   return uid !== undefined && (pod.uid === uid || mirroredHashOf(pod) === uid);
 }
 
-/** As the API server has it now; undefined when there is none. Throws CniError 11 when it does not tell in time. */
+/** Returns the pod as the API server has it now; undefined if there is none. Rejects with CniError 11 when it does not answer in time. */
 export async function readPod(
   api: KubeApi,
   of: Omit<Named, "uid">,
@@ -161,7 +159,7 @@ async function findHome(
   return read(api, path, signal, (object) => decodeNamespace(object, `Namespace "${namespace}"`));
 }
 
-/** Throws CniError 11 when the API server does not tell in time. */
+/** Rejects with CniError 11 when the API server does not answer in time. */
 async function read<T>(
   api: KubeApi,
   path: string,
@@ -174,7 +172,7 @@ async function read<T>(
   } catch (error) {
     if (isNotFound(error)) return undefined;
     if (!(error instanceof ApiUnavailable)) throw error;
-    const text = `The watch does not know the pod, and the API server cannot be asked: ${error.message}`;
+    const text = `The watch does not have the pod, and the API server does not answer: ${error.message}`;
     throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
   }
 }

@@ -1,24 +1,28 @@
 /**
- * The network behind each NIC of a cluster's pods: the node's own definitions, and the NetworkAttachmentDefinitions of the watch.
- * Called for every ADD, and for every pod whose addresses are claimed ahead.
- * Effects: reads the node's CNI directory.
+ * The NICs that a pod announces, and the network behind each (Kubernetes Network Custom Resource Definition De-facto Standard, sections 4 and 5): the
+ * definitions in the node's CNI directory, and the NetworkAttachmentDefinitions of the watch.
  */
 import { basename } from "node:path";
+import type { PodAnnotations } from "../../config/annotations.ts";
 import type { CoordinatorSettings } from "../../config/coordinator-settings.ts";
+import type { IpamConf } from "../../config/ipam-conf.ts";
 import {
   decodeAttachedNetwork,
   decodeInnerNetwork,
   findCoordinatorSettings,
+  findIpamConf,
   type PlacedEntry,
 } from "../../config/network-definition.ts";
+import type { NetworkSelection } from "../../config/network-selection.ts";
+import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { type Definitions, effectiveSettings } from "../definitions.ts";
+import { firstNicOf } from "../ipam/subject.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
-import { describeNics, type NicPlan } from "./nics.ts";
 
-/** A network's configuration, wherever it stands. */
+/** A network's configuration, of either source. */
 export interface Network {
   readonly name: string;
   readonly plugins: readonly PlacedEntry[];
@@ -40,14 +44,14 @@ const META_NAMESPACE = "kube-system";
 
 export class ClusterDefinitions implements NicSettings {
   readonly #sources: DefinitionSources;
-  /** What the text of a definition says; a changed definition is another object. */
+  /** Decoded definitions; a changed definition is another object. */
   readonly #decoded = new WeakMap<NetworkAttachmentDefinition, Network | Error>();
 
   constructor(sources: DefinitionSources) {
     this.#sources = sources;
   }
 
-  /** The network of a pod's first NIC, unless the pod says otherwise; undefined when the node has none that is understood. */
+  /** Returns the network of a pod's first NIC unless the pod names another; undefined if the node has no valid one. */
   defaultNetwork(): Network | undefined {
     const [first] = this.#sources.node.networks;
     const meta = first?.plugins[0];
@@ -65,7 +69,7 @@ export class ClusterDefinitions implements NicSettings {
     return typeof meta?.multusNamespace === "string" ? meta.multusNamespace : META_NAMESPACE;
   }
 
-  /** What a NetworkAttachmentDefinition says; undefined when there is none, or none that is understood. */
+  /** Returns the network of a NetworkAttachmentDefinition; undefined if there is none or it is invalid. */
   attached(namespace: string, name: string): Network | undefined {
     const definition = this.#sources.attachments().get(`${namespace}/${name}`);
     if (definition === undefined || definition.oversizeBytes !== undefined) return undefined;
@@ -75,7 +79,7 @@ export class ClusterDefinitions implements NicSettings {
     return known instanceof Error ? undefined : known;
   }
 
-  /** Each a sentence. */
+  /** Sentences without a full stop. */
   get problems(): readonly string[] {
     const texts = [...this.#sources.attachments().values()].flatMap((definition) => {
       const { namespace, name, config } = definition;
@@ -89,7 +93,7 @@ export class ClusterDefinitions implements NicSettings {
     return [...this.#sources.node.problems, ...texts];
   }
 
-  /** The NIC as the pod's annotations announce it; undefined when they know none that it could be. */
+  /** Returns the NIC as the pod's annotations announce it; undefined if they announce none that it could be. */
   planOf({ ifName, network, pod }: NicReference): NicPlan | undefined {
     if (pod === undefined) return undefined;
     const plans = describeNics(pod, this.#sources.snapshot(), this);
@@ -109,7 +113,7 @@ export class ClusterDefinitions implements NicSettings {
 
   readonly isCoordinated: NicSettings["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
 
-  /** An entry that the coordinator would refuse says nothing here: it refuses it itself. */
+  /** Undefined for an entry that the coordinator will refuse. */
   #coordinatorOf(nic: NicReference): CoordinatorSettings | undefined {
     const plan = this.planOf(nic);
     if (plan === undefined || plan.attachment === undefined) {
@@ -143,4 +147,64 @@ function tryOr<T>(otherwise: T, attempt: () => T): T {
   } catch {
     return otherwise;
   }
+}
+
+export interface NicPlan extends AnnouncedNic {
+  /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
+  readonly attachment: string | undefined;
+  /** Of the network's definition; empty if no definition is known. */
+  readonly plugins: readonly PlacedEntry[];
+}
+
+/** Returns the NICs in the order in which they are attached. */
+export function describeNics(
+  pod: { readonly namespace: string; readonly annotations: PodAnnotations },
+  snapshot: Pick<Snapshot, "coordinator">,
+  definitions: Pick<ClusterDefinitions, "attached" | "defaultNetwork" | "metaNamespace">,
+): NicPlan[] {
+  const { defaultNetwork, networks = [] } = pod.annotations;
+  const ifName = firstNicOf(snapshot);
+  const attach = (selection: NetworkSelection, home: string, nic: string): NicPlan => {
+    const { namespace = home, name, isAsking = false } = selection;
+    return planOf(nic, definitions.attached(namespace, name), { attachment: `${namespace}/${name}`, name, isAsking });
+  };
+  const first =
+    defaultNetwork === undefined
+      ? planOf(ifName, definitions.defaultNetwork(), { attachment: undefined, name: "", isAsking: false })
+      : attach(defaultNetwork, definitions.metaNamespace, ifName);
+  const others = networks.map((each, index) => attach(each, pod.namespace, each.interface ?? `net${index + 1}`));
+  return [first, ...others];
+}
+
+interface Announced {
+  readonly attachment: string | undefined;
+  readonly name: string;
+  readonly isAsking: boolean;
+}
+
+function planOf(ifName: string, network: Network | undefined, { attachment, name, isAsking }: Announced): NicPlan {
+  const { plugins = [] } = network ?? {};
+  return {
+    ifName,
+    attachment,
+    plugins,
+    network: network?.name ?? name,
+    ipamConf: ipamOf(plugins),
+    isAsking: isAsking || plugins.some(({ entry }) => asksByName(entry.args)),
+  };
+}
+
+/** Undefined without Berth, and with an `ipam` object that the ADD will refuse. */
+function ipamOf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
+  try {
+    return findIpamConf(plugins);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `args.cni.ips` of a plugin. */
+function asksByName(args: unknown): boolean {
+  const cni = typeof args === "object" && args !== null && "cni" in args ? args.cni : undefined;
+  return typeof cni === "object" && cni !== null && "ips" in cni;
 }

@@ -1,8 +1,7 @@
 /**
- * Which workload a pod belongs to: its controller, or what controls that, as far as one lookup tells (docs/subnets.md, "Whose pool it is").
- * Effects: one GET for each ReplicaSet and Job, whose answer is remembered.
+ * Finds the workload that owns the generated pools of a pod: its controller, or the controller of that, as far as one lookup shows (docs/subnets.md,
+ * "Whose pool it is"). Lookups of ReplicaSets and Jobs are cached.
  */
-
 import { z } from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
@@ -10,6 +9,8 @@ import { decodeConfig } from "../../config/config-error.ts";
 import type { Belonging } from "../../ipam/model.ts";
 import { aboveOf, controllerOf, type MiddleKind, middleKindOf } from "../../ipam/owner.ts";
 import { isNotFound, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
+import { untilAborted } from "../../lib/abort.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { metadata, type OwnerReference } from "../../resources/fields/metadata.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -17,7 +18,7 @@ import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 
-/** Most ReplicaSets and Jobs of which an agent remembers what they belong to. @limit */
+/** Most ReplicaSets and Jobs whose controllers an agent caches. @limit */
 export const MAX_KNOWN_OWNERS = 1_024;
 
 interface PoolOwnersDeps {
@@ -25,29 +26,30 @@ interface PoolOwnersDeps {
   readonly snapshot: () => Pick<Snapshot, "vendorConf">;
 }
 
-/** One lookup, for all who want to know. */
+/** Shared by all pods of the controller. */
 interface Lookup {
-  readonly told: Promise<OwnerReference>;
-  /** UID of what was found; undefined until then. */
+  readonly found: Promise<OwnerReference>;
+  /** UID of the workload that was found; undefined until then. */
   top: string | undefined;
 }
 
 const schema = z.object({ metadata });
 
 export class PoolOwners {
-  readonly #tools: PoolOwnersDeps;
-  /** By namespace and UID of the pods' controller, the one asked for longest ago first. */
-  readonly #lookups = new Map<string, Lookup>();
+  readonly #deps: PoolOwnersDeps;
+  /** By namespace and UID of the pods' controller. */
+  readonly #lookups = new BoundedMap<string, Lookup>(MAX_KNOWN_OWNERS);
 
-  constructor(tools: PoolOwnersDeps) {
-    this.#tools = tools;
+  constructor(deps: PoolOwnersDeps) {
+    this.#deps = deps;
   }
 
-  /** Undefined for a pod that names no Subnets. Rejects with CniError 11 when the API server does not tell in time. */
+  /** Returns undefined for a pod that names no Subnets. Rejects with CniError 11 when the API server does not answer in time. */
   async find(pod: Pod, { subnet, subnets }: PodAnnotations, signal: AbortSignal): Promise<Belonging | undefined> {
     if (subnet === undefined && subnets === undefined) return undefined;
     const { namespace, name: podName } = pod;
-    if (!this.#tools.snapshot().vendorConf.enableSubnet) return none("enableSubnet was false when it was looked for");
+    if (!this.#deps.snapshot().vendorConf.enableSubnet)
+      return none("enableSubnet was false when the owner was looked up");
     const owner = controllerOf(pod);
     if (owner === undefined) return none(`pod "${namespace}/${podName}" has no controller`);
     if (owner.kind === "Node") return none(`the controller of pod "${namespace}/${podName}" is Node "${owner.name}"`);
@@ -57,7 +59,7 @@ export class PoolOwners {
     return { kind: "application", application: { apiVersion, kind, namespace, name, uid } };
   }
 
-  /** The application has led nowhere. Who belongs to it is looked up anew: a ReplicaSet may have been adopted since. */
+  /** Forgets the lookups that led to the workload: it got no pool, and a ReplicaSet may have been adopted by another one since. */
   forget({ uid }: Pick<PoolOwner, "uid">): void {
     for (const [owner, { top }] of this.#lookups) if (top === uid) this.#lookups.delete(owner);
   }
@@ -69,33 +71,22 @@ export class PoolOwners {
     signal: AbortSignal,
   ): Promise<OwnerReference> {
     signal.throwIfAborted();
-    const { told } =
+    const { found } =
       this.#lookups.get(poolOwnerKey({ namespace, uid: owner.uid })) ?? this.#lookUp(namespace, owner, middle);
-    const given = Promise.withResolvers<never>();
-    const giveUp = (): void => given.reject(signal.reason);
-    signal.addEventListener("abort", giveUp, { once: true });
-    try {
-      return await Promise.race([told, given.promise]);
-    } finally {
-      signal.removeEventListener("abort", giveUp);
-    }
+    return untilAborted(found, signal);
   }
 
-  /** What failed is not remembered. */
+  /** A failed lookup is not cached. */
   #lookUp(namespace: string, owner: OwnerReference, middle: MiddleKind): Lookup {
-    const lookup: Lookup = { told: readTop(this.#tools.api, namespace, owner, middle), top: undefined };
+    const lookup: Lookup = { found: readTop(this.#deps.api, namespace, owner, middle), top: undefined };
     const key = poolOwnerKey({ namespace, uid: owner.uid });
     this.#lookups.set(key, lookup);
     const note = ({ uid }: OwnerReference): void => {
       lookup.top = uid;
     };
-    lookup.told.then(note, () => {
+    lookup.found.then(note, () => {
       if (this.#lookups.get(key) === lookup) this.#lookups.delete(key);
     });
-    for (const oldest of this.#lookups.keys()) {
-      if (this.#lookups.size <= MAX_KNOWN_OWNERS) break;
-      this.#lookups.delete(oldest);
-    }
     return lookup;
   }
 }
@@ -115,16 +106,16 @@ async function readTop(
     const call = { method: "GET", path: place, accept: METADATA, lane: "pod" } as const;
     object = await api.call({ ...call, patienceMs: POD_READ_PATIENCE_MS });
   } catch (error) {
-    const why = isNotFound(error) ? "it does not exist any more" : `it cannot be asked for: ${messageOf(error)}`;
+    const why = isNotFound(error) ? "it does not exist any more" : `it cannot be read: ${messageOf(error)}`;
     throw unknown(source, why, error);
   }
   const found = decodeConfig(schema, object, source).metadata;
-  if (found.uid !== uid) throw unknown(source, `there is another one of its name, with UID ${found.uid}`);
+  if (found.uid !== uid) throw unknown(source, `another one of its name exists, with UID ${found.uid}`);
   return aboveOf(middle, found) ?? owner;
 }
 
 function unknown(source: string, why: string, cause?: unknown): CniError {
-  const text = `To which workload ${source} and its pods belong is unknown: ${why}`;
+  const text = `The workload that owns ${source} and its pods is unknown: ${why}`;
   return new CniError(ErrorCode.TryAgainLater, text, cause === undefined ? {} : { cause });
 }
 

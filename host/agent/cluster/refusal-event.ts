@@ -1,6 +1,4 @@
-/**
- * A refused ADD as an event of its pod: `kubectl describe pod` shows what the runtime was told.
- */
+/** A refused ADD as an event of its pod, so that `kubectl describe pod` shows the error that the runtime received. */
 import { ErrorCode } from "../../cni/error.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
@@ -11,6 +9,9 @@ export function refusalEvent({ namespace, name, owner }: PodIdentity, error: unk
   const reason = Object.entries(ErrorCode).find(([, known]) => known === code)?.[0] ?? "Refused";
   return {
     regarding: { kind: "Pod", apiVersion: "v1", namespace, name, uid: owner },
-    ...{ reason, note: message, type: "Warning", action: "Allocate" },
+    reason,
+    note: message,
+    type: "Warning",
+    action: "Allocate",
   };
 }

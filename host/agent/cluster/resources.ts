@@ -1,9 +1,7 @@
 /**
- * The cluster mode's resources: what the watches say, as one snapshot. Pools and settings are put together anew when they change; pods and
- * namespaces are the watches' own maps, so that one of them costs nothing but itself.
- * Effects: watches of the API server; tells its owner of each new snapshot.
+ * The resources of the cluster backend: the state of the watches as one snapshot. Pools and settings are composed anew when they change; pods and
+ * namespaces are the watches' own maps, so that a change of one costs nothing else.
  */
-
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
@@ -13,9 +11,9 @@ import { checkPools } from "../../resources/check-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { SYNC_WAIT_MS } from "../add-deadline.ts";
+
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
-import type { Resources, ResourcesState } from "../resources.ts";
-import { RELOAD_DELAY_MS } from "../resources.ts";
+import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
 import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
 
 interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
@@ -56,7 +54,7 @@ export class ClusterResources implements Resources, PoolChanges {
     return this.#watches.attachments.items;
   }
 
-  /** Of this node; none while it has no object. */
+  /** Labels of this node; none while it has no object. */
   get nodeLabels(): Labels {
     const [node] = this.#watches.node.items.values();
     return node?.labels ?? {};
@@ -97,7 +95,7 @@ export class ClusterResources implements Resources, PoolChanges {
       if (!tooLong.aborted || signal.aborted) throw error;
       const details = this.state.problems.join("\n");
       const reason = this.state.problems[0] ?? "its lists are not complete";
-      const text = `The agent has not heard all from the API server within ${SYNC_WAIT_MS / 1000} s: ${reason}`;
+      const text = `The agent has not received all lists from the API server within ${SYNC_WAIT_MS / 1000} s: ${reason}`;
       throw new CniError(ErrorCode.PluginNotAvailable, text, { cause: error, details });
     }
   }
@@ -126,7 +124,7 @@ export class ClusterResources implements Resources, PoolChanges {
 
   /** An address has become free on this node. */
   freed(): void {
-    this.#tell();
+    this.#notify();
   }
 
   async close(): Promise<void> {
@@ -138,7 +136,7 @@ export class ClusterResources implements Resources, PoolChanges {
     return Object.values<AnyWatch>({ ...this.#watches });
   }
 
-  /** What was never read rightly may hold what others must not be given. Of pools only those that are right are given out. */
+  /** A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out instead. */
   #isComplete(): boolean {
     const { reserved, coordinators, vendorConf } = this.#watches;
     const others: readonly AnyWatch[] = [reserved, vendorConf];
@@ -155,10 +153,10 @@ export class ClusterResources implements Resources, PoolChanges {
     this.#pending = undefined;
     this.#snapshot = this.#compose();
     this.#onChange(this.#snapshot);
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#changeCount++;
     this.#next.open();
     this.#next = new Latch();

@@ -1,7 +1,4 @@
-/**
- * One look at a Subnet, to tell a pod that is refused why no pool was generated for it.
- * Effects: a GET.
- */
+/** Reads a Subnet to explain to a refused pod why no pool was generated for it. */
 import type { Labels } from "../../config/label-selector.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -17,7 +14,7 @@ interface SubnetQuestion {
   readonly labels: Labels;
 }
 
-/** Never rejects: who is refused anyway is to hear of it. */
+/** Never rejects: the pod is refused anyway, and the state is part of the message. */
 export async function readSubnetState(
   api: KubeApi,
   { name, namespace, labels }: SubnetQuestion,

@@ -1,8 +1,4 @@
-/**
- * What an agent of a cluster follows, beside its own addresses: one reflector per collection.
- * Opened by resources.ts.
- * Effects: those of the reflectors once they are started.
- */
+/** The collections that an agent in a cluster watches besides its own addresses: one reflector each. */
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
@@ -33,19 +29,19 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** A pool, a reserved address, a coordinator or a setting has changed; of a pool's status only why it lacks addresses. */
+  /** A pool, a reserved address, a coordinator or a setting has changed; of a pool's status only its shortfall. */
   readonly onSetting: () => void;
   /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
   readonly onWanted: (pool: string) => void;
   readonly onPod: (change: Change<Pod>) => void;
 }
 
-/** A pool that cannot be used is known, too: whoever names it is told why. */
+/** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
 export type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
-  /** UID, generation and lack: another one is another pool to whoever wants its addresses. Undefined: nobody knows. */
+  /** UID, generation and shortfall: a change of it concerns every pod that needs the pool's addresses. Undefined if unknown. */
   readonly revision: string | undefined;
   /** When an ADD was last refused for want of its addresses, as the API server has it. */
   readonly wanted: string | undefined;
@@ -78,7 +74,10 @@ export function openWatches(options: WatchesOptions): Watches {
     follow({ name, path, decode: (object) => decode(object, describeObject(object)), keyOf, onChange: onSetting });
   return {
     pools: follow({
-      ...{ name: "IPPools", path: `${API_PATH}/ippools`, keyOf, decode: decodePool },
+      name: "IPPools",
+      path: `${API_PATH}/ippools`,
+      keyOf,
+      decode: decodePool,
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
         if (now === undefined || now.revision === undefined || now.revision !== before?.revision) onSetting();
@@ -88,31 +87,48 @@ export function openWatches(options: WatchesOptions): Watches {
     reserved: settings("ReservedIPs", `${API_PATH}/reservedips`, decodeReservedIp),
     coordinators: settings("Coordinators", `${API_PATH}/coordinators`, decodeServedCoordinator),
     namespaces: follow({
-      ...{ name: "Namespaces", path: "/api/v1/namespaces", keyOf, onChange: () => {} },
+      name: "Namespaces",
+      path: "/api/v1/namespaces",
+      keyOf,
+      onChange: () => {},
       decode: (object) => decodeNamespace(object, describeObject(object)),
     }),
     attachments: follow({
-      ...{ name: "NetworkAttachmentDefinitions", path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions" },
-      ...{ keyOf, optional: true, onChange: () => {} },
+      name: "NetworkAttachmentDefinitions",
+      path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions",
+      keyOf,
+      optional: true,
+      onChange: () => {},
       decode: (object) => decodeNetworkDefinition(object, describeObject(object)),
     }),
     vendorConf: follow({
-      ...{ name: "vendor-conf", path: `/api/v1/namespaces/${configNamespace}/configmaps`, keyOf, onChange: onSetting },
+      name: "vendor-conf",
+      path: `/api/v1/namespaces/${configNamespace}/configmaps`,
+      keyOf,
+      onChange: onSetting,
       fieldSelector: "metadata.name=vendor-conf",
       decode: (object) => decodeVendorConfMap(object, describeObject(object)),
     }),
     node: follow({
-      ...{ name: "this Node", path: "/api/v1/nodes", fieldSelector: `metadata.name=${node}`, keyOf },
-      ...{ onChange: () => {}, decode: (object) => decodeNode(object, describeObject(object)) },
+      name: "this Node",
+      path: "/api/v1/nodes",
+      fieldSelector: `metadata.name=${node}`,
+      keyOf,
+      onChange: () => {},
+      decode: (object) => decodeNode(object, describeObject(object)),
     }),
     pods: follow({
-      ...{ name: "Pods of this node", path: "/api/v1/pods", fieldSelector: `spec.nodeName=${node}`, keyOf },
-      ...{ onChange: onPod, decode: (object) => decodePod(object, describeObject(object)) },
+      name: "Pods of this node",
+      path: "/api/v1/pods",
+      fieldSelector: `spec.nodeName=${node}`,
+      keyOf,
+      onChange: onPod,
+      decode: (object) => decodePod(object, describeObject(object)),
     }),
   };
 }
 
-const poolNews = z.object({
+const poolMetadata = z.object({
   metadata: z.object({
     uid: z.string().optional().catch(undefined),
     generation: z.number().optional().catch(undefined),
@@ -124,15 +140,15 @@ const poolNews = z.object({
 });
 
 function decodePool(object: KubeObject): WatchedPool {
-  const { metadata, status } = poolNews.parse(object);
+  const { metadata, status } = poolMetadata.parse(object);
   const { uid = "", generation } = metadata;
-  const news = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
+  const observed = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
     const pool = decodeIpPool(object, describeObject(object));
-    const revision = news.revision === undefined ? undefined : `${news.revision}/${pool.shortfall ?? ""}`;
-    return { kind: "pool", pool, ...news, revision };
+    const revision = observed.revision === undefined ? undefined : `${observed.revision}/${pool.shortfall ?? ""}`;
+    return { kind: "pool", pool, ...observed, revision };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);
-    return { kind: "bad", name: keyOf(object), reason, ...news };
+    return { kind: "bad", name: keyOf(object), reason, ...observed };
   }
 }

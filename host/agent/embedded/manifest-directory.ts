@@ -1,9 +1,7 @@
 /**
- * The embedded mode's resources: YAML manifests in a directory that is watched. A bad file keeps what it last said
- * rightly, and an empty one for a moment what it had; a problem is reported until it is fixed.
- * Effects: reads the directory, watches it.
+ * The resources of the embedded backend: YAML manifests in a directory that is watched. An invalid file keeps its last valid resources, and a file that
+ * becomes empty keeps them for a moment; problems are reported until they are fixed.
  */
-
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../lib/describe.ts";
@@ -11,8 +9,10 @@ import type { Log } from "../../lib/log.ts";
 import { decodeManifests, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { readRegular } from "../regular-file.ts";
-import type { Resources, ResourcesState } from "../resources.ts";
-import { RECHECK_MS, RELOAD_DELAY_MS } from "../resources.ts";
+import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
+
+/** How often the agent checks whether the watched directory was replaced: milliseconds. @limit */
+export const DIRECTORY_RECHECK_MS = 2_000;
 
 /** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. @limit */
 export const MAX_MANIFEST_BYTES = 1024 * 1024;
@@ -23,7 +23,7 @@ export const EMPTY_FILE_MS = 1_000;
 interface ManifestFile {
   /** Undefined when it could not be read. */
   readonly text: string | undefined;
-  /** What the file last said rightly; undefined when it never did. */
+  /** The last valid resources of the file; undefined if it was never valid. */
   readonly resources: readonly Resource[] | undefined;
   readonly problem: string | undefined;
   /** Since when the file has been empty while its resources are kept, as `performance.now()`. */
@@ -51,14 +51,14 @@ export class ManifestDirectory implements Resources {
     this.#onChange = onChange;
     this.#arm();
     this.#state = this.#read();
-    this.#recheck = setInterval(() => this.#rearm(), RECHECK_MS).unref();
+    this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
   }
 
   get state(): ResourcesState {
     return this.#state;
   }
 
-  /** Reads at once what is known to have changed, instead of a moment later. */
+  /** Reads a pending change at once. */
   flush(): void {
     if (this.#pending === undefined) return;
     clearTimeout(this.#pending);
@@ -84,7 +84,7 @@ export class ManifestDirectory implements Resources {
     }
   }
 
-  /** A directory that was removed and made anew needs another watch. */
+  /** Watches the directory anew if it was removed and created again. */
   #rearm(): void {
     if (this.#watched !== undefined && identify(this.#path) === this.#watched) return;
     this.#arm();
@@ -129,8 +129,8 @@ export class ManifestDirectory implements Resources {
     const known = this.#files.get(name);
     try {
       const text = readRegular(join(this.#path, name), MAX_MANIFEST_BYTES).bytes.toString("utf8");
-      const kept = this.#keepEmptied(text, known);
-      if (kept !== undefined) return kept;
+      const retained = this.#retainEmptied(text, known);
+      if (retained !== undefined) return retained;
       if (known?.text === text) return known;
       return this.#decode(name, text, known);
     } catch (error) {
@@ -138,8 +138,8 @@ export class ManifestDirectory implements Resources {
     }
   }
 
-  /** Rewriting a file in place empties it first. For a moment that is no change; undefined when the text counts. */
-  #keepEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
+  /** Rewriting a file in place empties it first, which is not taken for a change at once. Undefined if the text applies. */
+  #retainEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
     if (text !== "" || known?.resources === undefined || known.resources.length === 0) return undefined;
     const { resources, emptySinceMs = performance.now() } = known;
     const restMs = emptySinceMs + EMPTY_FILE_MS - performance.now();
@@ -160,7 +160,7 @@ export class ManifestDirectory implements Resources {
   }
 }
 
-/** File systems use an inode's number again at once: the time of birth tells its directories apart. Undefined when unknown. */
+/** Returns a text that differs for a directory made anew: file systems reuse inode numbers at once, so it has the time of birth. Undefined if unknown. */
 function identify(path: string): string | undefined {
   try {
     const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });

@@ -89,18 +89,18 @@ function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): s
 
 function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | undefined): string {
   const missing = BigInt(wanted) - sizeOfPool(pool);
-  const told = live?.troubles.kind === "there" ? live.troubles.value : [];
-  const lack = told.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
-  if (lack !== undefined) return `in the way: ${lack}`;
+  const conditions = live?.troubles.kind === "there" ? live.troubles.value : [];
+  const shortfall = conditions.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
+  if (shortfall !== undefined) return `in the way: ${shortfall}`;
   if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
   if (missing === 0n) return "in the way: nothing";
   return `in the way: nothing; ${addresses(-missing)} more than wanted are removed when they are free`;
 }
 
-function describeSubnet(told: NonNullable<LiveFacts["subnet"]>): string {
-  if (told.kind === "absent") return "does not exist";
-  if (told.kind === "unseen") return `cannot be read: ${told.why}`;
-  const { total, assigned, pools, deleting } = told.value;
+function describeSubnet(subnet: NonNullable<LiveFacts["subnet"]>): string {
+  if (subnet.kind === "absent") return "does not exist";
+  if (subnet.kind === "unseen") return `cannot be read: ${subnet.why}`;
+  const { total, assigned, pools, deleting } = subnet.value;
   const of = total === undefined ? "" : ` of ${total}`;
   const left = total === undefined || assigned === undefined ? "" : `, ${Math.max(0, total - assigned)} not assigned`;
   const count = assigned ?? pools.reduce((sum, { ips }) => sum + Number(sizeOf(spansOf(ips))), 0);
@@ -116,7 +116,7 @@ function largest(pools: SubnetFacts["pools"]): string {
   return `; most have ${some(sized.map(({ name, application, size }) => `"${name}" (${application}, ${size})`))}`;
 }
 
-/** What `in the way` and `gives out nothing` have not said. */
+/** The troubles that `in the way` and `allocates nothing` do not show. */
 function troubles({ live, refusal }: PoolFacts): string[] {
   if (live === undefined) return [];
   if (live.troubles.kind === "unseen") return [`conditions: cannot be read: ${live.troubles.why}`];

@@ -1,24 +1,36 @@
-/**
- * All that this node knows of one pool, and in a cluster what the API server has to say of it and of its Subnet.
- * Effects: three calls of the API server at most.
- */
+/** The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has of it and of its Subnet. */
 import { z } from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Catalogue } from "../ipam/catalogue.ts";
-import type { LiveObjects, Told } from "./live-objects.ts";
 
-/** What is told of a pool's troubles: `Overlap`, and a sentence. */
-interface Trouble {
+/** How long `berthctl explain pool` tries to read each of the objects behind its answer: milliseconds. @limit */
+export const EXPLAIN_PATIENCE_MS = 2_000;
+
+/** The outcome of one read; `why` is a clause. */
+export type ReadResult<T> =
+  | { readonly kind: "there"; readonly value: T }
+  | { readonly kind: "absent" }
+  | { readonly kind: "unseen"; readonly why: string };
+
+export interface LiveObjects {
+  /** One of Berth's own kinds by its plural. Never rejects. */
+  read(plural: "ippools" | "subnets" | "ippoolusages", name: string): Promise<ReadResult<unknown>>;
+}
+
+/** A condition of a pool that is not as it should be: `Overlap`, and a sentence. */
+export interface Trouble {
   readonly type: string;
   readonly message: string;
 }
 
 export interface SubnetFacts {
-  /** Undefined: nobody has counted yet. */
+  /** Undefined before the first count. */
   readonly total: number | undefined;
   readonly assigned: number | undefined;
   readonly deleting: boolean;
@@ -26,15 +38,15 @@ export interface SubnetFacts {
 }
 
 export interface LiveFacts {
-  readonly usage: Told<PoolUsage>;
-  readonly troubles: Told<readonly Trouble[]>;
+  readonly usage: ReadResult<PoolUsage>;
+  readonly troubles: ReadResult<readonly Trouble[]>;
   /** Of a generated pool. */
-  readonly subnet: Told<SubnetFacts> | undefined;
+  readonly subnet: ReadResult<SubnetFacts> | undefined;
 }
 
 export interface PoolFacts {
   readonly name: string;
-  /** Undefined: it cannot be read. */
+  /** Undefined if it cannot be read. */
   readonly pool: IpPool | undefined;
   /** Why it gives out nothing here: `is refused: …` */
   readonly refusal: string | undefined;
@@ -49,7 +61,7 @@ export interface PoolFactsDeps {
   readonly live: LiveObjects | undefined;
 }
 
-/** Names of objects; what is none is asked for nowhere. */
+/** Names of objects; other names are not read. */
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
@@ -89,10 +101,10 @@ function poolOf(value: unknown): IpPool | undefined {
   }
 }
 
-function decoded<T>(told: Told<unknown>, decode: (value: unknown) => T): Told<T> {
-  if (told.kind !== "there") return told;
+function decoded<T>(read: ReadResult<unknown>, decode: (value: unknown) => T): ReadResult<T> {
+  if (read.kind !== "there") return read;
   try {
-    return { kind: "there", value: decode(told.value) };
+    return { kind: "there", value: decode(read.value) };
   } catch (error) {
     return { kind: "unseen", why: messageOf(error) };
   }
@@ -124,4 +136,31 @@ function subnetFactsOf(value: unknown, source: string): SubnetFacts {
   const { pools } = decodeAssignments((value as { status?: unknown }).status, source);
   const deleting = (metadata.deletionTimestamp ?? undefined) !== undefined;
   return { total: status?.total, assigned: status?.assigned, deleting, pools };
+}
+
+export function openLiveObjects(api: KubeApi): LiveObjects {
+  return {
+    read: async (plural, name) => {
+      const path = `${API_PATH}/${plural}`;
+      const common = { method: "GET", lane: "pod", patienceMs: EXPLAIN_PATIENCE_MS } as const;
+      try {
+        // Agents may list the pools, and read nothing of them by name.
+        if (plural !== "ippools")
+          return there(await api.call({ ...common, path: `${path}/${encodeURIComponent(name)}` }));
+        const { items } = await api.call({ ...common, path, query: { fieldSelector: `metadata.name=${name}` } });
+        return Array.isArray(items) && items.length > 0 ? there(withKind(items[0])) : { kind: "absent" };
+      } catch (error) {
+        return isNotFound(error) ? { kind: "absent" } : { kind: "unseen", why: messageOf(error) };
+      }
+    },
+  };
+}
+
+function there(value: unknown): ReadResult<unknown> {
+  return { kind: "there", value };
+}
+
+/** The API server leaves both out of the items of a list. */
+function withKind(item: unknown): unknown {
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", ...(item as object) };
 }

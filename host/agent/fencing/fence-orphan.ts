@@ -1,7 +1,6 @@
 /**
- * Fencing: a pod of this node whose object is gone, and whose sandbox lives on, loses the addresses that its workload's next pod is to have
- * (retention, docs/decisions/0025). Whether a pod is such an orphan is decided by gc/collector.ts, from what the API server says.
- * Effects: changes the orphan's network namespace, and what the coordinator made for it on the node; a line in the log, an event of the workload.
+ * Fencing: a pod of this node whose object is gone and whose sandbox still runs loses the addresses that its workload's next pod is to have (retention,
+ * docs/decisions/0025). gc/collector.ts decides which pods are such orphans.
  */
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
@@ -10,11 +9,10 @@ import { formatIp } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
-import { readNetnsStatus } from "../gc/live-status.ts";
-import { fenceNics } from "./fence-nics.ts";
-import { findNetns } from "./find-netns.ts";
+import { readNetnsStatus } from "./netns-status.ts";
+import { fenceNics, findNetns } from "./orphan-nics.ts";
 
-/** An address whose workload waits for it. */
+/** An address that is retained for a workload. */
 export type OrphanRow = Allocation & { readonly workload: Workload };
 
 export interface FenceDeps {
@@ -23,28 +21,28 @@ export interface FenceDeps {
   readonly node: string;
   /** The setting `enableFencing`, as it is now. */
   readonly isEnabled: () => boolean;
-  /** Takes away what the coordinator made for the attachment, on the node, too. */
+  /** Removes the links, routes and rules that the coordinator created for the attachment, also on the node. */
   readonly detach: (row: Allocation) => Promise<void>;
   readonly emit: (event: KubeEvent) => void;
   readonly log: Log;
 }
 
 /**
- * Whether no NIC of this node has the address any more; the agent makes it so, unless that is disabled. False also when the agent cannot see the
- * orphan's namespace. Rejects when the kernel refuses.
+ * Takes the address off the orphan's NIC unless fencing is disabled. Returns whether no NIC of this node has the address; false also if the orphan's
+ * namespace cannot be found. Rejects when the kernel refuses.
  */
-export async function fenceOrphan(tools: FenceDeps, told: OrphanRow): Promise<boolean> {
-  const row = told.netns === undefined ? { ...told, netns: findNetns(told.ip, await tools.knownNetns()) } : told;
+export async function fenceOrphan(deps: FenceDeps, orphan: OrphanRow): Promise<boolean> {
+  const row = orphan.netns === undefined ? { ...orphan, netns: findNetns(orphan.ip, await deps.knownNetns()) } : orphan;
   const { netns, ip, workload } = row;
-  const sighting = await readNetnsStatus(row);
-  if (sighting === "gone") return true;
-  if (sighting === "unknown" || netns === undefined) return false;
+  const status = await readNetnsStatus(row);
+  if (status === "gone") return true;
+  if (status === "unknown" || netns === undefined) return false;
   const hasMachine = mayBeShared(workload);
-  if (!tools.isEnabled()) return sighting === "there" && !hasMachine;
+  if (!deps.isEnabled()) return status === "there" && !hasMachine;
   const links = fenceNics({ netns, ips: [ip], hasMachine }) ?? [];
-  // Of what was taken in from the API server no container is known; the next attachment of the address replaces the routes.
-  if (row.containerId !== UNKNOWN_CONTAINER) await tools.detach(row);
-  if (links.length > 0) report(tools, row, links);
+  // The container of an address adopted from the API server is unknown; the next attachment of the address replaces the routes.
+  if (row.containerId !== UNKNOWN_CONTAINER) await deps.detach(row);
+  if (links.length > 0) report(deps, row, links);
   return (await readNetnsStatus(row)) !== "inUse";
 }
 
@@ -52,14 +50,20 @@ function report({ node, emit, log }: FenceDeps, row: OrphanRow, links: readonly 
   const { namespace, pod, owner, ifName, pool, workload } = row;
   const address = formatIp(row.ip);
   const names = links.map((link) => `"${link}"`).join(", ");
-  const text = `Pod ${namespace}/${pod} (UID ${owner}) is deleted and its sandbox still runs on node "${node}"; address ${address} was taken off it, and ${names} set down`;
+  const text = `Pod ${namespace}/${pod} (UID ${owner}) is deleted but its sandbox still runs on node "${node}"; removed address ${address} from it and set ${names} down`;
   log.info({ address, pool, namespace, pod, owner, ifName, links }, text);
   emit({
     regarding: {
-      ...{ kind: workload.kind, apiVersion: apiVersionOf(workload), name: workload.name, uid: workload.uid },
+      kind: workload.kind,
+      apiVersion: apiVersionOf(workload),
+      name: workload.name,
+      uid: workload.uid,
       namespace: workload.namespace ?? namespace,
     },
-    ...{ type: "Warning", reason: "OrphanFenced", action: "Fence", note: text },
+    type: "Warning",
+    reason: "OrphanFenced",
+    action: "Fence",
+    note: text,
   });
 }
 

@@ -26,7 +26,8 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Cooldowns } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { OrphanRow } from "../fencing/fence-orphan.ts";
-import { type PodReaderDeps, podKey, readNetnsStatus, readPodStatus, readPodStatuses } from "./live-status.ts";
+import { readNetnsStatus } from "../fencing/netns-status.ts";
+import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
 
 /** Shortest time between a sweep that could not ask the API server and the next one: milliseconds. @limit */
 export const SWEEP_RETRY_MS = 10_000;

@@ -1,21 +1,13 @@
 /**
- * Reads the present status of pods, nodes and network namespaces from the API server and the kernel, never from a cache.
+ * Reads the present status of pods and nodes from the API server, never from a cache.
  */
-import { stat } from "node:fs/promises";
-import { dirname } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
-import { type NetnsStatus, type PodStatus, podFacts } from "../../ipam/leak.ts";
+import { type PodStatus, podFacts } from "../../ipam/leaks.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";
-import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
-import { NetlinkError } from "../../kernel/netlink/error.ts";
-import { NetnsError } from "../../kernel/netns.ts";
-import { observeLink } from "../../kernel/observe-link.ts";
 import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import type { Log } from "../../lib/log.ts";
-import { equalIp, type Ip } from "../../net/ip.ts";
-import type { Allocation } from "../../registry/registry.ts";
 import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
@@ -117,44 +109,4 @@ export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeSt
     }
   }
   return "lost";
-}
-
-/** The NIC that an address was assigned to. */
-type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
-
-/**
- * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path below a folder that is missing: the
- * agent may see another /run or /proc than the runtime does.
- */
-export async function readNetnsStatus({ netns, ifName, ip }: AttachedNic): Promise<NetnsStatus> {
-  if (netns === undefined || netns === "") return "unknown";
-  const found = await exists(netns);
-  if (found === undefined) return "unknown";
-  if (found) return hasAddress(netns, ifName, ip) ? "inUse" : "there";
-  return (await exists(dirname(netns))) === true ? "gone" : "unknown";
-}
-
-/** False also when the path is no namespace any more; true when the kernel fails to answer, which keeps the address. */
-function hasAddress(netns: string, ifName: string, ip: Ip): boolean {
-  try {
-    return observeLink(netns, ifName)?.addresses.some((address) => equalIp(address.ip, ip)) ?? false;
-  } catch (error) {
-    if (error instanceof NetlinkError) return true;
-    if (error instanceof NetnsError) return !NO_NAMESPACE.has(error.errno);
-    throw error;
-  }
-}
-
-/** Errors of the kernel for a path that is no network namespace. */
-export const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
-
-/** Undefined when that cannot be found out. */
-async function exists(path: string): Promise<boolean | undefined> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    return isMissing ? false : undefined;
-  }
 }

@@ -32,7 +32,7 @@ export function answerJson(value: unknown): Answer {
   return { status: 200, body: `${JSON.stringify(value)}\n` };
 }
 
-/** What the kernel refused, or could not undo. */
+/** Failures of the kernel, and of undoing. */
 const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, PacketError];
 
 /** Printed when the configuration is too broken to say which version it is. */
@@ -84,10 +84,10 @@ function classify(error: unknown): CniError {
     return new CniError(code, capitalise(error.message), cause);
   }
   if (error instanceof RegistryError) {
-    const mend = error.full ? "; free disk space in the state directory" : "";
+    const advice = error.full ? "; free disk space in the state directory" : "";
     return new CniError(
       ErrorCode.RegistryUnavailable,
-      `The registry could not record the address: ${error.message}${mend}`,
+      `The registry could not record the address: ${error.message}${advice}`,
       cause,
     );
   }
@@ -99,20 +99,20 @@ function classify(error: unknown): CniError {
   return new CniError(ErrorCode.TryAgainLater, `Internal error: ${text}`, cause);
 }
 
-/** Whether the error is a bug rather than a refusal: those go to the log with their stack. */
+/** Whether the error is a bug rather than a refusal: bugs are logged with their stack. */
 export function isBug(error: unknown): boolean {
   const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
   return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;
 }
 
-/** By errno: whose limit of open files is reached, and what to do. */
+/** By errno: which limit of open files is reached, and what to do. */
 const SHORTAGES: Readonly<Record<number, string>> = {
   [constants.errno.EMFILE]:
-    "The agent has as many files and sockets open as it may (RLIMIT_NOFILE); raise LimitNOFILE of its service",
-  [constants.errno.ENFILE]: "The node has as many files open as it may; raise its sysctl fs.file-max",
+    "The agent has reached its limit of open files and sockets (RLIMIT_NOFILE); raise LimitNOFILE of its service",
+  [constants.errno.ENFILE]: "The node has reached its limit of open files; raise its sysctl fs.file-max",
 };
 
-/** What is short when the error, or one of its causes, is that no file can be opened. */
+/** Returns which limit is reached if the error, or one of its causes, is that no file can be opened. */
 function findShortage(error: unknown): string | undefined {
   for (let each = error; each instanceof Error; each = each.cause) {
     const number = "errno" in each && typeof each.errno === "number" ? Math.abs(each.errno) : 0;
@@ -132,7 +132,7 @@ function findVersion(requestBody: string): string {
       return value.cniVersion === "" ? FALLBACK_VERSION : value.cniVersion;
     }
   } catch {
-    // Said in the error itself.
+    // Reported by the error itself.
   }
   return FALLBACK_VERSION;
 }

@@ -1,24 +1,21 @@
-/**
- * Says in the log that the agent cannot serve, and why, and that it can again: once for each change, whether or not a pod has come meanwhile.
- * Effects: a timer.
- */
+/** Logs once for each change that the agent cannot serve, and why, and that it can again, whether or not a pod has come meanwhile. */
 import type { Log } from "../../lib/log.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 
-/** How often the agent looks whether it is ready, to say so in its log when that has changed: milliseconds. @limit */
+/** How often the agent checks whether it is ready, to log a change: milliseconds. @limit */
 export const READINESS_LOOK_MS = 1_000;
 
-/** The first look comes after an interval: a start that goes well says nothing. Returns what ends it. */
+/** The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the checks. */
 export function logReadiness(readiness: () => Readiness, log: Log): () => void {
-  let said: string | undefined;
-  const look = (): void => {
+  let logged: string | undefined;
+  const check = (): void => {
     const { ready, problems } = readiness();
     const reason = ready ? undefined : (problems[0] ?? "it is starting");
-    if (reason === said) return;
-    said = reason;
+    if (reason === logged) return;
+    logged = reason;
     if (reason === undefined) log.info("Ready: ADDs are served");
     else log.warn({ problems }, `Not ready, so ADDs are refused: ${reason}`);
   };
-  const timer = setInterval(look, READINESS_LOOK_MS).unref();
+  const timer = setInterval(check, READINESS_LOOK_MS).unref();
   return () => clearInterval(timer);
 }

@@ -1,8 +1,4 @@
-/**
- * One agent per socket (single-agent): a lock beside the socket, held from before it is bound until all is closed.
- * Called by agent.ts; the watch in socket-watch.ts takes the lock again when its file was removed.
- * Effects: those of the lock; connects to a socket to see whether it answers.
- */
+/** One agent per socket (single-agent): a lock beside the socket, held from before it is bound until everything is closed. */
 import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
@@ -10,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FileLock, tryLock } from "../../kernel/file-lock.ts";
 import type { Log } from "../../lib/log.ts";
 
-/** How often a starting agent looks whether another one still serves its socket: milliseconds. @limit */
+/** How often a starting agent checks whether another one still serves its socket: milliseconds. @limit */
 export const SOCKET_RETRY_MS = 100;
 
 /** How long connecting to a socket may take before its process counts as one that serves: milliseconds. @limit */
@@ -33,7 +29,7 @@ export interface SocketLock {
 export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): Promise<SocketLock> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const startMs = performance.now();
-  for (let isTold = false; ; await sleep(SOCKET_RETRY_MS)) {
+  for (let isLogged = false; ; await sleep(SOCKET_RETRY_MS)) {
     const tried = tryLock(lockPathOf(path), ownText());
     if ("lock" in tried && !(await answers(path))) return heldLock(path, tried.lock);
     if ("lock" in tried) tried.lock.release();
@@ -43,8 +39,8 @@ export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): 
         `Socket ${path} is served by another agent (${holder}), waited ${lockWaitMs} ms; stop that agent, or start this one with another --socket and --state`,
       );
     }
-    if (!isTold) log.warn({ socket: path, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
-    isTold = true;
+    if (!isLogged) log.warn({ socket: path, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
+    isLogged = true;
   }
 }
 

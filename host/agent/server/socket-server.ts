@@ -1,9 +1,7 @@
 /**
- * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process's
- * late close cannot take the new one's socket away (single-agent in docs/allocation.md).
- * Effects: listens; removes its socket when it closes; asks itself then.
+ * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process that closes late cannot take the new
+ * one's socket away (single-agent).
  */
-
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { dirname } from "node:path";
@@ -27,7 +25,7 @@ interface SocketServerOptions {
   readonly path: string;
   readonly dispatcher: Pick<Dispatcher, "dispatch">;
   readonly inspect: StatusApi;
-  /** Called before an ADD: what is spooled comes first. */
+  /** Called before an ADD: drains the spool. */
   readonly beforeAdd: () => Promise<void>;
   /** Fault seam around the answer. */
   readonly faults: (point: string) => void;
@@ -35,9 +33,9 @@ interface SocketServerOptions {
 }
 
 export interface SocketServer {
-  /** What became of the socket when its path leads elsewhere; undefined while callers reach this agent. */
+  /** Returns what happened to the socket if its path leads elsewhere; undefined while callers reach this agent. */
   findLoss(): "removed" | "replaced" | undefined;
-  /** Binds a socket anew, in place of what the path leads to now. */
+  /** Binds a new socket at the path, in place of the present one. */
   restore(): Promise<void>;
   /** Takes no more requests, lets those under way finish for a bounded time, removes the socket. */
   close(): Promise<void>;
@@ -68,7 +66,7 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
     restore: async () => {
       const lost = listener;
       listener = await bind(options);
-      // What had connected before the loss is accepted within this time.
+      // Connections made before the loss are accepted within this time.
       setTimeout(() => lost.server.close(), SOCKET_RECHECK_MS / 2).unref();
     },
     close: () => closeListener(path, listener),
@@ -112,8 +110,8 @@ function leadsTo(path: string, { dev, ino }: Listener): boolean {
 }
 
 /**
- * The name goes first, so that callers try again until the next agent is there. What has connected by then waits in the kernel, which
- * would break these connections when the listener closes: they are accepted before.
+ * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the kernel, which would break them when the
+ * listener closes: they are accepted before.
  */
 async function closeListener(path: string, listener: Listener): Promise<void> {
   const { server, temporary } = listener;

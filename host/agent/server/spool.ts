@@ -1,9 +1,7 @@
 /**
- * DELs that the shim wrote down because no agent answered: replayed before anything is attached
- * (docs/shim-protocol.md, "Spool").
- * Effects: removes what it has carried out; renames what it cannot read, so that nothing is lost.
+ * DELs that the shim wrote down because no agent answered: replayed before anything is attached (docs/shim-protocol.md, "Spool"). A file that cannot be
+ * read is renamed, so that nothing is lost.
  */
-
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ErrorCode } from "../../cni/error.ts";
@@ -16,7 +14,7 @@ import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./socket-server.ts";
 
 const SPOOLED = /\.del$/;
 const REJECTED = ".rejected";
-/** Codes up to this one no later try can make better: version, environment, JSON, configuration. */
+/** A retry cannot succeed after codes up to this one: version, environment, JSON, configuration. */
 const LAST_UNREADABLE = ErrorCode.InvalidNetworkConfig;
 
 export class Spool {
@@ -43,7 +41,7 @@ export class Spool {
     };
   }
 
-  /** Carries out all that waits, oldest first. What fails stays for the next time. */
+  /** Replays all spooled DELs, oldest first. Those that fail stay for the next time. */
   async drain(): Promise<void> {
     if (this.#draining !== undefined) return this.#draining;
     const names = this.#names()
@@ -60,7 +58,7 @@ export class Spool {
     try {
       return readdirSync(this.#directory);
     } catch (error) {
-      // Removed under us: the shim makes it again with its next DEL.
+      // The directory was removed: the shim creates it again with its next DEL.
       if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
       throw error;
     }
@@ -76,7 +74,7 @@ export class Spool {
     }
   }
 
-  /** False when the next ones would fare no better. */
+  /** Returns false if the next ones would fail in the same way. */
   async #replay(path: string): Promise<boolean> {
     const request = readSpooled(path);
     if (typeof request === "string") {
@@ -101,7 +99,7 @@ export class Spool {
   }
 }
 
-/** The request, or why the file is none. Throws when a later attempt may read it. */
+/** Returns the request, or why the file has none. Throws when a later attempt may succeed. */
 function readSpooled(path: string): RawRequest | string {
   const bytes = readShimFile(path);
   if (typeof bytes === "string") return bytes;
@@ -112,7 +110,7 @@ function readSpooled(path: string): RawRequest | string {
   }
 }
 
-/** The shim writes regular files: a link, a pipe or a device is not its own, whatever it leads to. */
+/** Returns the bytes, or why the file is not one of the shim, which writes only regular files: no link, pipe or device. */
 function readShimFile(path: string): Buffer | string {
   if (!lstatSync(path).isFile()) return "it is not a regular file";
   try {
@@ -123,7 +121,7 @@ function readShimFile(path: string): Buffer | string {
   }
 }
 
-/** Throws when the bytes are no request as the shim writes it. */
+/** Throws when the bytes are not a request of the shim. */
 export function parseSpooled(bytes: Buffer): RawRequest {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) throw new Error("The head of the request has no end");

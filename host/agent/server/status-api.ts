@@ -43,7 +43,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options.backend, searchParams);
     if (page === undefined || method !== "GET") {
       const served = Object.keys(pages).join(", GET ");
-      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; there are GET ${served}`);
+      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${served}`);
     }
     try {
       return await page(searchParams);
@@ -121,7 +121,7 @@ async function describePools({ catalogue }: AddDeps): Promise<Answer> {
   return answerJson([...known, ...orphaned]);
 }
 
-/** Of the addresses that were claimed through this pool; overlapping pools count each address once. */
+/** Counts of the addresses claimed through this pool; overlapping pools count each address once. */
 function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
@@ -149,13 +149,23 @@ function describeAllocation(allocation: Allocation): Record<string, unknown> {
     allocation;
   const address = formatIp(ip);
   return {
-    ...{ address, prefixLength, addressSpace: space, pool, state, namespace, pod, owner },
-    ...{ interface: ifName, containerId, network, cursor: space === "" ? address : `${address}/${space}` },
+    address,
+    prefixLength,
+    addressSpace: space,
+    pool,
+    state,
+    namespace,
+    pod,
+    owner,
+    interface: ifName,
+    containerId,
+    network,
+    cursor: space === "" ? address : `${address}/${space}`,
     ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
   };
 }
 
-/** When it is asked next is a time of the machine's own clock, and says nothing to anybody else. */
+/** Without the time of the next probe, which is of the machine's own clock. */
 function describeQuarantine({ reason, mac, parent }: Quarantine): Record<string, unknown> {
   return { reason, mac, parent };
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { EXPIRE_INTERVAL_MS, startMaintenance } from "../../../host/agent/maintenance.ts";
+import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../../host/agent/maintenance.ts";
 import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import { RECHECK_MS } from "../../../host/agent/resources.ts";
 import type { Spool } from "../../../host/agent/server/spool.ts";
@@ -9,7 +9,7 @@ import { recordLog } from "./recorded-log.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Starts maintenance whose work fails with these errors, one after the other; "" is success. */
+/** Starts a maintenance whose work fails with these errors, one after the other; "" is success. */
 function start(failures: string[] = [], probe = async (begin: () => void): Promise<void> => begin()) {
   const calls: string[] = [];
   const work = async (what: string): Promise<never> => {
@@ -31,18 +31,18 @@ function start(failures: string[] = [], probe = async (begin: () => void): Promi
   return { maintenance, calls, lines };
 }
 
-describe("maintenance", () => {
+describe("the maintenance", () => {
   it("frees, takes back and drains, until it is closed", async () => {
     const { maintenance, calls } = start();
-    await vi.advanceTimersByTimeAsync(RECHECK_MS);
+    await vi.advanceTimersByTimeAsync(SPOOL_INTERVAL_MS);
     const second = ["expire", "unattached before 7", "probe"];
     expect(calls.toSorted()).toEqual([...second, ...second, "drain"].toSorted());
     maintenance.close();
-    await vi.advanceTimersByTimeAsync(10 * RECHECK_MS);
+    await vi.advanceTimersByTimeAsync(10 * SPOOL_INTERVAL_MS);
     expect(calls).toHaveLength(7);
   });
 
-  it("asks for what is in quarantine again only when it is through, whether that went well or not", async () => {
+  it("probes again only when the last probes have ended, whether or not they failed", async () => {
     const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
     const { maintenance, calls, lines } = start([], (begin) => {
       begin();
@@ -60,7 +60,7 @@ describe("maintenance", () => {
     maintenance.close();
   });
 
-  it("tells a failure that lasts once, another one, and the same one after a success", async () => {
+  it("logs a persistent failure once, another one, and the same one after a success", async () => {
     const { maintenance, lines } = start(["full", "full", "full", "broken", "", "broken"]);
     await vi.advanceTimersByTimeAsync(7 * EXPIRE_INTERVAL_MS);
     expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing cooled addresses failed; retrying"));

@@ -1,7 +1,4 @@
-/**
- * The addresses on the NICs of this node's pods, as the kernel has them.
- * Effects: reads directories; netlink sockets for the time of the call.
- */
+/** The addresses on the NICs of this node's pods, as the kernel has them. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isOwnNetns, NetnsError, readNetnsIdentity } from "../../../kernel/netns.ts";
@@ -37,7 +34,7 @@ export function readLiveNamespaces(directories: readonly string[]): LiveNamespac
       seen.add(`${device} ${inode}`);
       addresses.push(...readAddresses(path));
     } catch (error) {
-      // A file that is no namespace any more is what a runtime leaves behind.
+      // Runtimes leave files behind that are no namespaces any more.
       if (!(error instanceof NetnsError)) problems.push(`${path} cannot be read: ${messageOf(error)}`);
     }
   }

@@ -1,6 +1,4 @@
-/**
- * Which rows a registry that lost some is to have: what the runtimes remember and what the kernel has, beside the rows that are left.
- */
+/** Decides which rows a registry that lost some should have, from the caches of runtimes, the kernel, and the rows that are left. */
 import { decodePodArgs } from "../../../cni/request.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
@@ -21,17 +19,17 @@ export interface Evidence {
   readonly isLive: (netns: string) => boolean;
 }
 
-/** `source`: where it was found, for people. */
+/** `source` says where it was found. */
 export type Find = Recovered & { readonly source: string };
 
 export interface Recovery {
-  /** To be Bound; those whose row says so already are left out. */
+  /** Addresses to record as Bound, without those that are recorded already. */
   readonly found: readonly Find[];
-  /** Rows that are right. */
+  /** Rows that are correct. */
   readonly kept: readonly Allocation[];
   /** Bound rows whose pod's namespace is gone. */
   readonly gone: readonly Allocation[];
-  /** Each a sentence: what was found and left out, and why. */
+  /** Sentences: what was found and skipped, and why. */
   readonly ignored: readonly string[];
 }
 
@@ -46,10 +44,10 @@ export function planRecovery(evidence: Evidence): Recovery {
   const isGone = ({ netns }: Allocation): boolean => netns !== undefined && !isLive(netns);
   const ignored: string[] = [];
   const cached = evidence.cached.flatMap((attachment) => findsOfCache(attachment, evidence, ignored));
-  const isTold = ({ ip, space }: Recovered): boolean =>
+  const isKnown = ({ ip, space }: Recovered): boolean =>
     cached.some((find) => find.space === space && equalIp(find.ip, ip)) ||
     bound.some((row) => row.space === space && equalIp(row.ip, ip) && !isGone(row));
-  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isTold(find));
+  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isKnown(find));
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
   const isRight = (find: Find): boolean =>
     bound.some(
@@ -58,9 +56,10 @@ export function planRecovery(evidence: Evidence): Recovery {
   const keys = new Set(found.map(keyOf));
   return {
     found: found.filter((find) => !isRight(find)),
-    kept: bound.filter((row) =>
-      keys.has(keyOf(row)) ? found.some((find) => isRight(find) && keyOf(find) === keyOf(row)) : !isGone(row),
-    ),
+    kept: bound.filter((row) => {
+      if (!keys.has(keyOf(row))) return !isGone(row);
+      return found.some((find) => isRight(find) && keyOf(find) === keyOf(row));
+    }),
     gone: bound.filter((row) => !keys.has(keyOf(row)) && isGone(row)),
     ignored,
   };
@@ -92,7 +91,7 @@ function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly
   return inPools(prefix, pools).map((place) => ({ ...place, ...about, source: netns }));
 }
 
-/** One place for each address space of which a pool has the address: nobody knows in which of them it was given out. */
+/** Returns one entry for each address space in which a pool has the address: it is unknown in which of them it was allocated. */
 function inPools(
   { ip }: Prefix,
   pools: readonly IpPool[],

@@ -1,8 +1,4 @@
-/**
- * `berthctl recover`: makes a registry that has lost rows complete again, out of what the runtimes and the kernel know (docs/recovery.md).
- * Effects: reads files and namespaces; writes the registry unless it is a dry run.
- */
-
+/** `berthctl recover`: restores lost rows of the registry from the cached results of runtimes and the NICs of pods (docs/recovery.md). */
 import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { listRows } from "../../../registry/list-rows.ts";
@@ -27,7 +23,7 @@ export interface RecoverOptions {
   readonly isDryRun: boolean;
 }
 
-/** What was found and done, as lines for people. Rejects with RegistryError. */
+/** Returns a report, line by line. Rejects with RegistryError. */
 export async function recover({ registry, catalogue, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
   const cache = readRuntimeCache(options.results);
   const namespaces = readLiveNamespaces(options.netns);
@@ -45,12 +41,9 @@ export async function recover({ registry, catalogue, log }: RecoverDeps, options
     await catalogue.loaded();
     log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "Recovered the registry");
   }
-  const end = options.isDryRun ? "Dry run: nothing was written" : "Recorded; addresses are allocated again";
-  return [
-    ...describe(recovery),
-    ...[...cache.problems, ...namespaces.problems, ...ignored].map((text) => `! ${text}`),
-    end,
-  ];
+  const outcome = options.isDryRun ? "Dry run: nothing was written" : "Recorded; addresses are allocated again";
+  const problems = [...cache.problems, ...namespaces.problems, ...ignored];
+  return [...describe(recovery), ...problems.map((text) => `! ${text}`), outcome];
 }
 
 function describe({ found, kept, gone }: Recovery): string[] {

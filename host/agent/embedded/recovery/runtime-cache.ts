@@ -1,9 +1,7 @@
 /**
- * What the runtimes of this node remember of the attachments that they made: libcni keeps the result of each ADD until the DEL, one file each
- * (containernetworking/cni, libcni/api.go, `cachedInfo`), below /var/lib/cni/results for containerd, CRI-O, Multus and podman.
- * Effects: reads the files.
+ * The attachments that the runtimes of this node have cached: libcni keeps the result of each ADD until the DEL, one file each (containernetworking/cni,
+ * libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O, Multus and podman.
  */
-
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -20,7 +18,7 @@ export interface CachedAttachment {
   readonly containerId: string;
   readonly ifName: string;
   readonly network: string;
-  /** Path of the pod's network namespace; undefined when neither file nor result tells. */
+  /** Path of the pod's network namespace; undefined if neither file nor result has it. */
   readonly netns: string | undefined;
   /** Of CNI_ARGS: `K8S_POD_NAMESPACE` and so on. */
   readonly args: ReadonlyMap<string, string>;
@@ -43,7 +41,7 @@ const cachedInfo = z.object({
   result: z.looseObject({ cniVersion: z.unknown() }),
 });
 
-/** All attachments in the directories; one that is not there has none. */
+/** Returns all attachments in the directories; a missing directory has none. */
 export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
   const attachments: CachedAttachment[] = [];
   const problems: string[] = [];
@@ -62,7 +60,7 @@ export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
 
 function listFiles(directory: string, problems: string[]): readonly string[] {
   try {
-    return readdirSync(directory).sort();
+    return readdirSync(directory).toSorted();
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
       problems.push(`${directory} cannot be read: ${messageOf(error)}`);

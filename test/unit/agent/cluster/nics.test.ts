@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ClusterDefinitions } from "../../../../host/agent/cluster/networks.ts";
-import { describeNics } from "../../../../host/agent/cluster/nics.ts";
+import { ClusterDefinitions, describeNics } from "../../../../host/agent/cluster/networks.ts";
 import type { NodeNetwork } from "../../../../host/agent/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
 import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";

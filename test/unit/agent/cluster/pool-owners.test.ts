@@ -1,4 +1,4 @@
-/** To which workload a pod belongs, by a scripted API server. */
+/** The workload that owns a pod, by a scripted API server. */
 
 import { describe, expect, it } from "vitest";
 import { MAX_KNOWN_OWNERS, PoolOwners } from "../../../../host/agent/cluster/pool-owners.ts";
@@ -143,7 +143,7 @@ describe("an answer", () => {
     await expect(server.of(podOf(set))).rejects.toMatchObject({
       code: 11,
       message:
-        'To which workload ReplicaSet "shop/web-5d" and its pods belong is unknown: it cannot be asked for: no connection',
+        'The workload that owns ReplicaSet "shop/web-5d" and its pods is unknown: it cannot be read: no connection',
     });
     server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
     expect(await server.of(podOf(set))).toContain("Deployment shop/web");
@@ -151,8 +151,8 @@ describe("an answer", () => {
 
   it.each([
     ["it does not exist any more", undefined],
-    ["there is another one of its name, with UID u-other", owned([deployment], { uid: "u-other" })],
-    ["it cannot be asked for: forbidden", new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" })], // biome-ignore format: one row
+    ["another one of its name exists, with UID u-other", owned([deployment], { uid: "u-other" })],
+    ["it cannot be read: forbidden", new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" })], // biome-ignore format: one row
   ])("is none when %s", async (why, object) => {
     const server = new Server();
     if (object !== undefined) server.objects.set("replicasets/web-5d", object);

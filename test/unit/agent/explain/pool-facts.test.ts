@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LiveObjects, Told } from "../../../../host/agent/explain/live-objects.ts";
+import type { LiveObjects, ReadResult } from "../../../../host/agent/explain/pool-facts.ts";
 import { gatherPoolFacts, type PoolFactsDeps } from "../../../../host/agent/explain/pool-facts.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../../../host/resources/snapshot.ts";
 import { pool, poolsByName } from "../../ipam/subjects.ts";
@@ -22,7 +22,7 @@ const BLUE = {
 };
 
 /** `objects` by `plural/name`; `asked` is what was asked for. */
-function live(objects: Record<string, Told<unknown>>) {
+function live(objects: Record<string, ReadResult<unknown>>) {
   const asked: string[] = [];
   const read: LiveObjects["read"] = async (plural, name) => {
     asked.push(`${plural}/${name}`);
@@ -31,7 +31,7 @@ function live(objects: Record<string, Told<unknown>>) {
   return { asked, read };
 }
 
-const there = (value: unknown): Told<unknown> => ({ kind: "there", value });
+const there = (value: unknown): ReadResult<unknown> => ({ kind: "there", value });
 
 function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
   const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
@@ -56,7 +56,7 @@ describe("facts of a pool", () => {
     expect(told?.kind === "there" ? told.value.map(({ type }) => type) : told).toEqual(["Supplied", "OutsideSubnet"]);
   });
   it("are of the watch when the API server does not answer, and of it alone in the embedded mode", async () => {
-    const silent: Told<unknown> = { kind: "unseen", why: "no answer" };
+    const silent: ReadResult<unknown> = { kind: "unseen", why: "no answer" };
     const facts = await gatherPoolFacts(tools(WATCHED, live({ "ippools/web": silent })), "web");
     expect(facts.pool).toBe(WATCHED.pools.get("web"));
     expect(facts.live?.troubles).toEqual(silent);

@@ -24,7 +24,7 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
     "too many open files",
     emfile,
     11,
-    /^The agent has as many .*RLIMIT_NOFILE.* raise LimitNOFILE .*: EMFILE: too /,
+    /^The agent has reached its limit .*RLIMIT_NOFILE.* raise LimitNOFILE .*: EMFILE: too /,
     false,
   ],
   ["the same in a namespace", new NetnsError("open", "/run/netns/x", 24), 11, /RLIMIT_NOFILE.*\/run\/netns\/x/, false],

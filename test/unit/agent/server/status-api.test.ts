@@ -178,7 +178,7 @@ describe("the inspector", () => {
   const refused: [method: string, url: string, status: number, text: string][] = [
     ["GET", "/v1/allocations?after=10.0.0", 400, 'after: found "10.0.0", want the "cursor" of an allocation'],
     ["GET", "/v1/allocations?after=", 400, "after: found"],
-    ["POST", "/v1/pools", 404, 'POST "/v1/pools" is not served; there are GET /v1/health'],
+    ["POST", "/v1/pools", 404, 'POST "/v1/pools" is not served; served are GET /v1/health'],
     ["GET", "/v1/nothing", 404, 'GET "/v1/nothing" is not served'],
     ["GET", "//", 404, 'GET "//" is not served'],
     ["GET", "http://[", 404, "is not served"],

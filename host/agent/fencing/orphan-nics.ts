@@ -1,7 +1,9 @@
 /**
- * Takes the addresses of an orphan off its NICs and sets those down: from then on the orphan neither answers for them nor sends from them.
- * Effects: changes the orphan's network namespace.
+ * The network namespace of an orphan: finding it when the journal has no path of it, and taking addresses off its NICs and setting those down, so that
+ * the orphan neither answers for the addresses nor sends from them.
  */
+import { readdirSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { ENODEV } from "../../kernel/errno.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, listAddresses } from "../../kernel/netlink/address/requests.ts";
@@ -13,22 +15,21 @@ import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import { NO_NAMESPACE } from "../gc/live-status.ts";
+import { NO_NAMESPACE } from "./netns-status.ts";
 
 interface OrphanNics {
   /** Path of the orphan's network namespace, as its ADD gave it. */
   readonly netns: string;
   readonly ips: readonly Ip[];
   /**
-   * A machine may run in the pod. It takes the address into itself, so that the link in front of it does not show it: all links of the pod are set
-   * down then.
+   * Whether a virtual machine may run in the pod. It has the address inside, where no link of the pod shows it: all links of the pod are set down then.
    */
   readonly hasMachine: boolean;
 }
 
 /**
- * Names of the links that were set down; none when no link of the namespace has an address. Undefined when the path leads into no namespace of a
- * pod. Throws NetlinkError when the kernel refuses, NetnsError when it does not let us in.
+ * Returns the names of the links that were set down; none if no link has one of the addresses. Undefined if the path is no network namespace of a pod.
+ * Throws NetlinkError when the kernel refuses, NetnsError when the namespace cannot be entered.
  */
 export function fenceNics({ netns, ips, hasMachine }: OrphanNics): readonly string[] | undefined {
   try {
@@ -39,7 +40,7 @@ export function fenceNics({ netns, ips, hasMachine }: OrphanNics): readonly stri
   }
 }
 
-/** Process numbers come again: only an address tells whose namespace it is. */
+/** Process IDs are reused: such a namespace is recognised only by an address. */
 function isReused(netns: string): boolean {
   return netns.startsWith("/proc/");
 }
@@ -60,4 +61,50 @@ function fenceIn(netns: string, ips: readonly Ip[], isAll: boolean): readonly st
 function isWanted(ips: readonly Ip[]) {
   return (address: Address | undefined): address is Address =>
     address !== undefined && ips.some((ip) => equalIp(ip, address.prefix.ip));
+}
+
+/** The directory of containerd and CRI-O. */
+const USUAL_FOLDER = "/run/netns";
+
+/**
+ * Returns the path of the first namespace that has the address and is not one of `known`, the namespaces of the journal's attachments; their directories
+ * are searched. Undefined if there is none.
+ */
+export function findNetns(ip: Ip, known: readonly string[]): string | undefined {
+  const taken = new Set(known.map(resolve));
+  const folders = new Set([...known.map(dirname), USUAL_FOLDER].map(resolve));
+  for (const folder of folders) {
+    if (folder.startsWith("/proc/")) continue;
+    const found = list(folder).find((path) => !taken.has(path) && hasAddress(path, ip));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder).map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+function resolve(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function hasAddress(netns: string, ip: Ip): boolean {
+  try {
+    using socket = openRouteSocket(netns);
+    return listAddresses(createConversation(socket))
+      .map(addressOf)
+      .some((address) => address !== undefined && equalIp(address.prefix.ip, ip));
+  } catch (error) {
+    if (error instanceof NetnsError) return false;
+    throw error;
+  }
 }
