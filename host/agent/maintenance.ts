@@ -6,7 +6,6 @@ import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
 import type { Registry } from "../registry/registry.ts";
 import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
-import { RECHECK_MS } from "./resources.ts";
 import type { Spool } from "./server/spool.ts";
 
 /** How often the agent drains the spool: milliseconds. @limit */
@@ -29,7 +28,7 @@ export interface MaintenanceDeps {
   readonly log: Log;
 }
 
-export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceOptions): Maintenance {
+export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
   const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
     new PeriodicWorker({
       failure,

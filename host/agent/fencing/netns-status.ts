@@ -1,7 +1,7 @@
 /** Reads whether a pod's NIC still exists in its network namespace and has its address. */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { NetnsStatus } from "../../ipam/leaks.ts";
+import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { NetnsError } from "../../kernel/netns.ts";

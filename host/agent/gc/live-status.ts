@@ -2,7 +2,7 @@
  * Reads the present status of pods and nodes from the API server, never from a cache.
  */
 import { ConfigError } from "../../config/config-error.ts";
-import { type PodStatus, podFacts } from "../../ipam/leaks.ts";
+import { type PodStatus, podFacts } from "../../ipam/leak.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";
 import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";

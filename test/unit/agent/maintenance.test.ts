@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../../host/agent/maintenance.ts";
 import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
-import { RECHECK_MS } from "../../../host/agent/resources.ts";
 import type { Spool } from "../../../host/agent/server/spool.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import { recordLog } from "./recorded-log.ts";
