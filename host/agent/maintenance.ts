@@ -14,12 +14,12 @@ export const SPOOL_INTERVAL_MS = 2_000;
 /** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
-export interface Maintenance {
+interface Maintenance {
   /** Starts no more work; does not wait for work in progress. */
   close(): void;
 }
 
-export interface MaintenanceDeps {
+interface MaintenanceDeps {
   readonly registry: Registry;
   readonly spool: Pick<Spool, "drain">;
   /** Probes the quarantined addresses that are due. */

@@ -9,7 +9,7 @@ import { readRegular } from "./regular-file.ts";
 /** A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of files are coarser than changes. @limit */
 export const STAMP_GRAIN_MS = 100;
 
-export interface StampedFile<T> {
+interface StampedFile<T> {
   /** The file's last valid content; undefined if it was never valid. */
   readonly value: T | undefined;
   /** A sentence that names the file; undefined while the file is valid. */

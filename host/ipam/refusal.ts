@@ -11,7 +11,7 @@ import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
 export const MAX_DETAIL_LINES = 40;
 
 /** Reasons that only the search for an address finds, by pool name. */
-export type Shortages = ReadonlyMap<string, string>;
+type Shortages = ReadonlyMap<string, string>;
 
 /** No pool has an address for one demand. With generated pools this may be temporary. */
 export class PoolShortage extends CniError {

@@ -23,7 +23,7 @@ import { firstNicOf } from "../ipam/subject.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
 
 /** A network's configuration, of either source. */
-export interface Network {
+interface Network {
   readonly name: string;
   readonly plugins: readonly PlacedEntry[];
 }
@@ -149,7 +149,7 @@ function tryOr<T>(otherwise: T, attempt: () => T): T {
   }
 }
 
-export interface NicPlan extends AnnouncedNic {
+interface NicPlan extends AnnouncedNic {
   /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
   readonly attachment: string | undefined;
   /** Of the network's definition; empty if no definition is known. */

@@ -24,7 +24,7 @@ export interface LiveObjects {
 }
 
 /** A condition of a pool that is not as it should be: `Overlap`, and a sentence. */
-export interface Trouble {
+interface Trouble {
   readonly type: string;
   readonly message: string;
 }

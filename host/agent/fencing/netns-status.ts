@@ -10,7 +10,7 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
 /** The NIC that an address was assigned to. */
-export type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
+type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
 
 /**
  * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path below a folder that is missing: the

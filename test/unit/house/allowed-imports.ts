@@ -36,7 +36,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/explain agent/ipam",
   "agent/server": "agent agent/backend.ts agent/explain agent/ipam",
-  "agent/maintenance.ts": "agent agent/prefetch agent/server",
+  "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam",
   "agent/cluster":
     "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/prefetch agent/server",
