@@ -2,6 +2,7 @@
  * One watch from its request to its end.
  * Effects: a request on the exchange.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { BACKGROUND_ATTEMPT_MS } from "../client.ts";
 import { ApiError, ApiUnavailable, type KubeWatch } from "../kube-api.ts";
 import { openDeadline } from "./deadline.ts";
@@ -9,6 +10,15 @@ import type { Answer, Exchange } from "./exchange.ts";
 import { Lines } from "./lines.ts";
 import { describeFailure } from "./retry.ts";
 import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
+
+/** Shortest event after which a watch pauses: UTF-16 units. Decoding one of a megabyte takes milliseconds, and so does collecting the garbage. @limit */
+export const LARGE_EVENT = 65_536;
+
+/**
+ * How long a watch pauses after a large event, in multiples of the time that the event took: a tenant with large objects leaves two thirds of the
+ * event loop to the ADDs of others. @limit
+ */
+export const LARGE_EVENT_PAUSE = 2;
 
 /** Behaves as `KubeApi.watch`; `closing` ends it like a broken connection. */
 export async function runWatch(exchange: Exchange, watch: KubeWatch, closing: AbortSignal): Promise<void> {
@@ -49,10 +59,12 @@ async function readEvents({ body }: Answer, watch: KubeWatch, operation: string)
   for await (const piece of pieces) {
     watch.onBytes?.(piece.length);
     for (const line of linesOf(lines, piece, operation)) {
+      const startedMs = performance.now();
       const event = eventOf(line, operation);
       // An earlier event of the same piece may have aborted the watch.
       watch.signal.throwIfAborted();
       watch.onEvent(event);
+      if (line.length >= LARGE_EVENT) await sleep(LARGE_EVENT_PAUSE * (performance.now() - startedMs));
     }
   }
   const rest = lines.rest();

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { LARGE_EVENT, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/watch.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
 
@@ -40,6 +41,28 @@ async function watch(
 const event = (name: string) => `${JSON.stringify({ type: "ADDED", object: { metadata: { name } } })}\n`;
 
 describe("a watch", () => {
+  it("pauses after large events only, in proportion to the time that they took", async () => {
+    const startsMs: number[] = [];
+    const turns: number[] = [];
+    let turn = 0;
+    const tookMs = 10;
+    const names = ["a", "b", "l".repeat(LARGE_EVENT), "m".repeat(LARGE_EVENT), "c"];
+    const heard = await watch((response) => response.end(names.map(event).join("")), {
+      onEvent: () => {
+        startsMs.push(performance.now());
+        turns.push(turn);
+        setImmediate(() => turn++);
+        while (performance.now() < (startsMs.at(-1) ?? 0) + tookMs);
+      },
+    });
+    expect(heard.end).toBe("ended");
+    expect(turns[1]).toBe(turns[0]);
+    const [, , largeMs, alsoLargeMs] = startsMs.map((startMs, at) => (startsMs[at + 1] ?? 0) - startMs);
+    const pausedMs = (1 + LARGE_EVENT_PAUSE) * tookMs;
+    expect(largeMs).toBeGreaterThanOrEqual(pausedMs - 1);
+    expect(alsoLargeMs).toBeGreaterThanOrEqual(pausedMs - 1);
+  });
+
   it("tells its events in order and resolves when the server ends it", async () => {
     const text = event("a") + event("größer 🙂") + event("c");
     const bytes = Buffer.from(text);
