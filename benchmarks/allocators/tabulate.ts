@@ -1,6 +1,5 @@
 /** The figures of a contest as tables. */
-import type { Table } from "../harness/report.ts";
-import { formatFigure, percentile } from "../harness/statistics.ts";
+import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";
 

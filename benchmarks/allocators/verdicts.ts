@@ -1,6 +1,7 @@
 /** What the core promises beside other allocators, and what a contest says of it. */
+
+import { formatFigure } from "../../scripts/lab/statistics.ts";
 import type { Target } from "../harness/report.ts";
-import { formatFigure } from "../harness/statistics.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";
 import { formatNs } from "./tabulate.ts";
 

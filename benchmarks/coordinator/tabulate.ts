@@ -1,6 +1,8 @@
 /** The coordinator benchmark's figures as tables, and the design's targets against them. */
-import { atMost, type Table, type Target } from "../harness/report.ts";
-import { formatFigure, mean, percentile, wallMs } from "../harness/statistics.ts";
+
+import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { atMost, type Target } from "../harness/report.ts";
+import { wallMs } from "../harness/runner.ts";
 import type { AloneRow, Calls } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";

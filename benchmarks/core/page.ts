@@ -3,7 +3,7 @@
  * Effects: reads the machine's name and load.
  */
 import { cpus, loadavg, release } from "node:os";
-import { formatTable } from "../harness/report.ts";
+import { formatTable } from "../../scripts/lab/statistics.ts";
 import { BATCH } from "./batches.ts";
 import { callsPerTurn, OPERATION_NAMES, type Operation, SIZES, WHAT } from "./cases.ts";
 import { CONTESTANTS, type Contestant, median } from "./contestants.ts";

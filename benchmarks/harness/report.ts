@@ -7,14 +7,8 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
+import { formatFigure, formatTable, type Table } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { formatFigure } from "./statistics.ts";
-
-export interface Table {
-  readonly title: string;
-  readonly columns: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
 
 /** A promise of the design and what this run measured of it. */
 export interface Target {
@@ -94,17 +88,6 @@ export function readMachine(): Machine {
     commit: `${git("rev-parse", "--short", "HEAD")}${changed ? " with changes" : ""}`,
     loadBefore: loadavg()[0] ?? Number.NaN,
   };
-}
-
-/** Markdown, with the columns padded so that it is a table in a terminal too. */
-export function formatTable({ title, columns, rows }: Table): string {
-  const widths = columns.map((column, index) =>
-    Math.max(column.length, ...rows.map((row) => (row[index] ?? "").length)),
-  );
-  const line = (cells: readonly string[]): string =>
-    `| ${widths.map((width, index) => (index === 0 ? (cells[index] ?? "").padEnd(width) : (cells[index] ?? "").padStart(width))).join(" | ")} |`;
-  const rule = `|${widths.map((width, index) => (index === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`;
-  return [`${title}`, "", line(columns), rule, ...rows.map(line)].join("\n");
 }
 
 export function formatReport(report: BenchReport, machine: Machine, quick: boolean): string {

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Netns } from "../../scripts/lab/netns.ts";
+import { percentile } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
 /** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}` at a value's end for a file's line. */
@@ -116,4 +117,12 @@ export function decodeAnswer(answer: string): BatchOutcome[] {
     }
   }
   return walls.map((wallMs, batch) => ({ wallMs, samples: samples[batch] ?? [] }));
+}
+
+/** That percentile of what the calls took from exec to exit: milliseconds. */
+export function wallMs(samples: readonly Sample[], share: number): number {
+  return percentile(
+    samples.map((sample) => sample.wallMs),
+    share,
+  );
 }

@@ -1,6 +1,8 @@
 /** Figures of ADD and DEL as a table, and the design's targets against them: of IPAM alone and of IPAM in a cluster. */
-import { atMost, type Table, type Target } from "../harness/report.ts";
-import { formatFigure, mean, percentile, wallMs } from "../harness/statistics.ts";
+
+import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { atMost, type Target } from "../harness/report.ts";
+import { wallMs } from "../harness/runner.ts";
 import type { Measured } from "./measure.ts";
 
 /** The same contestants, one call at a time and many at once. */

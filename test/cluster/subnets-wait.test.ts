@@ -1,7 +1,6 @@
 /** A pod of a workload of which nobody knew waits inside its ADD for its pool, by an event: how long, and what the agent asks meanwhile. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import type { Controller } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
@@ -11,6 +10,7 @@ import { type BoundPod, bindPods, createDeployment, deleteDeployment } from "../
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
 import { type AttachedPod, attachPod, detachPod } from "../../scripts/lab/scale/pods.ts";
 import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+import { percentile } from "../../scripts/lab/statistics.ts";
 
 const WORKLOADS = 20;
 /** Outcome of the issue, on a machine that does nothing else. */

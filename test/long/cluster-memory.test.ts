@@ -1,6 +1,5 @@
 /** Memory of a cluster's agents when ten thousand addresses are in use: of fifty in one process, and of a built one by itself. */
 import { expect, it } from "vitest";
-import { daemonRssMib } from "../../benchmarks/harness/daemon.ts";
 import { startAgent } from "../../scripts/lab/agent.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
@@ -10,6 +9,7 @@ import { fillPool } from "../../scripts/lab/scale/fill.ts";
 import { NAMESPACE } from "../../scripts/lab/scale/pods.ts";
 import { attachAll, countReasons, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
+import { daemonRssMib } from "../../scripts/lab/statistics.ts";
 import { eventually } from "../e2e/world.ts";
 
 const NODES = 50;

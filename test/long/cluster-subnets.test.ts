@@ -3,7 +3,6 @@
  * cost of a workload depends neither on how many there are nor on how large the Subnet is. Each write to pools, Subnets and addresses is judged.
  */
 import { expect, it } from "vitest";
-import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import { callsPer, mebibytes, printTable, type Row, requestsPer, timesOf } from "../../scripts/lab/scale/figures.ts";
 import { endAll, type RollOut, rollOut, scaleDown, scaleUp } from "../../scripts/lab/scale/roll-outs.ts";
@@ -17,6 +16,7 @@ import {
   type SubnetWorld,
   sizeOf,
 } from "../../scripts/lab/scale/subnet-world.ts";
+import { percentile } from "../../scripts/lab/statistics.ts";
 
 const NODES = 20;
 /** How long the end of everything may take: addresses rest 2 s, then pools go. */

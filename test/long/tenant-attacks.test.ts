@@ -9,8 +9,6 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { daemonRssMib } from "../../benchmarks/harness/daemon.ts";
-import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import * as objects from "../../scripts/lab/cluster/pods.ts";
 import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
@@ -19,6 +17,7 @@ import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import { printTable, type Row } from "../../scripts/lab/scale/figures.ts";
+import { daemonRssMib, percentile } from "../../scripts/lab/statistics.ts";
 import { startLargePods } from "./large-pods.ts";
 
 const execFileAsync = promisify(execFile);

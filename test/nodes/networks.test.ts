@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { percentile } from "../../benchmarks/harness/statistics.ts";
 import { applyObject } from "../../scripts/lab/apply.ts";
 import { applyWorkloadKinds, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { runCommand } from "../../scripts/lab/command.ts";
@@ -9,6 +8,7 @@ import { measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nod
 import { type NetworkName, secondNetwork } from "../../scripts/lab/nodes/networks.ts";
 import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+import { percentile } from "../../scripts/lab/statistics.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const STATUS = "k8s.v1.cni.cncf.io/network-status";

@@ -8,10 +8,9 @@
  * Effects: changes the nodes' network; makes and deletes pods; `printTimes` prints.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatTable } from "../../../benchmarks/harness/report.ts";
-import { formatFigure, percentile } from "../../../benchmarks/harness/statistics.ts";
 import { inParallel } from "../cluster/runtime.ts";
 import type { KubeObject } from "../kube-client.ts";
+import { formatFigure, formatTable, percentile } from "../statistics.ts";
 import { NAMESPACE, type RealCluster } from "./cluster.ts";
 import type { NetworkName } from "./networks.ts";
 import { isReady, observe } from "./observe.ts";

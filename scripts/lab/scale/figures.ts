@@ -2,8 +2,7 @@
  * Figures of the scale runs as lines of text.
  * Effects: none; `printTable` prints.
  */
-import { formatTable } from "../../../benchmarks/harness/report.ts";
-import { formatFigure, percentile } from "../../../benchmarks/harness/statistics.ts";
+import { formatFigure, formatTable, percentile } from "../statistics.ts";
 import type { ApiUse } from "./counted-api.ts";
 import type { ServerUse } from "./server-use.ts";
 

@@ -1,8 +1,8 @@
 /** What happens to many agents at once, and the figures of it. Whether the figures are good enough is for the tests to say. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { daemonCpuMs } from "../../../benchmarks/harness/daemon.ts";
 import { CniError, ErrorCode } from "../../../host/cni/error.ts";
 import { inParallel } from "../parallel.ts";
+import { daemonCpuMs } from "../statistics.ts";
 import { createBare, deleteBare } from "./bare.ts";
 import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
 import { type AttachedPod, attachPod, createPod, deletePod, detachPod, type SimPod } from "./pods.ts";

@@ -8,10 +8,10 @@
  * Effects: those of world.ts; the controller's process.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { daemonCpuMs } from "../../../benchmarks/harness/daemon.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { type ControllerProcess, startControllerProcess } from "../cluster/controller-process.ts";
 import { followPools, type PoolHistory } from "../history/follow-pools.ts";
+import { daemonCpuMs } from "../statistics.ts";
 import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
 import { readServerUse, type ServerUse, serverUseSince } from "./server-use.ts";
 import { openWorld, type World, type WorldOptions } from "./world.ts";

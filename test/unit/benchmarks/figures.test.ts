@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { formatTable } from "../../../benchmarks/harness/report.ts";
-import { formatFigure, mean, percentile } from "../../../benchmarks/harness/statistics.ts";
 import type { Measured } from "../../../benchmarks/ipam/measure.ts";
 import { emptyC24, full16, type PoolShape, takenAddresses, usableRange } from "../../../benchmarks/ipam/pool-shape.ts";
 import { tabulate, targetsOf } from "../../../benchmarks/ipam/tabulate.ts";
+import { formatFigure, formatTable, mean, percentile } from "../../../scripts/lab/statistics.ts";
 
 describe("percentile", () => {
   const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);
