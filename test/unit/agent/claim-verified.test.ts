@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { MIN_COOLING_MS } from "../../../host/agent/add-deadline.ts";
+import { MAX_PROXY_ARP_SUSPECTS } from "../../../host/agent/detection/quarantine-prober.ts";
 import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../../host/agent/ipam/claim-verified.ts";
+import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/quarantined.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
+import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ip, pool } from "../ipam/subjects.ts";
 import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
@@ -244,5 +247,150 @@ describe("rule 12: earlier attachments of our own", () => {
       };
       await expect(world.add("a", FOUR, { containerId: "first" })).rejects.toMatchObject({ code: 11 });
       expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({ containerId: "second" });
+    }));
+});
+
+const WIDE = pool("wide", "10.8.0.0/22", { selection: "ascending" });
+
+/** Does it once, while the first question is under way. */
+function once(world: DetectionWorld, work: () => Promise<unknown>): void {
+  world.meanwhile = async () => {
+    world.meanwhile = () => {};
+    await work();
+  };
+}
+
+describe("while the NIC is asking", () => {
+  it.each([
+    ["DEL", (world: DetectionWorld) => world.registry.release({ containerId: "c-a", ifName: "eth0" })],
+    ["GC", (world: DetectionWorld) => world.registry.releaseOthers("net", [], world.clockMs + 1)],
+  ])("a %s ends the ADD with code 11: its addresses belong to nobody by now", (_, release) =>
+    withDetection([BLUE, SIX], async (world) => {
+      once(world, () => release(world));
+      await expect(world.add("a", BOTH)).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringContaining(
+          'Address 10.6.0.1 of pool "blue" was released while it was probed on interface "eth0"',
+        ),
+      });
+      expect([await world.states(), world.verified.size]).toEqual([{ Cooling: ["10.6.0.1", "fd00:6::1"] }, 0]);
+    }),
+  );
+
+  it("a registry that goes away is the error, and the conflict is in the log", () =>
+    withDetection([BLUE], async (world) => {
+      conflictOn(world, "10.6.0.1");
+      once(world, () => world.registry.close());
+      await expect(world.add("a", [["blue"]])).rejects.toThrow("The registry is closed");
+      expect(world.log.lines).toContain("warn Quarantining an address that another machine answers for failed");
+    }));
+
+  it("the same ADD again is answered like the first", () =>
+    withDetection([BLUE, SIX], async (world) => {
+      const answers: string[][] = [];
+      const add = async () => void answers.push((await world.add("a", BOTH)).held.map((each) => formatIp(each.ip)));
+      once(world, add);
+      await add();
+      expect(answers).toEqual([
+        ["10.6.0.1", "fd00:6::1"],
+        ["10.6.0.1", "fd00:6::1"],
+      ]);
+      expect(await world.states()).toEqual({ Bound: ["10.6.0.1", "fd00:6::1"] });
+    }));
+});
+
+it("a machine with ever new MACs is not remembered without end", () =>
+  withDetection([WIDE], async (world) => {
+    for (let machine = 0; machine < MAX_PROXY_ARP_SUSPECTS + 5; machine++) {
+      conflictOn(world, ANY, mac(`02:00:00:00:00:${machine.toString(16).padStart(2, "0")}`));
+      for (let number = 0; number < PROXY_ARP_ADDRESSES; number++) {
+        await expect(world.add("a", [["wide"]])).rejects.toMatchObject({ code: 104 });
+      }
+    }
+    expect(world.prober.problems).toHaveLength(MAX_PROXY_ARP_SUSPECTS);
+    expect(world.prober.problems.at(-1)).toContain("02:00:00:00:00:24");
+    expect(await world.states()).toEqual({});
+  }));
+
+/** Binds, quarantines and lets so much time pass that an ADD may take it. */
+async function quarantineLongAgo(world: DetectionWorld): Promise<void> {
+  conflictOn(world, "10.7.0.1");
+  await expect(world.add("old", [["one"]])).rejects.toMatchObject({ code: 104 });
+  await world.prober.idle();
+  world.questions.length = 0;
+  world.clockMs += QUARANTINE_MAX_MS;
+}
+
+describe("conflict: an address that has been in quarantine for an hour", () => {
+  it("is taken when nothing else is left, and asked for whatever the settings say", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      world.options = { detect: false };
+      expect(addressesOf(await world.add("a", [["one"]]))).toEqual(["10.7.0.1"]);
+      expect(world.questions).toEqual([["eth0", "10.7.0.1"]]);
+      const bound = await world.registry.findAddress("", ip("10.7.0.1"));
+      expect(bound).toMatchObject({ state: "Bound", owner: "a", quarantine: undefined });
+    }));
+
+  it("is free when the ADD that found it silent is undone", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      const { created } = await world.add("a", [["one"]]);
+      await world.registry.undo(created);
+      expect(world.freed).toEqual(["10.7.0.1"]);
+    }));
+
+  it("goes back when its machine still answers", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 104 });
+      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
+    }));
+
+  it("goes back when it cannot be asked for", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.broken = new DetectionError("link", "eth0", "it is down");
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 11 });
+      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+    }));
+
+  it.each([
+    ["there is no NIC to ask on", (world: DetectionWorld) => (world.onNic = undefined)],
+    ["the hour is not over", (world: DetectionWorld) => (world.clockMs -= 1)],
+  ])("is not taken while %s", (_, change) =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      change(world);
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
+      expect(world.questions).toEqual([]);
+    }),
+  );
+
+  it("is not taken while another address is free", () =>
+    withDetection([ONE, BLUE], async (world) => {
+      await quarantineLongAgo(world);
+      expect(addressesOf(await world.add("a", [["one", "blue"]]))).toEqual(["10.6.0.1"]);
+    }));
+
+  it("a repeated ADD whose NIC has gone cannot ask, and is refused", () =>
+    withDetection([ONE], async (world) => {
+      await quarantineLongAgo(world);
+      world.answering.clear();
+      const [found] = await world.registry.findQuarantined({ limit: 1 });
+      const place = { space: "", ip: ip("10.7.0.1"), prefixLength: 29, pool: "one", ifName: "eth0" };
+      await world.registry.claim({
+        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", containerId: "c-a", network: "net" },
+        proposals: [{ ...place, replaces: found?.version ?? 0 }],
+      });
+      world.onNic = undefined;
+      await expect(world.add("a", [["one"]])).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringContaining("its quarantined address 10.7.0.1 must be probed before it is used"),
+      });
     }));
 });

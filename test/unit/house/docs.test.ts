@@ -1,7 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { VERSION } from "../../../host/bin/version.ts";
+import { ErrorCode } from "../../../host/cni/error.ts";
 import manifest from "../../../package.json" with { type: "json" };
+import lock from "../../../package-lock.json" with { type: "json" };
+import { ambiguousNames, ambiguousRights, commandsOf, listTexts } from "./kubectl-lines.ts";
 import { root } from "./sources.ts";
 
 /** Folders that git ignores, those of the embeddings' tools too. */
@@ -170,4 +174,94 @@ it("no file names a place of one machine or a package registry", () => {
     FOREIGN.filter((word) => text.includes(word)).map((word) => `${path} has ${word}`),
   );
   expect(found).toEqual([]);
+});
+
+const rows = readFileSync("docs/errors.md", "utf8")
+  .split("\n")
+  .filter((line) => /^\| \d/.test(line))
+  .map((line) => line.split("|").map((cell) => cell.trim()));
+
+describe("docs/errors.md", () => {
+  it.each(Object.entries(ErrorCode))("explains %s", (name, code) => {
+    const [row] = rows.filter((cells) => cells[1] === String(code));
+    expect(row?.[2]).toBe(name);
+    expect(row?.[3]).toMatch(/.{20}/);
+    expect(row?.[4]).toMatch(/.{20}/);
+  });
+
+  it("explains nothing else", () => {
+    expect(rows.map((cells) => Number(cells[1]))).toEqual(Object.values(ErrorCode));
+  });
+});
+
+const HEADING = /^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$/;
+
+/** The headings of releases, the newest first. */
+const headings = readFileSync("CHANGELOG.md", "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("## "));
+
+it("each section of the changelog is a release with its date, the newest first", () => {
+  for (const heading of headings) expect(heading).toMatch(HEADING);
+  const dates = headings.map((heading) => HEADING.exec(heading)?.[2] ?? "");
+  expect(dates).toEqual(dates.toSorted().reverse());
+});
+
+it("the newest release of the changelog is the version that every program prints", () => {
+  const newest = HEADING.exec(headings[0] ?? "")?.[1];
+  const shim = /^#define BERTH_VERSION "(.+)"$/m.exec(readFileSync("native/version.h", "utf8"))?.[1];
+  const stated = { "package.json": manifest.version, VERSION, "native/version.h": shim };
+  const locked = { "package-lock.json": lock.version, "package-lock.json, packages": lock.packages[""].version };
+  for (const [where, version] of Object.entries({ ...stated, ...locked })) expect(version, where).toBe(newest);
+});
+
+describe("commands that call kubectl", () => {
+  const files = listTexts();
+
+  describe("no command of kubectl names a kind of Berth without its group", () => {
+    it(`in documents, messages and scripts`, () => {
+      expect(files.length).toBeGreaterThan(500);
+      const found = files.flatMap((path) => {
+        const text = readFileSync(join(root, path), "utf8");
+        return [...ambiguousNames(text), ...(path.endsWith(".md") ? ambiguousRights(text) : [])].map(
+          (name) => `${path}: write the group behind "${name}"`,
+        );
+      });
+      expect(found).toEqual([]);
+    });
+
+    it.each<[text: string, found: string[]]>([
+      ["kubectl delete ippools --all", ["ippools"]],
+      ["see `kubectl -n x get subnet blue -o yaml`", ["subnet"]],
+      ["`kubectl get\nipallocations` shows", ["ipallocations"]],
+      ["kubectl get pods,ippools", ["ippools"]],
+      ["kubectl delete ippool/blue", ["ippool/blue"]],
+      ["kubectl explain ippool.spec", ["ippool.spec"]],
+      ["kubectl get IPPool", ["IPPool"]],
+      ["kubectl get rip", ["rip"]],
+      ["'first run: kubectl annotate ipallocation ' + name", ["ipallocation"]],
+      ["kubectl get ippools -o name | xargs kubectl delete coordinators", ["ippools", "coordinators"]],
+      ["kubectl get ippools.projectcalico.org", ["ippools.projectcalico.org"]],
+      ["kubectl get ippools.ipam.vendor.io -l ipam.vendor.io/subnet=blue", []],
+      ["kubectl delete ippool.ipam.vendor.io/blue", []],
+      ["kubectl explain ippools.ipam.vendor.io.spec", []],
+      ["kubectl get berth", []],
+      ["kubectl apply -f deploy/crds/ippools.yaml", []],
+    ])("%j", (text, found) => {
+      expect(ambiguousNames(text)).toEqual(found);
+    });
+
+    it("finds them in tables of rights", () => {
+      expect(ambiguousRights("| get, list | `ippools`, `subnets/status` | why |\n| `subnets` | part |")).toEqual([
+        "ippools",
+        "subnets",
+      ]);
+    });
+  });
+
+  it("commandsOf gives what somebody may type", () => {
+    const page =
+      "Run `kubectl get\nberth` or `kubectl explain`.\n```sh\nkubectl get pods   # all\n$ kubectl get \\\n  nodes\nls\n```\n`kubectl get ns`";
+    expect(commandsOf(page)).toEqual(["kubectl get berth", "kubectl get pods", "kubectl get nodes", "kubectl get ns"]);
+  });
 });

@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { IfName } from "../../../host/cni/names.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
-import type { Subject } from "../../../host/ipam/model.ts";
+import type { Belonging, Subject } from "../../../host/ipam/model.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
+import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam/refusal.ts";
+import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
-import { pool, poolsByName, subject } from "./subjects.ts";
+import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
+import { ip, openCore, type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
 
 const POOLS = poolsByName(
   pool("blue", "10.1.0.0/24"),
@@ -200,5 +204,228 @@ describe("selection without an answer", () => {
     const vendorConf = { ...DUAL, enableIPv6: false, enableSubnet: false };
     const { warnings } = selectPools(withPod({ subnet: { ipv4: ["s"] } }, { vendorConf }), POOLS);
     expect(warnings).toEqual(['annotation "ipam.vendor.io/subnet" is ignored because enableSubnet is false']);
+  });
+});
+
+describe("of pods that name Subnets", () => {
+  const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+  const DB: PoolOwner = { apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db" };
+
+  function made(name: string, cidr: string, subnet: string, more: PoolOptions & { of?: PoolOwner; nic?: string } = {}) {
+    const { of = WEB, nic = "eth0", ...options } = more;
+    const generated = {
+      subnet,
+      application: of,
+      interface: nic,
+      reclaim: true,
+      wanted: 3,
+      reason: "2 replicas and 1 more",
+    };
+    return pool(name, cidr, { generated, ...options });
+  }
+
+  const POOLS = poolsByName(
+    pool("hand", "10.9.0.0/24", { default: true }),
+    made("web-b", "10.1.0.0/24", "blue"),
+    made("web-g", "10.2.0.0/24", "green"),
+    made("web-n", "10.1.0.0/24", "blue", { nic: "net1" }),
+    made("web-6", "fd00::/64", "six"),
+    made("db-b", "10.1.0.0/24", "blue", { of: DB }),
+    made("db-d", "10.3.0.0/24", "blue", { of: DB, default: true }),
+  );
+
+  const WEBS: Belonging = { kind: "application", application: WEB };
+
+  function withPod(annotations: Annotations, options: Partial<Subject> & { application?: Belonging } = {}): Subject {
+    const { application, ...rest } = { application: WEBS, ...options };
+    return subject({ pod: { namespace: "shop", name: "web-0", labels: {}, annotations, application }, ...rest });
+  }
+
+  /** `eth0: web-b,web-g | web-6` */
+  function summary(given: Subject, pools = POOLS): string {
+    return selectPools(given, pools)
+      .nics.map(({ ifName, families }) => {
+        const lists = families.map(({ candidates }) =>
+          candidates.map(({ name, refusal }) => (refusal === undefined ? name : `${name} ${refusal}`)).join(","),
+        );
+        return `${ifName}: ${lists.join(" | ")}`;
+      })
+      .join("; ");
+  }
+
+  const eth0 = "eth0" as IfName;
+  const net1 = "net1" as IfName;
+
+  describe("a pod that names Subnets gets the pools", () => {
+    const entry = { ipv4: ["blue"] };
+    const rows: [what: string, subject: Subject, wanted: string][] = [
+      ["of its workload, NIC and Subnet", withPod({ subnet: entry }), "eth0: web-b"],
+      ["of its other NIC", withPod({ subnet: entry }, { ifName: "net1" }), "net1: web-n"],
+      ["in the order of the Subnets", withPod({ subnet: { ipv4: ["green", "blue"] } }), "eth0: web-g,web-b"],
+      [
+        "of both families",
+        withPod({ subnet: { ipv4: ["blue"], ipv6: ["six"] } }, { vendorConf: DUAL }),
+        "eth0: web-b | web-6",
+      ],
+      [
+        "and not what ippools names",
+        withPod({ subnet: entry, ippools: [{ ipv4: ["hand"], cleangateway: false }] }),
+        "eth0: web-b",
+      ],
+      ["and not what ippool names", withPod({ subnet: entry, ippool: { ipv4: ["hand"] } }), "eth0: web-b"],
+      [
+        "of all NICs at once with subnets, which beats subnet",
+        withPod({
+          subnet: { ipv4: ["green"] },
+          subnets: [
+            { interface: eth0, ...entry },
+            { interface: net1, ...entry },
+          ],
+        }),
+        "eth0: web-b; net1: web-n",
+      ],
+      [
+        "of another workload when it belongs there",
+        withPod({ subnet: entry }, { application: { kind: "application", application: DB } }),
+        "eth0: db-b,db-d",
+      ],
+      ["of nobody in a Subnet where it has none", withPod({ subnet: { ipv4: ["six"] } }), "eth0: "],
+    ];
+    it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+
+    it("but none that is going away or tied to others", () => {
+      const pools = poolsByName(
+        made("web-a", "10.1.0.0/24", "blue", { deleting: true }),
+        made("web-b", "10.1.0.0/24", "blue", { nodeName: ["n2"] }),
+      );
+      expect(summary(withPod({ subnet: entry }), pools)).toBe(
+        'eth0: web-a is being deleted,web-b nodeName is "n2", this node is "n1"',
+      );
+    });
+  });
+
+  describe("a generated pool is nobody else's", () => {
+    const foreign = "is generated for Deployment shop/web";
+    const rows: [what: string, subject: Subject, wanted: string][] = [
+      ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],
+      ["by a pattern", withPod({ ippool: { ipv4: ["web-[bg]"] } }), `eth0: web-b ${foreign},web-g ${foreign}`],
+      [
+        "by the configuration",
+        subject({ ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } }),
+        `eth0: web-b ${foreign}`,
+      ],
+      ["by spec.default", subject(), "eth0: db-d is generated for StatefulSet shop/db,hand"],
+      [
+        "by the namespace",
+        subject({ namespace: { labels: {}, annotations: { ipv4: ["web-b"] } } }),
+        `eth0: web-b ${foreign}`,
+      ],
+    ];
+    it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+  });
+
+  describe("a pod that names Subnets is refused", () => {
+    const subnet = { ipv4: ["blue"] };
+    const name = 'name pools with "ipam.vendor.io/ippool"';
+    const rows: [what: string, subject: Subject, text: string][] = [
+      [
+        "without a controller",
+        withPod({ subnet }, { application: { kind: "none", reason: 'pod "shop/web-0" has no controller' } }),
+        `Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and pod "shop/web-0" has no controller; ${name}`,
+      ],
+      [
+        "in the embedded mode",
+        subject({
+          pod: { namespace: "shop", name: "w", labels: {}, annotations: { subnets: [{ interface: eth0, ...subnet }] } },
+        }),
+        `Annotation "ipam.vendor.io/subnets" cannot be followed: generated pools need cluster mode (berth-agent --kubeconfig or --in-cluster), in which a controller makes them; ${name}`,
+      ],
+      [
+        "when subnets lacks the NIC",
+        withPod({ subnets: [{ interface: eth0, ...subnet }] }, { ifName: "net7" }),
+        'Annotation "ipam.vendor.io/subnets" has no entry for interface "net7"; it lists eth0',
+      ],
+    ];
+    it.each(rows)("%s", (_what, given, text) => {
+      expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ code: 102, message: text }));
+    });
+
+    it("when it leaves a family out", () => {
+      expect(() => selectPools(withPod({ subnet }, { vendorConf: DUAL }), POOLS)).toThrow(
+        'annotation "ipam.vendor.io/subnet": field "ipv6" is required because enableIPv6 is true',
+      );
+      const entries = [
+        { interface: eth0, ipv4: ["blue"], ipv6: ["six"] },
+        { interface: net1, ...subnet },
+      ];
+      expect(() => selectPools(withPod({ subnets: entries }, { vendorConf: DUAL }), POOLS)).toThrow(
+        'annotation "ipam.vendor.io/subnets": field "[1].ipv6" is required because enableIPv6 is true',
+      );
+    });
+  });
+
+  describe("settings", () => {
+    const ipv4 = ["blue"];
+    it("enableSubnet false lets the next rule decide, with a warning", () => {
+      const vendorConf = { ...DUAL, enableIPv6: false, enableSubnet: false };
+      const given = withPod({ subnet: { ipv4 }, ippool: { ipv4: ["hand"] } }, { vendorConf });
+      expect(summary(given)).toBe("eth0: hand");
+      expect(selectPools(given, POOLS).warnings).toEqual([
+        'annotation "ipam.vendor.io/subnet" is ignored because enableSubnet is false',
+      ]);
+    });
+
+    it("Subnets of a family that is off are ignored, with a warning", () => {
+      const { nics, warnings } = selectPools(withPod({ subnet: { ipv4, ipv6: ["six"] } }), POOLS);
+      expect(nics[0]?.families.map(({ family }) => family)).toEqual([4]);
+      expect(warnings).toEqual([
+        'annotation "ipam.vendor.io/subnet" names IPv6 Subnets, which are ignored because enableIPv6 is false',
+      ]);
+    });
+  });
+
+  it("an address asked for by name out of a pool that is still to come is a shortage, for which an ADD waits", () => {
+    const [nic] = selectPools(withPod({ subnet: { ipv4: ["red"] } }), POOLS).nics;
+    const asked = [{ ip: ip("10.1.0.7"), source: "args.cni.ips" } as const];
+    expect(() => assignRequested(new PoolCache(openCore()), nic ?? expect.fail(), asked)).toThrow(PoolShortage);
+  });
+
+  describe("what is said of a demand", () => {
+    it("a pool that is not there yet has no name, but a reason", () => {
+      const { nics } = selectPools(withPod({ subnet: { ipv4: ["red", "grey"] } }), POOLS);
+      expect(nics.map((nic) => describeDemand(nic, new Map()))).toEqual([
+        'eth0: by annotation "ipam.vendor.io/subnet"\n' +
+          'eth0 IPv4: no pool has been generated for Deployment shop/web out of Subnet "red" or "grey" yet',
+      ]);
+      expect(findUnservable(nics)?.demand.generated?.wish.subnets).toEqual(["red", "grey"]);
+    });
+
+    it("a pool says what is wanted of it, and what is in the way", () => {
+      const small = made("web-b", "10.1.0.0/24", "blue", { ips: ["10.1.0.1"] });
+      const lines = (given = small) =>
+        selectPools(withPod({ subnet: { ipv4: ["blue"] } }), poolsByName(given))
+          .nics.map((nic) => describeDemand(nic, new Map([["web-b", "fits, 0 of 1 addresses are free"]])))
+          .join("")
+          .split("\n")
+          .slice(1);
+      const fits = 'eth0 IPv4 pool "web-b": fits, 0 of 1 addresses are free, ';
+      expect(lines()).toEqual([`${fits}has 1 of 3 addresses wanted (2 replicas and 1 more)`]);
+      const shortfall = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
+      expect(lines({ ...small, shortfall })).toEqual([fits + shortfall]);
+      const whole = made("web-b", "10.1.0.0/24", "blue", { ips: ["10.1.0.1-10.1.0.3"] });
+      expect(lines({ ...whole, shortfall })).toEqual([`${fits}has 3 of 3 addresses wanted (2 replicas and 1 more)`]);
+    });
+  });
+
+  it("a pod that names a foreign workload's UID as its owner gets nothing of another namespace", () => {
+    const thief: Belonging = { kind: "application", application: { ...WEB, namespace: "attack" } };
+    const given = withPod(
+      { subnet: { ipv4: ["blue"] } },
+      { application: thief, vendorConf: { ...DUAL, enableIPv6: false } },
+    );
+    expect(summary(given)).toBe("eth0: ");
+    expect(summary(withPod({ subnet: { ipv4: ["blue"] } }, { vendorConf: { ...DUAL, enableIPv6: false } }))).toBe(
+      "eth0: web-b",
+    );
   });
 });

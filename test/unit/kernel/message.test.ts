@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
 import {
+  type Attribute,
+  decodeAttributes,
+  decodeString,
+  decodeUint32,
+  encodeAttributes,
+  encodeString,
+  encodeUint32,
+  findValue,
+} from "../../../host/kernel/netlink/attribute.ts";
+import {
   NLM_F_ACK_TLVS,
   NLM_F_CAPPED,
   NLM_F_DUMP_FILTERED,
@@ -9,6 +19,7 @@ import {
 } from "../../../host/kernel/netlink/constants.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeAcknowledgement, decodeMessages, encodeMessage } from "../../../host/kernel/netlink/message.ts";
+import { int32At, putUint16, putUint32, uint8At, uint16At, uint32At } from "../../../host/kernel/netlink/numbers.ts";
 import { addressesAbsent, addressesV0, linkAbsent, linkNameTooLong, linkV0 } from "./vectors.ts";
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
@@ -100,4 +111,107 @@ describe("decodeAcknowledgement", () => {
   it.each(lies)("refuses %s", (_, type, flags, payload) => {
     expect(() => decodeAcknowledgement({ type, flags, sequence: 1, payload: bytes(...payload) })).toThrow(NetlinkError);
   });
+});
+
+describe("decodeAttributes", () => {
+  const rows: [string, Uint8Array, Attribute[]][] = [
+    ["nothing", bytes(), []],
+    ["one that is empty", bytes(4, 0, 1, 0), [{ type: 1, flags: 0, value: bytes() }]],
+    ["one with padding", bytes(5, 0, 1, 0, 9, 0, 0, 0), [{ type: 1, flags: 0, value: bytes(9) }]],
+    ["a last one without padding", bytes(5, 0, 1, 0, 9), [{ type: 1, flags: 0, value: bytes(9) }]],
+    ["a nested one", bytes(4, 0, 3, 0x80), [{ type: 3, flags: 0x8000, value: bytes() }]],
+    ["one in network byte order", bytes(4, 0, 3, 0x40), [{ type: 3, flags: 0x4000, value: bytes() }]],
+  ];
+  it.each(rows)("reads %s", (_, input, expected) => {
+    expect(decodeAttributes(input)).toEqual(expected);
+  });
+
+  const lies: [string, Uint8Array, number][] = [
+    ["one byte", bytes(1), 0],
+    ["half a header", bytes(4, 0, 1), 0],
+    ["length 0", bytes(0, 0, 1, 0), 0],
+    ["length 3", bytes(3, 0, 1, 0), 0],
+    ["a length beyond the end", bytes(5, 0, 1, 0), 0],
+    ["the greatest length", bytes(255, 255, 1, 0), 0],
+    ["a second header cut off", bytes(4, 0, 1, 0, 8, 0), 4],
+    ["a second length that lies", bytes(4, 0, 1, 0, 8, 0, 1, 0), 4],
+  ];
+  it.each(lies)("refuses %s", (_, input, offset) => {
+    expect(() => decodeAttributes(input)).toThrow(expect.objectContaining({ name: "NetlinkError", offset }));
+    const nothing = new Set<number>();
+    expect(() => decodeAttributes(input, 0, nothing)).toThrow(
+      expect.objectContaining({ name: "NetlinkError", offset }),
+    );
+  });
+
+  it("leaves out what is not wanted, whatever its flags", () => {
+    const input = bytes(4, 0, 1, 0, 4, 0, 2, 0x80, 5, 0, 3, 0, 7, 0, 0, 0);
+    expect(decodeAttributes(input, 0, new Set([2, 3])).map(({ type }) => type)).toEqual([2, 3]);
+  });
+
+  it("round trips what the kernel sent, unknown attributes and all", () => {
+    const fixed = 16 + 16;
+    const datagram = linkV0.answers[0] ?? bytes();
+    const attributes = decodeAttributes(datagram, fixed);
+    expect(attributes.length).toBe(40);
+    expect(encodeAttributes(attributes, fixed).subarray(fixed)).toEqual(datagram.subarray(fixed));
+  });
+
+  it("never reads outside: every cut and every changed byte decodes or throws NetlinkError", () => {
+    const original = (addressesV0.answers[0] ?? bytes()).subarray(16 + 8, 76);
+    const inputs = Array.from({ length: original.length }, (_, end) => original.slice(0, end));
+    for (let at = 0; at < original.length; at++) {
+      for (let value = 0; value < 256; value++) inputs.push(original.with(at, value));
+    }
+    let refused = 0;
+    for (const input of inputs) {
+      try {
+        for (const { value } of decodeAttributes(input)) expect(value.byteLength).toBeLessThanOrEqual(input.length - 4);
+      } catch (error) {
+        expect(error).toBeInstanceOf(NetlinkError);
+        refused++;
+      }
+    }
+    expect(refused).toBeGreaterThan(1_000);
+  });
+});
+
+describe("values", () => {
+  it("the last of a type is found", () => {
+    const list = decodeAttributes(bytes(5, 0, 1, 0, 7, 0, 0, 0, 5, 0, 1, 0, 8, 0, 0, 0));
+    expect(findValue(list, 1)).toEqual(bytes(8));
+    expect(findValue(list, 2)).toBeUndefined();
+  });
+
+  it("numbers of 32 bits are four bytes, exactly", () => {
+    expect(decodeUint32(encodeUint32(0xfedcba98))).toBe(0xfedcba98);
+    for (const length of [0, 3, 5, 8]) expect(() => decodeUint32(new Uint8Array(length))).toThrow(/want 4/);
+  });
+
+  it("texts end in their only NUL", () => {
+    expect(decodeString(encodeString("eth0"))).toBe("eth0");
+    expect(encodeString("é")).toEqual(bytes(0xc3, 0xa9, 0));
+    for (const wrong of [bytes(), bytes(97), bytes(97, 0, 0), bytes(0, 97)]) {
+      expect(() => decodeString(wrong)).toThrow(NetlinkError);
+    }
+  });
+});
+
+const VALUES = [
+  0, 1, 0x7f, 0x80, 0xff, 0x1234, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff,
+];
+
+it.each([...VALUES, -1, -2, -0x8000_0000])("%s is written and read as a DataView does", (value) => {
+  const bytes = new Uint8Array(16).fill(0xaa);
+  const copy = bytes.slice();
+  const view = new DataView(copy.buffer);
+  putUint32(bytes, 3, value);
+  view.setUint32(3, value, true);
+  putUint16(bytes, 9, value);
+  view.setUint16(9, value, true);
+  expect(bytes).toEqual(copy);
+  expect(uint32At(bytes, 3)).toBe(view.getUint32(3, true));
+  expect(int32At(bytes, 3)).toBe(view.getInt32(3, true));
+  expect(uint16At(bytes, 9)).toBe(view.getUint16(9, true));
+  expect(uint8At(bytes, 9)).toBe(view.getUint8(9));
 });

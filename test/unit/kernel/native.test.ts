@@ -1,5 +1,7 @@
+import { constants } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import * as errno from "../../../host/kernel/errno.ts";
 import { addonPath, loadNative } from "../../../host/kernel/native.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -17,4 +19,20 @@ it("an addon that is missing is named", () => {
 it("a module that is no addon of ours is refused", () => {
   const other = join(root, "package.json");
   expect(() => loadNative(other)).toThrow(/is older than this program: run native\/build.sh addon/);
+});
+
+it.each([
+  [2, "no such file or directory (ENOENT)"],
+  [19, "no such device (ENODEV)"],
+  [74, "EBADMSG"],
+  [95, "operation not supported (EOPNOTSUPP)"],
+  [9_999, "errno 9999"],
+])("errno %i reads %j", (number, text) => {
+  expect(errno.formatErrno(number)).toBe(text);
+});
+
+it("the numbers asked for are this machine's", () => {
+  const asked = Object.entries(errno).filter(([, value]) => typeof value === "number");
+  expect(asked).not.toEqual([]);
+  for (const [name, value] of asked) expect(Reflect.get(constants.errno, name), name).toBe(value);
 });

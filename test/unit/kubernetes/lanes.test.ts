@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { Lanes, MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../../../host/kubernetes/http/lanes.ts";
+import {
+  describeFailure,
+  type Failure,
+  mayPass,
+  parseRetryAfter,
+  pauseMs,
+} from "../../../host/kubernetes/http/retry.ts";
 import type { Lane } from "../../../host/kubernetes/kube-api.ts";
 
 const never = new AbortController().signal;
@@ -70,4 +77,99 @@ describe("lanes", () => {
     await expect(lanes.enter("pod", AbortSignal.abort(new Error("too late")))).rejects.toThrow("too late");
     expect(lanes.underWay).toBe(0);
   });
+});
+
+const answer = (status: number): Failure => ({ kind: "answer", status });
+const nothing = (code: string): Failure => ({ kind: "no answer", code });
+
+describe("a failure that may pass", () => {
+  const rows: readonly (readonly [string, Failure, boolean])[] = [
+    ["malformed call", answer(400), false],
+    ["unknown user, after reading the credentials again", answer(401), false],
+    ["no right", answer(403), false],
+    ["no such object", answer(404), false],
+    ["name taken or changed since", answer(409), false],
+    ["version too old", answer(410), false],
+    ["object refused", answer(422), false],
+    ["slow caller", answer(408), true],
+    ["too many requests", answer(429), true],
+    ["trouble in the server", answer(500), true],
+    ["no such method", answer(501), false],
+    ["proxy without a server behind it", answer(502), true],
+    ["starting or ending", answer(503), true],
+    ["the server's own deadline", answer(504), true],
+    ["no such HTTP version", answer(505), false],
+    ["redirection", answer(301), false],
+    ["nobody listens", nothing("ECONNREFUSED"), true],
+    ["connection cut", nothing("ECONNRESET"), true],
+    ["cut in TLS", nothing("ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC"), true],
+    ["no way", nothing("EHOSTUNREACH"), true],
+    ["name not known yet", nothing("ENOTFOUND"), true],
+    ["our deadline", nothing("DEADLINE"), true],
+    ["connection took too long", nothing("UND_ERR_CONNECT_TIMEOUT"), true],
+    ["socket ended", nothing("UND_ERR_SOCKET"), true],
+    ["something without a code", nothing(""), true],
+    ["certificate of somebody else", nothing("DEPTH_ZERO_SELF_SIGNED_CERT"), false],
+    ["authority that is not trusted", nothing("UNABLE_TO_VERIFY_LEAF_SIGNATURE"), false],
+    ["certificate out of date", nothing("CERT_HAS_EXPIRED"), false],
+    ["certificate for another name", nothing("ERR_TLS_CERT_ALTNAME_INVALID"), false],
+    ["no TLS at that port", nothing("ERR_SSL_WRONG_VERSION_NUMBER"), false],
+    ["a header that cannot be sent", nothing("UND_ERR_INVALID_ARG"), false],
+    ["an answer beyond the limit", nothing("UND_ERR_RES_EXCEEDED_MAX_SIZE"), false],
+  ];
+  it.each(rows)("%s", (_, failure, expected) => expect(mayPass(failure)).toBe(expected));
+});
+
+describe("Retry-After", () => {
+  const nowMs = Date.UTC(2026, 9, 21, 7, 28, 0);
+  const rows: readonly (readonly [string | undefined, number | undefined])[] = [
+    [undefined, undefined],
+    ["1", 1_000],
+    [" 3 ", 3_000],
+    ["0", 0],
+    ["3600", 5_000],
+    ["-1", undefined],
+    ["1.5", undefined],
+    ["soon", undefined],
+    ["", undefined],
+    ["Wed, 21 Oct 2026 07:28:02 GMT", 2_000],
+    ["Wed, 21 Oct 2026 07:27:00 GMT", 0],
+    ["Wed, 21 Oct 2026 09:00:00 GMT", 5_000],
+    ["Wed, 41 Oct 2026 07:28:02 GMT", undefined],
+    ["2026-10-21", undefined],
+  ];
+  it.each(rows)("%s", (header, expected) => expect(parseRetryAfter(header, nowMs)).toBe(expected));
+});
+
+describe("the pause", () => {
+  const rows: readonly (readonly [string, Parameters<typeof pauseMs>, number])[] = [
+    ["may be nothing", [0, 0], 0],
+    ["is at first at most 100 ms", [0, 0.999], 99],
+    ["doubles its limit", [1, 0.5], 100],
+    ["doubles it again", [2, 0.5], 200],
+    ["stops growing at 1.5 s", [4, 0.999], 1_498],
+    ["stays there after a long outage", [100_000, 0.999], 1_498],
+    ["comes after what the server asked for", [0, 0.5, 2_000], 2_050],
+  ];
+  it.each(rows)("%s", (_, parameters, expected) => expect(pauseMs(...parameters)).toBe(expected));
+});
+
+describe("the text of a failure", () => {
+  it("has what is behind it", () => {
+    const error = new Error("Connecting failed", { cause: new Error("certificate has expired") });
+    expect(describeFailure(error)).toBe("Connecting failed (certificate has expired)");
+  });
+
+  it("does not say it twice", () => {
+    const cause = new Error("no route");
+    expect(describeFailure(new Error("broke: no route", { cause }))).toBe("broke: no route");
+  });
+
+  it("takes the first of several attempts to connect", () => {
+    expect(describeFailure(new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]))).toBe(
+      "connect ECONNREFUSED ::1:6443",
+    );
+  });
+
+  it("takes what is no error", () => expect(describeFailure("odd")).toBe("odd"));
 });

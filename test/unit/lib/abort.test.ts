@@ -1,5 +1,7 @@
 import { expect, it } from "vitest";
 import { untilAborted } from "../../../host/lib/abort.ts";
+import { Latch } from "../../../host/lib/latch.ts";
+import { Listeners } from "../../../host/lib/listeners.ts";
 
 const NO_MORE = new Error("No more");
 
@@ -37,4 +39,79 @@ it("leaves no listener at the signal", async () => {
   await untilAborted(Promise.resolve(), signal);
   await undefined;
   expect(listeners).toBe(0);
+});
+
+it("lets all go on who wait, and those who come later", async () => {
+  const latch = new Latch();
+  const waiting = [latch.wait(), latch.wait(new AbortController().signal)];
+  latch.open();
+  latch.fail(new Error("too late"));
+  await Promise.all(waiting);
+  await latch.wait();
+  expect(latch.waiting).toBe(0);
+});
+
+it("fails for all who wait, and for those who come later", async () => {
+  const latch = new Latch();
+  const waiting = latch.wait();
+  latch.fail(new Error("never"));
+  await expect(waiting).rejects.toThrow("never");
+  await expect(latch.wait()).rejects.toThrow("never");
+});
+
+it("that fails while nobody waits is nobody's trouble", () => new Latch().fail(new Error("never")));
+
+it("keeps nothing of a wait that was given up", async () => {
+  const latch = new Latch();
+  const controller = new AbortController();
+  const waiting = latch.wait(controller.signal);
+  expect(latch.waiting).toBe(1);
+  controller.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  await expect(latch.wait(controller.signal)).rejects.toThrow("enough");
+  expect(latch.waiting).toBe(0);
+});
+
+function open() {
+  const failures: unknown[] = [];
+  return { failures, listeners: new Listeners<number>((error, news) => failures.push([error, news])) };
+}
+
+it("the same function twice is two listeners, and one of them may leave", () => {
+  const { listeners } = open();
+  const heard: number[] = [];
+  const listen = (news: number) => heard.push(news);
+  const leave = listeners.add(listen);
+  listeners.add(listen);
+  listeners.tell(1);
+  leave();
+  leave();
+  listeners.tell(2);
+  expect(heard).toEqual([1, 1, 2]);
+});
+
+it("who leaves while the others are told hears no more; who comes meanwhile hears the next news", () => {
+  const { listeners } = open();
+  const heard: string[] = [];
+  listeners.add((news) => {
+    heard.push(`first ${news}`);
+    leave();
+    if (news === 1) listeners.add((late) => heard.push(`late ${late}`));
+  });
+  const leave = listeners.add((news) => heard.push(`second ${news}`));
+  listeners.tell(1);
+  listeners.tell(2);
+  expect(heard).toEqual(["first 1", "first 2", "late 2"]);
+});
+
+it("one that throws is told of, and keeps the others from nothing", () => {
+  const { listeners, failures } = open();
+  const heard: number[] = [];
+  const error = new Error("no");
+  listeners.add(() => {
+    throw error;
+  });
+  listeners.add((news) => heard.push(news));
+  listeners.tell(7);
+  expect([heard, failures]).toEqual([[7], [[error, 7]]]);
 });

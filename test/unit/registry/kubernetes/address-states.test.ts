@@ -5,7 +5,11 @@ import {
   LATE_WRITE_MS,
   MAX_ENDED_OBJECTS,
 } from "../../../../host/registry/kubernetes/address-states.ts";
-import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
+import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
+import { foreignOf, type KnownObject, specOf } from "../../../../host/registry/kubernetes/known-object.ts";
+import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";
+import { CONFLICT } from "../registry-quarantine-suite.ts";
+import { ip, proposal } from "../registry-suite.ts";
 
 describe("the state of an address", () => {
   const known: KnownObject = {
@@ -112,5 +116,80 @@ describe("the state of an address", () => {
     expect(states.find("x") !== undefined).toBe(isKnown);
     states.noteWritten("x");
     expect(states.get("x").pending).toMatchObject({ ...pending, isUnanswered: false });
+  });
+});
+
+describe("the object of a row", () => {
+  const row = {
+    ...{ ...proposal("10.0.0.1"), state: "Bound" as const, owner: "a", containerId: "secret", network: "net" },
+    ...{ namespace: "shop", pod: "web-0", sinceMs: 0, version: 1, quarantine: CONFLICT },
+    workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" },
+  };
+  const place = { node: "here", since: "2026-11-20T04:00:00Z" };
+
+  it("names the owner, and no container", () => {
+    const spec = specOf(row, "Bound", place);
+    const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
+    expect(spec).toMatchObject({
+      state: "Bound",
+      holders: [holder],
+      workload: { ...row.workload, ifName: "eth0" },
+      ...place,
+    });
+    expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
+  });
+
+  it.each([
+    ["Cooling" as const, { holders: [], workload: undefined, quarantine: undefined }],
+    ["Kept" as const, { holders: [], workload: { ...row.workload, ifName: "eth0" }, quarantine: undefined }],
+    ["Quarantined" as const, { holders: [], workload: undefined, quarantine: { reason: "Conflict", mac: CONFLICT.mac, parent: CONFLICT.parent } }], // biome-ignore format: one line each
+  ])("in state %s has what belongs to it", (state, expected) => {
+    const { holders, workload, quarantine } = specOf(row, state, place);
+    expect({ holders, workload, quarantine }).toEqual(expected);
+  });
+
+  it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
+    const spec = specOf(row, "Kept", place);
+    const object: IpAllocation = {
+      kind: "IPAllocation",
+      name: "10.0.0.1",
+      uid: "u",
+      resourceVersion: "7",
+      deleting: false,
+      spec,
+    };
+    expect(foreignOf(object, 0)).toMatchObject({ ifName: "eth0", namespace: "shop", owner: "", version: -7 });
+  });
+});
+
+const ADDRESS = { space: "", ip: ip("10.0.0.1") };
+
+describe("backlog", () => {
+  it("is due at once, and after a failure later each time, up to a limit", () => {
+    const backlog = new Backlog(() => 1);
+    backlog.add("x", ADDRESS);
+    expect(backlog.due(0)).toEqual([ADDRESS]);
+    const pauses: number[] = [];
+    for (let failure = 0; failure < 8; failure++) {
+      backlog.fail("x", ADDRESS, 0);
+      backlog.add("x", ADDRESS);
+      let nowMs = 0;
+      while (backlog.isWaiting("x", nowMs)) nowMs += 500;
+      expect(backlog.due(nowMs)).toEqual([ADDRESS]);
+      pauses.push(nowMs);
+    }
+    expect(pauses.slice(0, 3)).toEqual([RETRY_FIRST_MS, RETRY_FIRST_MS * 2, RETRY_FIRST_MS * 4]);
+    expect(pauses.at(-1)).toBe(RETRY_MAX_MS);
+    backlog.done("x");
+    expect([backlog.size, backlog.due(RETRY_MAX_MS)]).toEqual([0, []]);
+  });
+
+  it("spreads the pauses down to half", () => {
+    const backlog = new Backlog(() => 0);
+    backlog.fail("x", ADDRESS, 0);
+    expect([backlog.isWaiting("x", RETRY_FIRST_MS / 2 - 1), backlog.isWaiting("x", RETRY_FIRST_MS / 2)]).toEqual([
+      true,
+      false,
+    ]);
   });
 });
