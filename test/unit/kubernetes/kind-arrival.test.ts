@@ -84,6 +84,17 @@ describe("a kind that is missing", () => {
     }
   });
 
+  it("is retried soon again after another event", async () => {
+    const { arrival, send } = await open();
+    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
+    send("ADDED");
+    await first;
+    for (const _ of [1, 2]) await waitOf(arrival, MISSING_KIND_RETRY_MS);
+    send("MODIFIED");
+    await waitOf(arrival, MISSING_KIND_RETRY_MS);
+    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(KIND_RETRY_SPREAD_MS * 3);
+  });
+
   it("is looked for as the event says that came while the last look was under way", async () => {
     const { arrival, send } = await open();
     const first = waitOf(arrival, MISSING_KIND_RETRY_MS);

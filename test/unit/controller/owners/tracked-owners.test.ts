@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { NetworkProvider } from "../../../../host/controller/owners/plan-nic-requests.ts";
 import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
 import { TrackedOwners } from "../../../../host/controller/owners/tracked-owners.ts";
-import { BLUE, requireTracked, SETTINGS, type Wanted } from "./workload-objects.ts";
+import { annotationsOf, BLUE, requireTracked, SETTINGS, type Wanted } from "./workload-objects.ts";
 
 const deployment = (name: string, wanted: Wanted = {}) => requireTracked("Deployment", { name, ...wanted });
 const countsOf = (roster: TrackedOwners) =>
@@ -55,6 +55,15 @@ describe("a roster", () => {
     const dual = { ...SETTINGS, enableIPv6: true };
     expect(roster.demands(dual)).toMatchObject({ demands: [], faults: [{}] });
     expect(roster.demands({ ...dual, allowSingleFamily: true })).toMatchObject({ demands: [{}], faults: [] });
+  });
+
+  it("reads templates by the settings: a disabled family may hold anything", () => {
+    const annotations = annotationsOf({ subnet: { ipv4: ["blue"], ipv6: [] } });
+    const roster = rosterOf(deployment("web", { annotations }));
+    expect(roster.demands(SETTINGS)).toMatchObject({ demands: [{}], faults: [] });
+    const [fault] = roster.demands({ ...SETTINGS, enableIPv6: true }).faults;
+    expect(fault?.message).toContain('field "ipv6": found an empty list');
+    expect(roster.demands(SETTINGS)).toMatchObject({ demands: [{}], faults: [] });
   });
 
   it("plans anew when it is told that networks have changed", () => {
