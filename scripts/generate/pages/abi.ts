@@ -46,10 +46,22 @@ The digest is FNV-1a, 64 bits, over the family as u32 and then, for each range, 
 A snapshot contains neither masks nor the order of release.
 `;
 
+/** Parameters that mean the same in most exports; "A first call" explains them once. */
+const COMMON_PARAMETERS: ReadonlySet<string> = new Set([
+  "family: 4 or 6",
+  "count: number of items in the exchange buffer",
+  "length: prefix length, 0 to 32 or 128",
+  "set: set handle",
+  "a: set handle",
+  "b: set handle",
+  "pool: pool handle",
+]);
+
 function sectionOf(entry: AbiExport): string {
   const signature = `${entry.name}(${entry.params.map(({ name }) => name).join(", ")})`;
+  const own = entry.params.filter(({ name, is }) => !COMMON_PARAMETERS.has(`${name}: ${is}`));
   const rows = [
-    ...entry.params.map(({ name, is }) => `* \`${name}\`: ${is}`),
+    ...own.map(({ name, is }) => `* \`${name}\`: ${is}`),
     ...(entry.input === undefined ? [] : [`* exchange before: ${entry.input}`]),
     ...(entry.output === undefined ? [] : [`* exchange after: ${entry.output}`]),
     `* result: ${entry.result}${entry.statuses.length === 0 ? "" : `; or ${entry.statuses.join(", ")}`}`,
@@ -92,6 +104,9 @@ pool_create(ranges, masks)         → pool
 pool_allocate(pool, 2, hash)       → ordinal, say 77
 pool_address(pool, 77)             → 0; the buffer says 0a 00 00 4d
 \`\`\`
+
+Unless stated otherwise, \`family\` is 4 or 6, \`length\` a prefix length (0 to 32 or 128), \`count\` the number of items in the exchange buffer, and
+\`set\`, \`a\`, \`b\` and \`pool\` are handles.
 
 ## Memory
 

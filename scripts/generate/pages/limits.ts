@@ -7,7 +7,7 @@ import { ABI } from "../abi-description.ts";
 const INTRODUCTION = `# Limits
 
 Every limit is a constant in the file that uses it, marked with \`@limit\` in its doc comment, which also has the reasons. The ceilings of the core
-are in \`assembly/abi.json\`, the shim's limits in \`native/limits.h\`.
+are in \`assembly/abi.json\`, the shim's limits in \`native/limits.h\`. \`_MS\` stands for milliseconds, \`_BYTES\` for bytes.
 `;
 
 /** A doc comment of one or more lines that ends in the tag, right above a constant. */
@@ -35,15 +35,17 @@ async function limitsOf(path: string): Promise<Limit[]> {
   return limits;
 }
 
-/** Returns what the constant limits and its unit; the reasons that follow are for those who read the code. */
-function firstSentence(doc: string): string {
-  return /^.*?\.(?=\s|$)/s.exec(doc)?.[0] ?? doc;
+/** Returns what the constant limits, with the unit unless the name has it; the reasons that follow are for those who read the code. */
+function meaningOf({ name, doc }: Limit): string {
+  const firstSentence = /^.*?\.(?=\s|$)/s.exec(doc)?.[0] ?? doc;
+  if (name.endsWith("_MS")) return firstSentence.replace(/: milliseconds(?=[.,])/, "");
+  return name.endsWith("_BYTES") ? firstSentence.replace(/: bytes(?=[.,])/, "") : firstSentence;
 }
 
 function section(title: string, limits: readonly Limit[]): string {
   if (limits.length === 0) return "";
   const rows = limits.map(
-    ({ name, value, doc }) => `| \`${name}\` | ${value.toLocaleString("en-US")} | ${firstSentence(doc)} |`,
+    (limit) => `| \`${limit.name}\` | ${limit.value.toLocaleString("en-US")} | ${meaningOf(limit)} |`,
   );
   return [`\n## ${title}\n`, "| Constant | Value | Meaning |", "|---|---|---|", ...rows, ""].join("\n");
 }
