@@ -7,6 +7,7 @@ import { startAgent } from "../agent/agent.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { readCoreWasm } from "../core/instance.ts";
 import { openSend } from "../kernel/descriptor.ts";
+import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
@@ -119,6 +120,7 @@ if (modes.length !== 1) {
 const log = openLog("berth-agent", flags.logLevel, openSend(2));
 const fault = process.env.BERTH_FAULT;
 const { die, endWith } = openLife(log);
+const serviceManager = openServiceManager(process.env);
 
 const agent = await startAgent({
   configDirectory: config,
@@ -138,4 +140,8 @@ const agent = await startAgent({
   onDeath: die,
 }).catch(die);
 
-endWith(() => agent.stop());
+serviceManager.ready();
+endWith(() => {
+  serviceManager.stopping();
+  return agent.stop();
+});

@@ -1,0 +1,62 @@
+/**
+ * Messages to the service manager that started this process (sd_notify(3)): that it is ready, that it stops, and that its event loop still runs. They are
+ * datagrams to the socket that NOTIFY_SOCKET names, because Node.js has no datagram sockets of the family AF_UNIX.
+ */
+import { loadNative, type Native } from "./native.ts";
+import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
+
+/** bits/socket.h */
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
+/** linux/un.h: the longest path of a socket, with its final NUL. */
+const UNIX_PATH_MAX = 108;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface ServiceManager {
+  /** The service is up: units that are ordered after it start now. Begins the messages of the watchdog, if the unit asks for them. */
+  ready(): void;
+  /** The service is about to end; the messages of the watchdog end. */
+  stopping(): void;
+}
+
+/** Without a service manager the calls do nothing. A message that cannot be sent is dropped: the service works without it. */
+export function openServiceManager(environment: Environment, native: () => Native = loadNative): ServiceManager {
+  const path = environment.NOTIFY_SOCKET;
+  if (path === undefined || !/^[/@]./.test(path)) return { ready: () => {}, stopping: () => {} };
+  const send = openSocket(path, native());
+  let watchdog: NodeJS.Timeout | undefined;
+  return {
+    ready: () => {
+      send("READY=1");
+      const intervalMs = watchdogMs(environment);
+      if (intervalMs !== undefined) watchdog = setInterval(() => send("WATCHDOG=1"), intervalMs).unref();
+    },
+    stopping: () => {
+      clearInterval(watchdog);
+      send("STOPPING=1");
+    },
+  };
+}
+
+/** Returns a third of the time after which the manager takes a silent service for hung; undefined if it does not watch this process. */
+function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: Environment): number | undefined {
+  if (pid !== undefined && Number(pid) !== process.pid) return undefined;
+  const milliseconds = Number(microseconds) / 3_000;
+  return milliseconds >= 1 ? milliseconds : undefined;
+}
+
+function openSocket(path: string, native: Native): (message: string) => void {
+  const address = unixAddress(path);
+  const fd = native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  return (message) => {
+    if (fd >= 0) native.sendto(fd, Buffer.from(message), MSG_DONTWAIT, address);
+  };
+}
+
+/** struct sockaddr_un: family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one. */
+function unixAddress(path: string): Uint8Array {
+  const isAbstract = path.startsWith("@");
+  const name = Buffer.from(isAbstract ? `\0${path.slice(1)}` : `${path}\0`).subarray(0, UNIX_PATH_MAX);
+  return Buffer.concat([new Uint8Array(Uint16Array.of(AF_UNIX).buffer), name]);
+}
