@@ -7,27 +7,30 @@ export type DemandOptions = Partial<Omit<PoolDemand, "application">>;
 
 export class ScriptedPoolOwners implements PoolOwners {
   readonly #listeners = new Set<() => void>();
-  readonly #wishes = new Map<string, { readonly application: PoolOwner; readonly demands: readonly DemandOptions[] }>();
+  readonly #demands = new Map<
+    string,
+    { readonly application: PoolOwner; readonly demands: readonly DemandOptions[] }
+  >();
   readonly #gone = new Set<string>();
   faults: Demands["faults"] = [];
 
   /** A Deployment of namespace shop wants this, and nothing that it wanted before. */
   want(name: string, uid: string, ...demands: readonly DemandOptions[]): PoolOwner {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
-    this.#wishes.set(uid, { application, demands });
+    this.#demands.set(uid, { application, demands });
     this.#tell();
     return application;
   }
 
   /** It is deleted. */
   end(uid: string): void {
-    this.#wishes.delete(uid);
+    this.#demands.delete(uid);
     this.#gone.add(uid);
     this.#tell();
   }
 
   demands(): Demands {
-    const demands = [...this.#wishes.values()].flatMap(({ application, demands }) =>
+    const demands = [...this.#demands.values()].flatMap(({ application, demands }) =>
       demands.map((options) => ({ ...DEFAULTS, ...options, application })),
     );
     return { demands, faults: this.faults };
@@ -40,7 +43,7 @@ export class ScriptedPoolOwners implements PoolOwners {
   }
 
   async readLiveness({ uid }: PoolOwner): Promise<Liveness> {
-    return this.#gone.has(uid) ? "gone" : this.#wishes.has(uid) ? "alive" : "unknown";
+    return this.#gone.has(uid) ? "gone" : this.#demands.has(uid) ? "alive" : "unknown";
   }
 
   #tell(): void {

@@ -85,18 +85,18 @@ function named(text: string, act: Act): Act & { toString(): string } {
 const add = fc
   .record({
     ...{ owner, sandbox, nic },
-    asked: fc.option(fc.constantFrom("10.0.0.1", "10.0.0.3", "10.1.0.1", "fd00::2"), { freq: 4, nil: undefined }),
+    requested: fc.option(fc.constantFrom("10.0.0.1", "10.0.0.3", "10.1.0.1", "fd00::2"), { freq: 4, nil: undefined }),
     hangUp: fc.option(fc.constantFrom("early" as const, "late" as const), { freq: 4, nil: undefined }),
     detection: fc.constantFrom("off" as const, "fail" as const, "next" as const),
   })
   .map((drawn) => {
     const nics = NICS[drawn.owner % NICS.length] ?? [];
     const ifName = nics.length > 1 ? drawn.nic : "eth0";
-    const text = `add pod-${drawn.owner} c${drawn.owner}-${drawn.sandbox}/${ifName} asked ${drawn.asked} hang-up ${drawn.hangUp} detection ${drawn.detection}`;
+    const text = `add pod-${drawn.owner} c${drawn.owner}-${drawn.sandbox}/${ifName} asked ${drawn.requested} hang-up ${drawn.hangUp} detection ${drawn.detection}`;
     return named(text, (world) =>
       world.add({
         ...{ owner: `pod-${drawn.owner}`, containerId: `c${drawn.owner}-${drawn.sandbox}`, ifName, nics },
-        asked: drawn.asked === undefined ? undefined : ip(drawn.asked),
+        requested: drawn.requested === undefined ? undefined : ip(drawn.requested),
         ...{ hangUp: drawn.hangUp, detection: drawn.detection },
       }),
     );

@@ -20,8 +20,8 @@ import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { assembleSnapshot, EMPTY_SNAPSHOT, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { openCore } from "../../unit/ipam/subjects.ts";
-import { demandOf, type NicWish } from "./nic-wish.ts";
-import { faultsOfQuarantine, ScriptedSegment, type SegmentTools } from "./scripted-segment.ts";
+import { demandOf, type NicRequest } from "./nic-request.ts";
+import { faultsOfQuarantine, ScriptedSegment, type SegmentDeps } from "./scripted-segment.ts";
 
 export type Resources = Parameters<typeof assembleSnapshot>[0][number]["resources"];
 
@@ -29,8 +29,8 @@ export interface AddOptions {
   readonly owner: string;
   readonly containerId: string;
   readonly ifName: string;
-  readonly nics: readonly NicWish[];
-  readonly asked?: Ip | undefined;
+  readonly nics: readonly NicRequest[];
+  readonly requested?: Ip | undefined;
   /** The caller hangs up: before the claim is through, or when the answer is to be written. */
   readonly hangUp?: "early" | "late" | undefined;
   /** What the network's settings say about conflicts. */
@@ -64,7 +64,7 @@ export class IpamWorld {
   readonly #begun = new Set<string>();
   readonly #deaths: Error[] = [];
   readonly segment = new ScriptedSegment();
-  #tools!: SegmentTools;
+  #deps!: SegmentDeps;
 
   static async open(): Promise<IpamWorld> {
     const world = new IpamWorld();
@@ -86,7 +86,7 @@ export class IpamWorld {
     });
     this.#catalogue = new Catalogue(this.#poolCache, this.#registry, this.#snapshot);
     this.#catalogue.follow(this.#snapshot);
-    this.#tools = this.segment.tools(
+    this.#deps = this.segment.deps(
       { registry: this.#registry, nowMs: () => this.#clockMs, pools: () => this.#snapshot.pools },
       (netns, ifName) =>
         this.#answered
@@ -96,11 +96,11 @@ export class IpamWorld {
   }
 
   async probe(): Promise<void> {
-    await this.#tools.prober.probeDue();
+    await this.#deps.prober.probeDue();
   }
 
   async restart(reboots: boolean): Promise<void> {
-    await this.#tools.prober.close();
+    await this.#deps.prober.close();
     await this.#registry.close();
     if (reboots) {
       this.#boot++;
@@ -130,14 +130,14 @@ export class IpamWorld {
   }
 
   async add(options: AddOptions): Promise<void> {
-    const { owner, containerId, ifName, asked, hangUp, detection } = options;
+    const { owner, containerId, ifName, requested, hangUp, detection } = options;
     this.#begun.add(nicOf({ containerId, ifName }));
     const { pools } = await this.#catalogue.loaded();
     const hungUp = new AbortController();
     if (hangUp === "early") setImmediate(() => hungUp.abort());
     const demand: AddressDemand = {
       nics: options.nics.map((nic) => demandOf(nic, pools)),
-      requested: asked === undefined ? [] : [{ ip: asked, source: "CNI_ARGS IP" }],
+      requested: requested === undefined ? [] : [{ ip: requested, source: "CNI_ARGS IP" }],
       claimant: { owner, namespace: "shop", pod: owner, ifName, containerId, network: "net", netns: containerId },
       seedText: owner,
       deadline: new AddDeadline({ nowMs: () => this.#clockMs, sleep: this.#sleep }, hungUp.signal),
@@ -172,7 +172,7 @@ export class IpamWorld {
           registry: this.#registry,
           poolCache: this.#poolCache,
           networks: { settingsFor, isCoordinated: () => false },
-          detection: { ...this.#tools, detect: this.#detectFor(demand) },
+          detection: { ...this.#deps, detect: this.#detectFor(demand) },
         },
         demand,
       );
@@ -183,7 +183,7 @@ export class IpamWorld {
   }
 
   /** What a conflict takes from a later sandbox, an earlier one of the same NIC has no more. */
-  #detectFor({ claimant: { containerId, ifName } }: AddressDemand): SegmentTools["detect"] {
+  #detectFor({ claimant: { containerId, ifName } }: AddressDemand): SegmentDeps["detect"] {
     return async (question) => {
       const found = await this.segment.detect(question);
       if (found !== undefined) this.#released.add(nicOf({ containerId, ifName }));
@@ -223,14 +223,14 @@ export class IpamWorld {
   /** Everything that is wrong while nothing is in flight, as sentences. */
   async findFaults(): Promise<string[]> {
     await this.#catalogue.loaded();
-    await this.#tools.prober.idle();
+    await this.#deps.prober.idle();
     const records = await this.#registry.list(undefined, 10_000);
     this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
     this.#released.clear();
     this.#begun.clear();
     return [
       ...this.#faultsOfAnswers(records),
-      ...this.#faultsOfBook(records),
+      ...this.#faultsOfPoolCache(records),
       ...faultsOfQuarantine(records),
       ...this.#deaths.map(String),
     ];
@@ -256,7 +256,7 @@ export class IpamWorld {
   }
 
   /** I2: in each pool exactly the recorded addresses are marked. */
-  #faultsOfBook(records: readonly Allocation[]): string[] {
+  #faultsOfPoolCache(records: readonly Allocation[]): string[] {
     const recorded = new Map(records.map((record) => [placeOf(record), record]));
     return [...this.#snapshot.pools.values()].flatMap((pool) =>
       addressesOf(pool).flatMap((ip) => {

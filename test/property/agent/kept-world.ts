@@ -31,7 +31,7 @@ const COOLDOWN_MS = 30_000;
 export interface KeptNode {
   readonly name: string;
   readonly registry: KubernetesRegistry;
-  readonly tools: AllocateDeps;
+  readonly deps: AllocateDeps;
 }
 
 /** What a pod is one life of. */
@@ -54,7 +54,7 @@ export interface StartOptions {
   /** All NICs are claimed with the first ADD, as with `ippools`. */
   readonly isAtOnce?: boolean;
   /** For the first NIC, by name. */
-  readonly asked?: string;
+  readonly requested?: string;
   /** Default: CNI_ARGS. */
   readonly source?: RequestedIp["source"] | undefined;
 }
@@ -99,7 +99,7 @@ export class KeptWorld {
         throw error;
       },
     });
-    const tools: AllocateDeps = {
+    const deps: AllocateDeps = {
       registry,
       poolCache,
       cluster: {
@@ -109,7 +109,7 @@ export class KeptWorld {
         awaitChange: async () => false,
       },
     };
-    const node = { name, registry, tools };
+    const node = { name, registry, deps };
     this.#nodes.push(node);
     return node;
   }
@@ -118,7 +118,7 @@ export class KeptWorld {
   async start(
     member: Member,
     node: KeptNode,
-    { isAtOnce = false, asked, source = "CNI_ARGS IP" }: StartOptions = {},
+    { isAtOnce = false, requested, source = "CNI_ARGS IP" }: StartOptions = {},
   ): Promise<LivePod> {
     const pod = this.#podOf(member);
     this.#pods.set(`${pod.namespace}/${pod.name}`, pod);
@@ -127,9 +127,9 @@ export class KeptWorld {
     const addresses = new Map<string, string>();
     try {
       for (const [index, ifName] of this.#nics.entries()) {
-        const { held } = await allocateAddresses(node.tools, {
+        const { held } = await allocateAddresses(node.deps, {
           nics: isAtOnce ? demands : demands.filter((demand) => demand.ifName === ifName),
-          requested: asked === undefined || index > 0 ? [] : [{ ip: ip(asked), source }],
+          requested: requested === undefined || index > 0 ? [] : [{ ip: ip(requested), source }],
           ...{ seedText: member.workload ? memberKey(member.workload) : pod.name },
           coversPod: isAtOnce || this.#nics.length === 1,
           deadline: new AddDeadline(clock, new AbortController().signal),

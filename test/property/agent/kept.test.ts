@@ -111,9 +111,9 @@ it.each<[title: string, at: number, source: StartOptions["source"], left: number
   const others = ["10.6.0.7", "10.6.0.8", "10.6.0.9"].filter((address) => address !== own);
   await world.keepAlso(own, `${others[0]}`);
   expect(world.surplus()).toHaveLength(1);
-  const asked = `${[own, ...others][at]}`;
-  const again = await world.start(member, await world.node(), { asked, source });
-  expect([...again.addresses.values()]).toEqual([asked]);
+  const requested = `${[own, ...others][at]}`;
+  const again = await world.start(member, await world.node(), { requested, source });
+  expect([...again.addresses.values()]).toEqual([requested]);
   expect(world.surplus()).toHaveLength(left);
 });
 

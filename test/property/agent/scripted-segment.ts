@@ -17,7 +17,7 @@ import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
 
 const OWN_MAC = mac("0a:00:00:00:00:01");
 
-export type SegmentTools = QuarantineProberDeps & Omit<Detection, "probeQuarantined">;
+export type SegmentDeps = QuarantineProberDeps & Omit<Detection, "probeQuarantined">;
 
 export class ScriptedSegment {
   readonly #rivals = new Map<string, Mac>();
@@ -33,10 +33,10 @@ export class ScriptedSegment {
   }
 
   /** Every NIC is there, and has what `addressesOn` says. */
-  tools(
+  deps(
     base: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs">,
     addressesOn: (netns: string, ifName: string) => readonly Ip[],
-  ): SegmentTools {
+  ): SegmentDeps {
     const link = (netnsPath: string, name: string): ProbeLink => ({ netnsPath, index: 1, name, mac: OWN_MAC });
     const links: NicLinks = {
       observe: (netns, ifName) => {
@@ -47,12 +47,12 @@ export class ScriptedSegment {
       findParentName: () => "uplink",
       findAskingLink: (nic) => nic,
     };
-    const tools = {
+    const deps = {
       ...{ ...base, detect: this.detect, random: () => 0.5, log: recordLog().log, links },
       findNodeLink: (name: string) => link("", name),
     };
     return {
-      ...{ ...tools, prober: new QuarantineProber(tools), verified: new VerifiedAttachments() },
+      ...{ ...deps, prober: new QuarantineProber(deps), verified: new VerifiedAttachments() },
       withQuietLink: ({ netnsPath, ifName }, work) => work(link(netnsPath, ifName)),
     };
   }
@@ -66,7 +66,7 @@ export class ScriptedSegment {
   };
 }
 
-/** Rule 12: nobody has what is in quarantine, and nobody keeps what came out of it without having asked. */
+/** Conflict: nobody has what is in quarantine, and nobody keeps what came out of it without having asked. */
 export function faultsOfQuarantine(records: readonly Allocation[]): string[] {
   return records.flatMap(({ space, ip, state, owner, containerId, quarantine }) => {
     const place = `${formatIp(ip)}/${space}`;

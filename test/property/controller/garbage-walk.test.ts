@@ -104,7 +104,7 @@ class Model {
     return this.isPodObject ? "alive" : "absent";
   }
 
-  #keeperOf({ workload, quarantine }: IpAllocationSpec): ObservedState["owner"] {
+  #addressOwnerOf({ workload, quarantine }: IpAllocationSpec): ObservedState["owner"] {
     if (workload === undefined) return "none";
     return this.workload === "moved" && quarantine?.reason !== "NodeLost" ? "alive" : this.workload;
   }
@@ -116,20 +116,20 @@ class Model {
     const isHandedOver = spec.state === "Quarantined" && spec.node !== "n1";
     const seen: ObservedState = {
       state: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
-      ...{ node: this.#node, pod: this.#pod, owner: this.#keeperOf(spec) },
+      ...{ node: this.#node, pod: this.#pod, owner: this.#addressOwnerOf(spec) },
       prober: isHandedOver ? (this.isProberReady ? "ready" : "away") : "nobody",
     };
     const key = `${object.resourceVersion} ${situationOf(seen)}`;
     const ageMs = this.#seen?.key === key ? nowMs - this.#seen.sinceMs : undefined;
-    const verdict = decideCollection({ ...seen, ageMs }, TIMES);
-    if (verdict.kind === "observe") {
+    const decision = decideCollection({ ...seen, ageMs }, TIMES);
+    if (decision.kind === "observe") {
       if (this.#seen?.key !== key) this.#seen = { key, sinceMs: nowMs };
       return;
     }
-    this.actions.add(verdict.action);
-    if (verdict.action === "free") this.object = undefined;
+    this.actions.add(decision.action);
+    if (decision.action === "free") this.object = undefined;
     const prober = spec.node === "n2" ? "n3" : "n2";
-    const changed = changedSpec(object, verdict.action, { since: "2026-11-20T04:00:00Z", prober });
+    const changed = changedSpec(object, decision.action, { since: "2026-11-20T04:00:00Z", prober });
     if (changed !== undefined) this.#write(changed);
   }
 
@@ -143,14 +143,14 @@ class Model {
     if (isLost && this.isPodObject && this.isOnNic && this.hasJournal) this.#bindAgain(spec);
     // Its own collection: the pod object is gone, and its kubelet, which can be reached, has ended the pod.
     else if (isOwn && !this.isPodObject && (spec.state === "Bound" || (isLost && this.hasJournal))) this.#release(spec);
-    else if (isOwn && isLost && !this.hasJournal) this.#meetStranger(object);
+    else if (isOwn && isLost && !this.hasJournal) this.#meetOrphan(object);
   }
 
   /** What the journal has no row of. */
-  #meetStranger(object: IpAllocation): void {
-    const verdict = decideOrphanObject({ object, node: "n1", ownRows: [], nowMs: this.nowMs });
-    if (verdict.kind !== "release") return;
-    if (verdict.ifPodGone && this.isPodObject) this.#bindAgain(object.spec);
+  #meetOrphan(object: IpAllocation): void {
+    const decision = decideOrphanObject({ object, node: "n1", ownRows: [], nowMs: this.nowMs });
+    if (decision.kind !== "release") return;
+    if (decision.ifPodGone && this.isPodObject) this.#bindAgain(object.spec);
     else this.#releaseTwice(object);
   }
 

@@ -7,8 +7,8 @@ import type { AddressOwners, ControllerDeps, PoolOwners } from "../../../host/co
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import type { Known } from "./subnets-checker.ts";
 import { addressesOf } from "./subnets-facts.ts";
-import type { Known } from "./subnets-judge.ts";
 import { flush, type SubnetsWorld } from "./subnets-world.ts";
 
 const TURNS = 50;
@@ -29,7 +29,7 @@ export class WalkController {
   isDead = false;
   /** The caches are complete: from here on its calls wait for the walk. */
   isReady = false;
-  settledStep = -1;
+  answeredStep = -1;
   #begun: Known | undefined;
 
   constructor(name: string, world: SubnetsWorld) {
@@ -108,7 +108,7 @@ export class WalkController {
   /** What the caches say now, and said when the round began of which the next call is a part. */
   known(): Known {
     const isWaiting = this.#world.pending.some(({ controller, isOver }) => controller === this && !isOver);
-    const isSameRound = isWaiting || this.settledStep === this.#world.step;
+    const isSameRound = isWaiting || this.answeredStep === this.#world.step;
     const now = this.#look();
     if (this.#begun === undefined || !isSameRound || this.#world.isCalm) this.#begun = now;
     return bothOf(this.#begun, now);

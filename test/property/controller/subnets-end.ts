@@ -9,8 +9,8 @@ import { decodeVendorConfMap } from "../../../host/resources/vendor-conf-map.ts"
 import { type PoolFacts, reservationOf, type SubnetFacts } from "./subnets-facts.ts";
 import { ALLOCATIONS, CONFIG_MAPS, RESERVED, type SubnetsWorld } from "./subnets-world.ts";
 
-export function judgeEnd(world: SubnetsWorld): string[] {
-  return new End(world).judge();
+export function checkEnd(world: SubnetsWorld): string[] {
+  return new End(world).checker();
 }
 
 class End {
@@ -25,9 +25,9 @@ class End {
 
   constructor(world: SubnetsWorld) {
     this.#world = world;
-    this.#pools = [...world.judge.pools.values()].filter(({ generated }) => generated !== undefined);
-    this.#subnets = world.judge.subnets;
-    for (const pool of world.judge.pools.values())
+    this.#pools = [...world.checker.pools.values()].filter(({ generated }) => generated !== undefined);
+    this.#subnets = world.checker.subnets;
+    for (const pool of world.checker.pools.values())
       if (pool.generated === undefined) this.#add(this.#others, pool.addressSpace, pool.addresses);
     for (const object of world.list(RESERVED)) {
       const { addressSpace, addresses } = reservationOf(object);
@@ -36,11 +36,11 @@ class End {
     for (const { spec } of world.list(ALLOCATIONS)) this.#held.add(`${spec.addressSpace} ${spec.address}`);
   }
 
-  judge(): string[] {
+  checker(): string[] {
     const demands = this.#world.workloads.demands();
-    for (const demand of demands) this.#judgeDemand(demand, demands);
-    for (const pool of this.#pools) this.#judgePool(pool, demands);
-    for (const subnet of this.#subnets.values()) this.#judgeSubnet(subnet);
+    for (const demand of demands) this.#checkDemand(demand, demands);
+    for (const pool of this.#pools) this.#checkPool(pool, demands);
+    for (const subnet of this.#subnets.values()) this.#checkSubnet(subnet);
     return this.#problems;
   }
 
@@ -81,7 +81,7 @@ class End {
     );
   }
 
-  #judgeDemand(demand: PoolDemand, demands: readonly PoolDemand[]): void {
+  #checkDemand(demand: PoolDemand, demands: readonly PoolDemand[]): void {
     const { application, ifName, family, count, subnets } = demand;
     const name = `${application.name} (${application.uid}) ${ifName} IPv${family} in ${subnets.join()}`;
     const pools = this.#poolsOf(demand);
@@ -123,7 +123,7 @@ class End {
     return pools.some(({ addresses }) => addresses.size >= maxGeneratedPoolSize) || (most > 0 && ofNamespace >= most);
   }
 
-  #judgePool(pool: PoolFacts, demands: readonly PoolDemand[]): void {
+  #checkPool(pool: PoolFacts, demands: readonly PoolDemand[]): void {
     const { generated, addresses, addressSpace } = pool;
     if (generated === undefined) return;
     const isHeld = [...addresses].some((address) => this.#held.has(`${addressSpace} ${address}`));
@@ -143,7 +143,7 @@ class End {
     if (subnet === undefined && addresses.size > 0) this.#problem(`${pool.name} is of a Subnet that is not there`);
   }
 
-  #judgeSubnet(subnet: SubnetFacts): void {
+  #checkSubnet(subnet: SubnetFacts): void {
     const { name, reserved, assigned } = subnet;
     const own = this.#pools.filter(({ generated, addresses }) => generated?.subnet === name && addresses.size > 0);
     const is = [...reserved]

@@ -1,5 +1,5 @@
 /**
- * Pools and Subnets as plain sets of addresses, made one by one and not by the spans of host/: a twin that is slow and obvious. For networks of
+ * Pools and Subnets as plain sets of addresses, made one by one and not by the spans of host/: a model that is slow and obvious. For networks of
  * some hundreds of addresses.
  */
 import { formatIp } from "../../../host/net/ip.ts";
@@ -56,7 +56,7 @@ function whole(object: StoredObject, kind: string): object {
 
 export function poolFactsOf(object: StoredObject): PoolFacts {
   const { name, uid, deletionTimestamp } = object.metadata;
-  const { spec } = decodeIpPool(whole(object, "IPPool"), "the judge");
+  const { spec } = decodeIpPool(whole(object, "IPPool"), "the checker");
   const { addressSpace, family, ranges, generated } = spec;
   const isDeleting = deletionTimestamp !== undefined;
   const common = { name, uid, addressSpace, family, isDeleting, addresses: addressesOf(ranges), generated };
@@ -65,13 +65,13 @@ export function poolFactsOf(object: StoredObject): PoolFacts {
 
 export function subnetFactsOf(object: StoredObject): SubnetFacts {
   const { name, uid, deletionTimestamp } = object.metadata;
-  const { spec } = decodeSubnet(whole(object, "Subnet"), "the judge");
+  const { spec } = decodeSubnet(whole(object, "Subnet"), "the checker");
   const { addressSpace, family, ranges, excluded, gateway, subnet } = spec;
   const withheld = addressesOf(excluded);
   if (gateway !== undefined) withheld.add(formatIp(gateway));
   if (family === 4) for (const edge of [firstIp(subnet), lastIp(subnet)]) withheld.add(formatIp(edge));
   const offered = new Set([...addressesOf(ranges)].filter((address) => !withheld.has(address)));
-  const { pools } = decodeAssignments(object.status, "the judge");
+  const { pools } = decodeAssignments(object.status, "the checker");
   const reserved = new Map<string, Set<string>>();
   for (const { name: pool, ips } of pools) {
     const both = [...(reserved.get(pool) ?? []), ...addressesOf(ips)];
@@ -95,6 +95,6 @@ export function reservationOf(object: StoredObject): {
   readonly addressSpace: string;
   readonly addresses: Set<string>;
 } {
-  const { spec } = decodeReservedIp(whole(object, "ReservedIP"), "the judge");
+  const { spec } = decodeReservedIp(whole(object, "ReservedIP"), "the checker");
   return { addressSpace: spec.addressSpace, addresses: addressesOf(spec.ranges) };
 }

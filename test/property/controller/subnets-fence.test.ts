@@ -24,7 +24,7 @@ it("a write that comes late finds the pool changed, although nothing but its pro
     await world.advance(20);
     for (const pending of isGift() ? [] : world.pending.splice(0)) {
       world.commit(pending);
-      pending.settle(pending.answer ?? (() => ({})));
+      pending.answerWith(pending.answer ?? (() => ({})));
       await flush();
     }
     first.tellAll();
@@ -35,7 +35,7 @@ it("a write that comes late finds the pool changed, although nothing but its pro
 
   world.isCalm = true;
   const second = await world.start();
-  const settle = async () => {
+  const answerWith = async () => {
     second.hearWorkloads();
     for (let left = 5; left > 0; left--) {
       await world.advance(3_000);
@@ -45,18 +45,18 @@ it("a write that comes late finds the pool changed, although nothing but its pro
   };
   await world.kubectl("PATCH", `${SUBNETS}/a`, { spec: { excludeIPs: ips } });
   second.tellAll();
-  await settle();
+  await answerWith();
   world.workloads.come("api", "w2", WANTED);
   await world.kubectl("PATCH", `${SUBNETS}/a`, { spec: { excludeIPs: null } });
   second.tellAll();
-  await settle();
+  await answerWith();
   const sizes = () =>
-    [...world.judge.pools.values()].map(
+    [...world.checker.pools.values()].map(
       ({ generated, addresses }) => `${generated?.application.name} ${addresses.size}`,
     );
   expect(sizes().sort()).toEqual(["api 2", "web 0"]);
   if (late !== undefined) world.commit(late);
-  expect(world.judge.breaches, world.log.join("\n")).toEqual([]);
+  expect(world.checker.breaches, world.log.join("\n")).toEqual([]);
   expect(sizes().sort()).toEqual(["api 2", "web 0"]);
   world.crash(second);
 });

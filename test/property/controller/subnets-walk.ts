@@ -1,7 +1,7 @@
 /** One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true in the end. */
 import { Seeded } from "../core/seeded.ts";
 import type { WalkController } from "./subnets-controller.ts";
-import { judgeEnd } from "./subnets-end.ts";
+import { checkEnd } from "./subnets-end.ts";
 import { edit, makeSubnet } from "./subnets-people.ts";
 import type { Wanted } from "./subnets-workloads.ts";
 import { ALLOCATIONS, CONFIG_MAPS, flush, POOLS, RESERVED, SUBNETS, SubnetsWorld } from "./subnets-world.ts";
@@ -51,7 +51,7 @@ class Walk {
 
   async run(steps: readonly Step[]): Promise<WalkResult> {
     const { world } = this;
-    const { judge } = world;
+    const { checker } = world;
     await makeSubnet(world, "a");
     await makeSubnet(world, "b");
     for (let left = 2; left > 0; left--) await world.start();
@@ -59,12 +59,12 @@ class Walk {
       world.step++;
       await this.#step(step.kind, new Seeded(step.dice));
       await flush();
-      if (judge.breaches.length > 0) break;
+      if (checker.breaches.length > 0) break;
     }
-    const problems = judge.breaches.length > 0 ? [] : await this.#end();
+    const problems = checker.breaches.length > 0 ? [] : await this.#end();
     for (const controller of [...world.controllers]) world.crash(controller);
-    const { gains, losses } = judge;
-    return { problems: [...judge.breaches, ...problems], log: world.log, gains, losses };
+    const { gains, losses } = checker;
+    return { problems: [...checker.breaches, ...problems], log: world.log, gains, losses };
   }
 
   async #step(kind: Step["kind"], random: Seeded): Promise<void> {
@@ -191,7 +191,7 @@ class Walk {
   /** A node takes an address of a pool that it knows, which may be an old version: its name is the lock. */
   async #claim(random: Seeded): Promise<void> {
     const { world } = this;
-    const pools = [...world.judge.pools.values()].filter(
+    const pools = [...world.checker.pools.values()].filter(
       ({ addresses, isDeleting }) => addresses.size > 0 && !isDeleting,
     );
     if (pools.length === 0) return;
@@ -225,19 +225,19 @@ class Walk {
     for (const controller of world.controllers.slice(1)) world.crash(controller);
     for (const pending of world.pending) {
       if (pending.answer === undefined) world.commit(pending);
-      pending.settle(pending.answer ?? (() => ({})));
+      pending.answerWith(pending.answer ?? (() => ({})));
     }
     world.pending = [];
     world.isCalm = true;
     await flush();
     const controller = survivor ?? (await world.start());
-    if (!(await this.#settle(controller))) return ["The controller does not come to rest"];
-    if (world.judge.breaches.length > 0) return [];
-    return [...controller.problems, ...judgeEnd(world)];
+    if (!(await this.#answerWith(controller))) return ["The controller does not come to rest"];
+    if (world.checker.breaches.length > 0) return [];
+    return [...controller.problems, ...checkEnd(world)];
   }
 
   /** False when it goes on writing. */
-  async #settle(controller: WalkController): Promise<boolean> {
+  async #answerWith(controller: WalkController): Promise<boolean> {
     const { world } = this;
     controller.hearWorkloads();
     for (let quiet = 0, rounds = 0; quiet < 4; rounds++) {

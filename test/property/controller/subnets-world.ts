@@ -9,8 +9,8 @@ import { ApiError, ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
 import type { StoredObject } from "../../fakes/memory-objects.ts";
 import type { Seeded } from "../core/seeded.ts";
+import { POOLS, SUBNETS, SubnetsChecker, type Writer } from "./subnets-checker.ts";
 import { WalkController } from "./subnets-controller.ts";
-import { POOLS, SUBNETS, SubnetsJudge, type Writer } from "./subnets-judge.ts";
 import { Workloads } from "./subnets-workloads.ts";
 
 export { ALLOCATIONS, POOLS, SUBNETS };
@@ -36,7 +36,7 @@ export interface Pending {
   readonly call: KubeCall;
   readonly writer: Writer;
   readonly commit: () => KubeObject;
-  readonly settle: (answer: () => KubeObject) => void;
+  readonly answerWith: (answer: () => KubeObject) => void;
   /** Carried out: what the answer will be. */
   answer?: () => KubeObject;
   /** The caller does not wait any more. */
@@ -49,7 +49,7 @@ export async function flush(): Promise<void> {
 }
 
 export class SubnetsWorld {
-  readonly judge = new SubnetsJudge();
+  readonly checker = new SubnetsChecker();
   readonly workloads = new Workloads();
   readonly log: string[] = [];
   readonly controllers: WalkController[] = [];
@@ -73,7 +73,7 @@ export class SubnetsWorld {
       this.note(
         `  ${this.#writer?.controller ?? "somebody"}: ${collection.split("/").at(-1)} ${name}: ${describe(after)}`,
       );
-      this.judge.written(written, this.#writer);
+      this.checker.written(written, this.#writer);
     };
   }
 
@@ -123,19 +123,19 @@ export class SubnetsWorld {
       const writer = { controller: controller.name, known };
       if (this.isCalm || !controller.isReady) return Promise.resolve().then(() => this.#as(writer, commit));
       return new Promise<KubeObject>((resolve, reject) => {
-        const settle = (answer: () => KubeObject): void => {
+        const answerWith = (answer: () => KubeObject): void => {
           if (pending.isOver) return;
           pending.isOver = true;
-          controller.settledStep = this.step;
+          controller.answeredStep = this.step;
           try {
             resolve(answer());
           } catch (error) {
             reject(error);
           }
         };
-        const pending: Pending = { controller, call, writer, commit, settle, isOver: false };
+        const pending: Pending = { controller, call, writer, commit, answerWith, isOver: false };
         this.pending.push(pending);
-        call.signal?.addEventListener("abort", () => settle(() => Promise.reject(call.signal?.reason) as never));
+        call.signal?.addEventListener("abort", () => answerWith(() => Promise.reject(call.signal?.reason) as never));
       });
     };
     return this.server.client(gate, (path, deliver) => controller.hears(path, deliver));
@@ -185,7 +185,7 @@ export class SubnetsWorld {
     }
     if (isFault) {
       this.note(`${what} has no answer${pending.answer === undefined ? ", and is yet to be carried out" : ""}`);
-      pending.settle(() => {
+      pending.answerWith(() => {
         throw new ApiUnavailable(what, "the connection broke");
       });
       // It stays, to be carried out late; or it never arrives.
@@ -195,7 +195,7 @@ export class SubnetsWorld {
     const { answer } = pending;
     if (answer === undefined) return;
     this.pending.splice(this.pending.indexOf(pending), 1);
-    pending.settle(answer);
+    pending.answerWith(answer);
     this.note(`${what} is answered`);
   }
 

@@ -94,7 +94,7 @@ function recount(one: IpPool, reserved: readonly ReservedIp[], allocations: read
 it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
   for (let walk = 0; walk < 12; walk++) {
-    const book = new UsageCounter();
+    const poolCache = new UsageCounter();
     const pools = new Map<string, IpPool>();
     let reserved: ReservedIp[] = [];
     const allocations = new Map<string, IpAllocation>();
@@ -104,7 +104,7 @@ it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
         if (chance.chance(0.2)) pools.delete(name);
         else pools.set(name, pool(chance, name));
         if (chance.chance(0.3)) reserved = chance.chance(0.5) ? [] : [reservation(chance)];
-        book.follow([...pools.values()], reserved, allocations.values());
+        poolCache.follow([...pools.values()], reserved, allocations.values());
       }
       for (let change = chance.below(60); change > 0; change--) {
         const value = allocation(chance);
@@ -112,16 +112,16 @@ it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
         const before = allocations.get(key);
         if (before !== undefined && chance.chance(0.5)) {
           allocations.delete(key);
-          book.apply({ kind: "gone", key, before });
+          poolCache.apply({ kind: "gone", key, before });
         } else {
           allocations.set(key, value);
-          book.apply({ kind: "set", key, value, before });
+          poolCache.apply({ kind: "set", key, value, before });
         }
       }
       for (const one of pools.values()) {
-        const usage = book.usageOf(one.name);
+        const usage = poolCache.usageOf(one.name);
         expect(usage).toEqual(recount(one, reserved, [...allocations.values()]));
-        expect(book.countsOf(one.name)?.used).toBe((usage?.total ?? 0) - (usage?.free ?? 0));
+        expect(poolCache.countsOf(one.name)?.used).toBe((usage?.total ?? 0) - (usage?.free ?? 0));
       }
     }
   }
@@ -131,8 +131,8 @@ it("a pool that is too large for a bitmap has what is free in each block of 4,09
   const chance = new Seeded(SEED);
   const spec = { subnet: "10.0.0.0/10", ips: ["10.0.0.0-10.9.0.77"], excludeIPs: ["10.2.0.100-10.3.1.5"] };
   const large = decodeIpPool({ apiVersion, kind: "IPPool", metadata: { name: "p0" }, spec }, "test");
-  const book = new UsageCounter();
-  book.follow([large], [], []);
+  const poolCache = new UsageCounter();
+  poolCache.follow([large], [], []);
   const { ranges, masked } = poolShape(large, []);
   const isIn = (set: readonly Range[], { value }: Ip) =>
     set.some(({ first, last }) => first.value <= value && value <= last.value);
@@ -148,9 +148,9 @@ it("a pool that is too large for a bitmap has what is free in each block of 4,09
     if (used.has(ip.value)) continue;
     used.add(ip.value);
     if (isIn(ranges, ip) && !isIn(masked, ip)) free[blockOf(ip)] = (free[blockOf(ip)] ?? 0) - 1;
-    book.apply({ kind: "set", key: `${count}`, value, before: undefined });
+    poolCache.apply({ kind: "set", key: `${count}`, value, before: undefined });
   }
-  const usage = book.usageOf("p0");
+  const usage = poolCache.usageOf("p0");
   expect(usage?.bitmap).toBeUndefined();
   expect(usage?.freePerBlock).toEqual(free);
   expect(usage?.free).toBe(free.reduce((sum, each) => sum + each, 0));
@@ -164,11 +164,11 @@ it("100,000 allocations cost a microsecond or a few each", () => {
     const ip: Ip = { family: 4, value: (10n << 24n) + (6n << 16n) + BigInt(index) };
     return { ...template, spec: { ...template.spec, ip, addressSpace: "", pool: "p0", state: "Bound" } };
   });
-  const book = new UsageCounter();
-  book.follow([one], [], []);
+  const poolCache = new UsageCounter();
+  poolCache.follow([one], [], []);
   const began = performance.now();
-  for (const value of all) book.apply({ kind: "set", key: "", value, before: undefined });
+  for (const value of all) poolCache.apply({ kind: "set", key: "", value, before: undefined });
   const tookMs = performance.now() - began;
-  expect(book.usageOf("p0")?.bound).toBe(100_000);
+  expect(poolCache.usageOf("p0")?.bound).toBe(100_000);
   expect(tookMs).toBeLessThan(2_000);
 });

@@ -123,9 +123,9 @@ const events = fc.array(
 );
 
 /** Undefined for what is refused. */
-function answer(asked: Request, observed: Observed): Answer | undefined {
+function answer(requested: Request, observed: Observed): Answer | undefined {
   try {
-    return answerRequest(asked, observed);
+    return answerRequest(requested, observed);
   } catch (error) {
     if (error instanceof CniError) return undefined;
     throw error;
@@ -181,23 +181,23 @@ function contradictions(operations: readonly Operation[]): string[] {
 }
 
 /** The main plugin's result says what is on the NIC; that of a DEL is remembered. */
-function withAddresses(asked: Request, { pod }: Observed): Request {
-  if (asked.verb === "DEL") return asked;
-  const own = pod.addresses.filter(({ link }) => link === asked.ifName);
-  return { ...asked, addresses: own.map(({ prefix }) => formatIp(prefix.ip)) };
+function withAddresses(requested: Request, { pod }: Observed): Request {
+  if (requested.verb === "DEL") return requested;
+  const own = pod.addresses.filter(({ link }) => link === requested.ifName);
+  return { ...requested, addresses: own.map(({ prefix }) => formatIp(prefix.ip)) };
 }
 
 function check(observed: Observed, told: Request): Observed {
-  const asked = withAddresses(told, observed);
-  const planned = answer(asked, observed);
+  const requested = withAddresses(told, observed);
+  const planned = answer(requested, observed);
   if (planned === undefined) return observed;
   const { operations } = planned;
   const after = applyAll(observed, operations);
-  expect(answer(asked, after)?.operations.map(formatOperation)).toEqual([]);
+  expect(answer(requested, after)?.operations.map(formatOperation)).toEqual([]);
   const isUndoable = operations.every(({ kind }) => kind !== "delete-veth");
   if (isUndoable) expect(inventory(applyAll(after, inverseOfAll(operations)))).toEqual(inventory(observed));
   expect(contradictions(operations)).toEqual([]);
-  expect(operations.filter((operation) => !isRightful(operation, asked)).map(formatOperation)).toEqual([]);
+  expect(operations.filter((operation) => !isRightful(operation, requested)).map(formatOperation)).toEqual([]);
   const [before, now] = [inventory(observed).filter(isOfOthers), inventory(after)];
   expect(before.filter((line) => !now.includes(line))).toEqual([]);
   return after;

@@ -1,9 +1,9 @@
 /**
- * A pool of the core beside its twin: what to try next, what the twin expects, and everything compared at once.
+ * A pool of the core beside its model: what to try next, what the model expects, and everything compared at once.
  * Effects: none outside its instances.
  */
 import { expect } from "vitest";
-import { holdsAddress, PoolTwin, type Span } from "./pool-twin.ts";
+import { holdsAddress, PoolModel, type Span } from "./pool-model.ts";
 import { type Build, bytesOf, joinBytes, numberOf, RawCore } from "./raw-core.ts";
 import type { Seeded } from "./seeded.ts";
 import { randomSpans, type Shape } from "./shapes.ts";
@@ -21,7 +21,7 @@ export class PoolPair {
   core: RawCore;
   readonly random: Seeded;
   readonly width: number;
-  readonly twin: PoolTwin;
+  readonly model: PoolModel;
   pool: number;
   readonly #build: Build;
   readonly #family: 4 | 6;
@@ -31,12 +31,12 @@ export class PoolPair {
     this.core = new RawCore(build);
     this.random = random;
     this.width = shape.family === 4 ? 4 : 16;
-    this.twin = new PoolTwin(shape.ranges, shape.masks);
+    this.model = new PoolModel(shape.ranges, shape.masks);
     this.#build = build;
     this.#family = shape.family;
     this.pool = this.#withSets(shape.ranges, shape.masks, (r, m) => this.core.call("pool_create", r, m));
     expect(this.pool).toBeGreaterThan(0);
-    if (this.twin.window <= 5000 && random.chance(0.5)) this.#track();
+    if (this.model.window <= 5000 && random.chance(0.5)) this.#track();
   }
 
   check(what: string, got: unknown, wanted: unknown): void {
@@ -54,7 +54,7 @@ export class PoolPair {
 
   #track(): void {
     this.check("track", this.core.call("pool_track_freed", this.pool), 0);
-    this.twin.freed ??= [];
+    this.model.freed ??= [];
   }
 
   /** An address to try: recent, inside, or at and past the ends of a range. */
@@ -62,8 +62,8 @@ export class PoolPair {
     const random = this.random;
     if (this.#recent.length > 0 && random.chance(0.5)) return random.pick(this.#recent);
     const last = (1n << BigInt(8 * this.width)) - 1n;
-    if (this.twin.ranges.length === 0 || random.chance(0.02)) return random.belowBig(last + 1n);
-    const range = random.pick(this.twin.ranges);
+    if (this.model.ranges.length === 0 || random.chance(0.02)) return random.belowBig(last + 1n);
+    const range = random.pick(this.model.ranges);
     if (random.chance(0.1)) {
       const near = random.pick(range) + BigInt(random.below(5) - 2);
       return near < 0n ? 0n : near > last ? last : near;
@@ -77,33 +77,35 @@ export class PoolPair {
     else this.#recent[this.random.below(400)] = address;
   }
 
-  /** What the twin answers to one of the four operations. */
+  /** What the model answers to one of the four operations. */
   expected(operation: string, address: bigint): number {
-    if (operation === "contains") return Number(this.twin.contains(address));
-    if (this.twin.ordinalOf(address) === undefined) return OUTSIDE;
-    if (operation === "test") return Number(this.twin.used.has(address));
-    return Number(operation === "claim" ? this.twin.claim(address) : this.twin.release(address));
+    if (operation === "contains") return Number(this.model.contains(address));
+    if (this.model.ordinalOf(address) === undefined) return OUTSIDE;
+    if (operation === "test") return Number(this.model.used.has(address));
+    return Number(operation === "claim" ? this.model.claim(address) : this.model.release(address));
   }
 
   ordinal(): number {
-    const window = this.twin.window;
+    const window = this.model.window;
     const near = this.random.pick([0, 63, 64, 4095, 4096, 1 << 18, window - 1, window]) + this.random.below(3) - 1;
     return this.random.chance(0.1) ? near >>> 0 : this.random.below(window + 1);
   }
 
   /** Counts, the set of what is used, and a snapshot into a clone. */
   inventory(): void {
-    const twin = this.twin;
+    const model = this.model;
     this.check("counts", this.core.call("pool_counts", this.pool), 72);
     const view = new DataView(this.core.take(72).buffer);
-    const inWindow = [...twin.used].filter((address) => (twin.ordinalOf(address) ?? 0n) < BigInt(twin.window)).length;
-    const masked = [...twin.used].filter((address) => holdsAddress(twin.masks, address)).length;
+    const inWindow = [...model.used].filter(
+      (address) => (model.ordinalOf(address) ?? 0n) < BigInt(model.window),
+    ).length;
+    const masked = [...model.used].filter((address) => holdsAddress(model.masks, address)).length;
     const numbers = [36, 40, 44, 48].map((at) => view.getUint32(at, true));
-    expect(numbers).toEqual([twin.window, twin.used.size, masked, twin.used.size - inWindow]);
-    this.check("size", numberOf(new Uint8Array(view.buffer, 0, 17)), twin.size);
+    expect(numbers).toEqual([model.window, model.used.size, masked, model.used.size - inWindow]);
+    this.check("size", numberOf(new Uint8Array(view.buffer, 0, 17)), model.size);
     const used = this.core.call("pool_used", this.pool);
     const count = this.core.call("set_ranges", used);
-    const spans = twin.usedSpans();
+    const spans = model.usedSpans();
     this.check("used ranges", count, spans.length);
     const bytes = this.core.take(count * 2 * this.width);
     const wanted = joinBytes(spans.flatMap((span) => span.map((end) => bytesOf(end, this.width))));
@@ -121,19 +123,19 @@ export class PoolPair {
       this.core = this.core.clone(this.#build);
       return;
     }
-    const twin = this.twin;
-    const scale = twin.size > 0n && twin.size < 1n << 26n ? twin.size : 1n << 12n;
+    const model = this.model;
+    const scale = model.size > 0n && model.size < 1n << 26n ? model.size : 1n << 12n;
     const extra = randomSpans(this.random, this.#family, scale < 4n ? 4n : scale, 5);
-    const kept = twin.ranges.filter(() => this.random.chance(0.9));
-    const ranges = this.random.chance(0.3) ? twin.ranges : [...kept, ...extra];
-    const masks = this.random.chance(0.5) ? twin.masks : [...twin.masks.slice(1), ...extra.slice(1)];
+    const kept = model.ranges.filter(() => this.random.chance(0.9));
+    const ranges = this.random.chance(0.3) ? model.ranges : [...kept, ...extra];
+    const masks = this.random.chance(0.5) ? model.masks : [...model.masks.slice(1), ...extra.slice(1)];
     const edit = (r: number, m: number) => this.core.call("pool_edit", this.pool, r, m);
     this.check("edit", this.#withSets(ranges, masks, edit), 0);
-    twin.edit(ranges, masks);
-    if (twin.window > 5000 && twin.freed !== undefined) this.#untrack();
+    model.edit(ranges, masks);
+    if (model.window > 5000 && model.freed !== undefined) this.#untrack();
   }
 
-  /** The twin's order of release is too slow for large pools: goes on with a pool that does not track it. */
+  /** The model's order of release is too slow for large pools: goes on with a pool that does not track it. */
   #untrack(): void {
     const length = this.core.call("pool_save", this.pool);
     const bytes = this.core.take(length);
@@ -144,7 +146,7 @@ export class PoolPair {
     for (const set of [ranges, masks]) this.check("drop", this.core.call("drop", set), 0);
     this.core.put(bytes);
     this.check("load", this.core.call("pool_load", this.pool, length), 0);
-    this.twin.freed = undefined;
+    this.model.freed = undefined;
   }
 
   #saveAndLoad(): void {
@@ -155,7 +157,7 @@ export class PoolPair {
     this.check("load", this.core.call("pool_load", this.pool, length), 0);
     this.check("save again", this.core.call("pool_save", this.pool), length);
     this.check("save again", Buffer.compare(this.core.take(length), saved), 0);
-    if (this.twin.freed !== undefined) this.twin.freed = [];
+    if (this.model.freed !== undefined) this.model.freed = [];
   }
 
   /** Disorder that the load must undo. */

@@ -1,5 +1,5 @@
 /**
- * Random walks: every operation is done on the core (through the ABI) and on the twin, and must give the same.
+ * Random walks: every operation is done on the core (through the ABI) and on the model, and must give the same.
  * Effects: none outside its instances.
  */
 import { expect } from "vitest";
@@ -52,11 +52,11 @@ export class PoolWalk {
     const ordinal = this.#pair.ordinal();
     const operation = this.#pair.random.pick(["claim", "release", "test"]);
     const got = this.#pair.core.call(`pool_${operation}_at`, this.#pair.pool, ordinal | 0);
-    if (ordinal >= this.#pair.twin.window) {
+    if (ordinal >= this.#pair.model.window) {
       this.#pair.check(`${operation} at ${ordinal}`, got, OUTSIDE);
       return;
     }
-    const address = this.#pair.twin.addressOf(BigInt(ordinal));
+    const address = this.#pair.model.addressOf(BigInt(ordinal));
     this.#pair.check(`${operation} at ${ordinal}`, got, this.#pair.expected(operation, address));
     this.#pair.core.put(bytesOf(0n, this.#pair.width));
     this.#pair.check("address", this.#pair.core.call("pool_address", this.#pair.pool, ordinal), 0);
@@ -64,24 +64,24 @@ export class PoolWalk {
     this.#pair.check("ordinal", this.#pair.core.call("pool_ordinal", this.#pair.pool), ordinal);
   }
 
-  /** Policy, argument and the ordinal that the twin would take next. */
+  /** Policy, argument and the ordinal that the model would take next. */
   #policy(): { policy: number; argument: number; next: () => number | undefined } {
-    const twin = this.#pair.twin;
-    const policy = this.#pair.random.below(twin.freed === undefined ? 3 : 4);
+    const model = this.#pair.model;
+    const policy = this.#pair.random.below(model.freed === undefined ? 3 : 4);
     const argument = this.#pair.random.u32();
     const starts = [
-      () => twin.find(0),
-      () => twin.find(twin.cursor),
-      () => twin.find(argument),
-      () => twin.takeFreed(),
+      () => model.find(0),
+      () => model.find(model.cursor),
+      () => model.find(argument),
+      () => model.takeFreed(),
     ];
     return { policy, argument, next: starts[policy] ?? (() => undefined) };
   }
 
   #took(policy: number, ordinal: number): bigint {
-    const address = this.#pair.twin.addressOf(BigInt(ordinal));
-    this.#pair.twin.claim(address);
-    if (policy === 1) this.#pair.twin.cursor = ordinal + 1;
+    const address = this.#pair.model.addressOf(BigInt(ordinal));
+    this.#pair.model.claim(address);
+    if (policy === 1) this.#pair.model.cursor = ordinal + 1;
     this.#pair.remember(address);
     return address;
   }
@@ -90,7 +90,7 @@ export class PoolWalk {
     const { policy, argument, next } = this.#policy();
     if (this.#pair.random.chance(0.3)) {
       const found = this.#pair.core.call("pool_find", this.#pair.pool, argument | 0);
-      this.#pair.check(`find ${argument}`, found, this.#pair.twin.find(argument) ?? NONE);
+      this.#pair.check(`find ${argument}`, found, this.#pair.model.find(argument) ?? NONE);
       return;
     }
     const wanted = next();
@@ -120,7 +120,7 @@ export class PoolWalk {
     const taken = this.#pair.core.take(Math.max(0, got) * this.#pair.width);
     let from = policy === 2 ? argument : undefined;
     for (let index = 0; index < count; index++) {
-      const wanted = from === undefined ? next() : this.#pair.twin.find(from);
+      const wanted = from === undefined ? next() : this.#pair.model.find(from);
       if (wanted === undefined) {
         this.#pair.check("allocate many", got, index);
         return;
@@ -140,7 +140,7 @@ export class PoolWalk {
   #wide(): void {
     const seed = this.#pair.random.belowBig(1n << 128n);
     this.#pair.core.put(bytesOf(seed, 16));
-    const wanted = this.#pair.twin.findWide(seed);
+    const wanted = this.#pair.model.findWide(seed);
     this.#pair.check(
       `find wide ${seed}`,
       this.#pair.core.call("pool_find_wide", this.#pair.pool),
@@ -151,42 +151,42 @@ export class PoolWalk {
     this.#pair.check(
       "claim",
       this.#pair.core.call("pool_claim", this.#pair.pool),
-      Number(this.#pair.twin.claim(wanted)),
+      Number(this.#pair.model.claim(wanted)),
     );
     this.#pair.remember(wanted);
   }
 
   #runs(): void {
-    if (this.#pair.twin.window === 0) {
+    if (this.#pair.model.window === 0) {
       this.#pair.check("find run", this.#pair.core.call("pool_find_run", this.#pair.pool, 0, 1, 0), NONE);
       return;
     }
     const count = 1 + this.#pair.random.below(this.#pair.random.chance(0.2) ? 200 : 20);
     const alignBits = this.#pair.random.below(this.#pair.random.chance(0.1) ? 14 : 6);
     const start = this.#pair.random.u32();
-    if (this.#pair.twin.window <= 5000) {
+    if (this.#pair.model.window <= 5000) {
       const found = this.#pair.core.call("pool_find_run", this.#pair.pool, start | 0, count, alignBits);
       this.#pair.check(
         `find run ${start} ${count} ${alignBits}`,
         found,
-        this.#pair.twin.findRun(start, count, alignBits) ?? NONE,
+        this.#pair.model.findRun(start, count, alignBits) ?? NONE,
       );
     }
     const first = this.#pair.ordinal();
     const operation = this.#pair.random.pick(["claim", "release"]);
     const got = this.#pair.core.call(`pool_${operation}_run`, this.#pair.pool, first | 0, count);
-    if (first + count > this.#pair.twin.window) {
+    if (first + count > this.#pair.model.window) {
       this.#pair.check(`${operation} run`, got, OUTSIDE);
       return;
     }
-    const addresses = Array.from({ length: count }, (_, offset) => this.#pair.twin.addressOf(BigInt(first + offset)));
+    const addresses = Array.from({ length: count }, (_, offset) => this.#pair.model.addressOf(BigInt(first + offset)));
     if (operation === "release") {
-      const released = addresses.filter((address) => this.#pair.twin.release(address)).length;
+      const released = addresses.filter((address) => this.#pair.model.release(address)).length;
       this.#pair.check("release run", got, released);
       return;
     }
-    const free = addresses.every((address) => this.#pair.twin.isFree(address));
+    const free = addresses.every((address) => this.#pair.model.isFree(address));
     this.#pair.check(`claim run ${first} ${count}`, got, Number(free));
-    if (free) for (const address of addresses) this.#pair.twin.claim(address);
+    if (free) for (const address of addresses) this.#pair.model.claim(address);
   }
 }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { holdsAddress, type Span, sizeOf, tidy } from "./pool-model.ts";
 import { putSpans } from "./pool-pair.ts";
-import { holdsAddress, type Span, sizeOf, tidy } from "./pool-twin.ts";
 import { bytesOf, joinBytes, numberOf, RawCore } from "./raw-core.ts";
 import { Seeded } from "./seeded.ts";
 import { randomSpans } from "./shapes.ts";
@@ -8,7 +8,7 @@ import { randomSpans } from "./shapes.ts";
 const SEED = Number(process.env.SEED ?? 20261120);
 const BUILDS = ["release", "debug"] as const;
 
-/** Ranges around an origin in a universe of 300 addresses, so that a Set of them is the twin. */
+/** Ranges around an origin in a universe of 300 addresses, so that a Set of them is the model. */
 function smallSpans(random: Seeded, origin: bigint, last: bigint): Span[] {
   return Array.from({ length: random.below(12) }, () => {
     const first = origin + BigInt(random.below(300));

@@ -1,5 +1,5 @@
 /** Shapes of pools to walk over: those that break things, then random ones. */
-import type { Span } from "./pool-twin.ts";
+import type { Span } from "./pool-model.ts";
 import type { Seeded } from "./seeded.ts";
 
 export interface Shape {

@@ -23,7 +23,7 @@ interface Pending {
   readonly node: string;
   readonly call: KubeCall;
   readonly commit: () => KubeObject;
-  readonly settle: (answer: () => KubeObject) => void;
+  readonly answerWith: (answer: () => KubeObject) => void;
   /** Carried out: what the answer will be. */
   answer?: () => KubeObject;
   /** The caller does not wait any more. */
@@ -186,7 +186,7 @@ export class WalkWorld {
       if (isDead()) return new Promise<KubeObject>(() => {});
       if (this.isCalm) return Promise.resolve().then(commit);
       return new Promise<KubeObject>((resolve, reject) => {
-        const settle = (answer: () => KubeObject): void => {
+        const answerWith = (answer: () => KubeObject): void => {
           if (pending.isOver) return;
           pending.isOver = true;
           try {
@@ -195,10 +195,10 @@ export class WalkWorld {
             reject(error);
           }
         };
-        const pending: Pending = { node: node.name, call, commit, settle, isOver: false };
+        const pending: Pending = { node: node.name, call, commit, answerWith, isOver: false };
         const { signal } = call;
         const abort = () =>
-          settle(() => {
+          answerWith(() => {
             throw signal?.reason;
           });
         if (signal?.aborted) abort();
@@ -223,7 +223,7 @@ export class WalkWorld {
     }
     if (pending.answer === undefined || this.random.chance(faultShare)) {
       this.note(`${what} has no answer${pending.answer === undefined ? " yet to be carried out" : ""}`);
-      pending.settle(() => {
+      pending.answerWith(() => {
         throw new ApiUnavailable(what, "the connection broke");
       });
       // It stays, to be carried out late; or it never arrives.
@@ -231,7 +231,7 @@ export class WalkWorld {
       return;
     }
     this.pending.splice(at, 1);
-    pending.settle(pending.answer);
+    pending.answerWith(pending.answer);
     this.note(`${what} answered`);
   }
 

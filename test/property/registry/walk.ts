@@ -208,7 +208,7 @@ class Walk {
     world.note("-- calm");
     for (const pending of world.pending) {
       if (pending.answer === undefined) world.commit(pending);
-      pending.settle(pending.answer ?? (() => ({})));
+      pending.answerWith(pending.answer ?? (() => ({})));
     }
     world.pending = [];
     world.isCalm = true;

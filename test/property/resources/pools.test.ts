@@ -41,13 +41,13 @@ function clash(a: IpPool, b: IpPool): boolean {
 it("checkPools accepts what comparing each pool with each accepted one would", () => {
   fc.assert(
     fc.property(pools, (some) => {
-      const twin: IpPool[] = [];
+      const model: IpPool[] = [];
       for (let second = 0; second < 10; second++)
         for (const pool of some.filter(({ created }) => created?.endsWith(`${second}Z`)))
-          if (!twin.some((other) => clash(pool, other))) twin.push(pool);
+          if (!model.some((other) => clash(pool, other))) model.push(pool);
       const { accepted, problems } = checkPools(some);
-      expect(accepted).toEqual(some.filter((pool) => twin.includes(pool)));
-      expect(problems.filter((problem) => problem.includes("is refused"))).toHaveLength(some.length - twin.length);
+      expect(accepted).toEqual(some.filter((pool) => model.includes(pool)));
+      expect(problems.filter((problem) => problem.includes("is refused"))).toHaveLength(some.length - model.length);
     }),
     { numRuns: 1_000 },
   );

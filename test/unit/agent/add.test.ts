@@ -19,7 +19,7 @@ import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { ip, openCore } from "../ipam/subjects.ts";
-import { nicTools } from "./nic-tools.ts";
+import { nicSettings } from "./nic-settings.ts";
 import { recordLog } from "./recorded-log.ts";
 
 interface World {
@@ -82,9 +82,9 @@ async function withPlugin(
   };
   const { log } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
-  const tools = {
+  const deps = {
     detection,
-    networks: nicTools,
+    networks: nicSettings,
     identifier: openManifestIdentifier(() => snapshot),
     catalogue,
     clock: { nowMs, sleep },
@@ -99,7 +99,7 @@ async function withPlugin(
     const conf = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" }, ...body };
     const request = decodeRequest("berth", headers, JSON.stringify(conf));
     if (request.command !== "ADD") throw new Error("no ADD");
-    return addAddresses(tools, request, new AbortController().signal);
+    return addAddresses(deps, request, new AbortController().signal);
   };
   const later = async (milliseconds: number): Promise<void> => {
     clockMs += milliseconds;

@@ -58,7 +58,7 @@ describe("an ADD that asks before it answers", () => {
       expect(world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip("10.6.0.1"))).toBe(true);
     }));
 
-  it("rule 8: asks nobody for what it shares with its twin, which answers; for the other family it asks", () =>
+  it("retention: asks nobody for what it shares with its twin, which answers; for the other family it asks", () =>
     withDetection([BLUE, SIX], async (world) => {
       conflictOn(world, "10.6.0.1");
       world.shared.add("10.6.0.1");
@@ -72,7 +72,7 @@ describe("an ADD that asks before it answers", () => {
       expect([isShared("10.6.0.1"), world.verified.has(nic, ip("10.6.0.1"))]).toEqual([false, false]);
     }));
 
-  it("rule 12: takes a conflict for what it is: quarantine, code 104, all else undone", () =>
+  it("conflict: takes a conflict for what it is: quarantine, code 104, all else undone", () =>
     withDetection([BLUE, SIX], async (world) => {
       conflictOn(world, "10.6.0.1");
       await expect(world.add("a", BOTH)).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe("an ADD that asks before it answers", () => {
       });
     }));
 
-  it("rule 12: the next attempt of the same pod gets another address, whatever DEL came between", () =>
+  it("conflict: the next attempt of the same pod gets another address, whatever DEL came between", () =>
     withDetection([BLUE], async (world) => {
       conflictOn(world, "10.6.0.1");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({ code: 104 });
@@ -101,7 +101,7 @@ describe("an ADD that asks before it answers", () => {
     withDetection([BLUE], async (world) => {
       world.options = { ...world.options, onConflict: "next" };
       conflictOn(world, "10.6.0.3");
-      const asking = () => world.add("a", FOUR, { asked: "10.6.0.3" });
+      const asking = () => world.add("a", FOUR, { requested: "10.6.0.3" });
       await expect(asking()).rejects.toMatchObject({
         code: 104,
         message: expect.stringContaining("it is quarantined; let CNI_ARGS IP ask for another address"),
@@ -129,7 +129,7 @@ describe("an ADD that asks before it answers", () => {
       expect(await world.states()).toEqual({});
     }));
 
-  it("rule 4: a caller that hangs up meanwhile leaves nothing behind", () =>
+  it("undo: a caller that hangs up meanwhile leaves nothing behind", () =>
     withDetection([BLUE], async (world) => {
       const hungUp = new AbortController();
       world.meanwhile = () => hungUp.abort();
@@ -196,7 +196,7 @@ describe("onConflict: next", () => {
     }));
 });
 
-describe("rule 12: earlier attachments of our own", () => {
+describe("conflict: earlier attachments of our own", () => {
   it("an old sandbox's MAC is no conflict, and its NIC loses the address", () =>
     withDetection([BLUE], async (world) => {
       await world.add("a", FOUR, { containerId: "first", netns: "/run/first" });

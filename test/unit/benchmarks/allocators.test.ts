@@ -14,7 +14,7 @@ function figures(runtime: string, form: Form, ...ns: number[]): Figure[] {
 }
 
 /** Cilium and Kube-OVN against four of ours, which meet everything unless `more` replaces their figures. */
-function contestOf(...more: Figure[]): Contest {
+function benchmarkOf(...more: Figure[]): Contest {
   const replaced = (one: Figure) =>
     more.some(({ runtime, form, shape }) => runtime === one.runtime && form === one.form && shape === one.shape);
   const usual = [
@@ -96,7 +96,7 @@ test.each([
 
 describe("tables", () => {
   it("has the peers first, then ours by form, and only rows with a figure", () =>
-    expect(tabulatePools(contestOf()).rows).toEqual([
+    expect(tabulatePools(benchmarkOf()).rows).toEqual([
       ["Cilium, bitmap", "300 ns", "70.0 µs"],
       ["Kube-OVN, list of ranges", "200 ns", "700 ns"],
       ["Berth, Node.js: an address of the language", "50.0 ns", "60.0 ns"],
@@ -110,19 +110,19 @@ describe("tables", () => {
     const words = [
       { runtime: "kubernetes", shape: "/16 99 % packed", form: "refusal", text: "range is full" },
     ] as const;
-    const contest = { ...contestOf(), words };
+    const contest = { ...benchmarkOf(), words };
     expect(tabulatePools(contest).rows).toContainEqual(["Kubernetes, bitmap", "-", "refused"]);
     expect(reportOf(contest).notes).toContain("Kubernetes, bitmap: range is full (/16 99 % packed).");
   });
 
   it("has what the border costs", () =>
-    expect(tabulateCalls(contestOf(...figures("go", "raw", 400, 400))).rows).toEqual([
+    expect(tabulateCalls(benchmarkOf(...figures("go", "raw", 400, 400))).rows).toEqual([
       ["Go", "100 ns", "500 ns", "40 %", "400 ns", "50 %", "10.0 ns", "50.0 ×"],
     ]));
 
   it("tells of few samples, once for all pools", () => {
     const few = figures("whereabouts", "one", 1.5e9, 2e9).map((figure) => ({ ...figure, samples: 3 }));
-    expect(reportOf(contestOf(...few)).notes).toEqual([
+    expect(reportOf(benchmarkOf(...few)).notes).toEqual([
       "whereabouts: the median of 3 samples (/16 empty; /16 99 % packed).",
     ]);
   });
@@ -133,42 +133,42 @@ describe("verdicts", () => {
   const measured = (contest: Contest) => judge(contest).map((target) => target.measured);
 
   it("all met", () => {
-    expect(met(contestOf())).toEqual(Array(8).fill(true));
-    expect(measured(contestOf())[0]).toBe(
+    expect(met(benchmarkOf())).toEqual(Array(8).fill(true));
+    expect(measured(benchmarkOf())[0]).toBe(
       "one 2 of 2 pools: at least /16 empty: 4.00 × (50.0 ns against 200 ns of kube-ovn)",
     );
   });
 
   it("one pool that is as slow as the fastest peer is a miss, and is told", () => {
-    const contest = contestOf(...figures("rust", "one", 200, 60));
+    const contest = benchmarkOf(...figures("rust", "one", 200, 60));
     expect(met(contest)).toEqual([true, false, true, true, true, true, true, true]);
     expect(measured(contest)[1]).toBe("one 1 of 2 pools: /16 empty: 1.00 × (200 ns against 200 ns of kube-ovn)");
   });
 
   it("bytes count where the address of the language is too slow", () => {
-    const contest = contestOf(...figures("rust", "one", 300, 60), ...figures("rust", "raw", 40, 40));
+    const contest = benchmarkOf(...figures("rust", "one", 300, 60), ...figures("rust", "raw", 40, 40));
     expect(met(contest)[1]).toBe(true);
     expect(measured(contest)[1]).toMatch(/^raw 2 of 2 pools: at least .*; one 1 of 2 pools$/);
   });
 
   it("only packed pools count against the bitmaps, and only bitmaps", () => {
-    const contest = contestOf(...figures("c", "one", 199, 71));
+    const contest = benchmarkOf(...figures("c", "one", 199, 71));
     expect(met(contest)).toEqual([true, true, true, true, true, true, false, true]);
     expect(measured(contest)[6]).toBe("one 0 of 1 pools: /16 99 % packed: 986 × (71.0 ns against 70.0 µs of cilium)");
   });
 
   it("the faster of the two bitmaps counts", () => {
-    expect(met(contestOf(...figures("kubernetes", "one", 400, 50_000)))[4]).toBe(false);
+    expect(met(benchmarkOf(...figures("kubernetes", "one", 400, 50_000)))[4]).toBe(false);
   });
 
   it("what is not measured is not met", () => {
-    const contest = { ...contestOf(), figures: contestOf().figures.filter(({ runtime }) => runtime !== "rust") };
+    const contest = { ...benchmarkOf(), figures: benchmarkOf().figures.filter(({ runtime }) => runtime !== "rust") };
     expect(met(contest)[1]).toBe(false);
     expect(measured(contest)[1]).toBe("not measured");
   });
 
   it("a pool without a figure is a miss", () => {
-    const contest = contestOf();
+    const contest = benchmarkOf();
     const missing = ({ runtime, shape }: Figure) => runtime === "c" && shape === "/16 empty";
     const without = { ...contest, figures: contest.figures.filter((figure) => !missing(figure)) };
     expect(measured(without)[2]).toBe("one 1 of 2 pools: /16 empty: no figure");

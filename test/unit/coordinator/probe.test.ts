@@ -29,7 +29,7 @@ const gateway6 = ip("fd00::1");
 const ourNonce = Uint8Array.of(1, 2, 3, 4, 5, 6);
 const otherNonce = Uint8Array.of(1, 2, 3, 4, 5, 7);
 
-const asked: ProbeContext = {
+const requested: ProbeContext = {
   candidates: [ip("10.6.0.6"), candidate4, candidate6],
   gateways: [gateway4, gateway6],
   ownMacs: new Set([own, sibling]),
@@ -97,7 +97,7 @@ describe("judgement of ARP", () => {
     ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
     ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
   ];
-  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, asked)).toEqual(expected));
+  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
 });
 
 describe("judgement of neighbour discovery", () => {
@@ -146,10 +146,10 @@ describe("judgement of neighbour discovery", () => {
     ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
     ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
   ];
-  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, asked)).toEqual(expected));
+  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
 
   it("an address of one family is none of the other", () => {
-    const low: ProbeContext = { ...asked, candidates: [{ family: 6, value: candidate4.value }] };
+    const low: ProbeContext = { ...requested, candidates: [{ family: 6, value: candidate4.value }] };
     expect(classifyPacket(reply(rival, candidate4), low)).toBeUndefined();
   });
 });

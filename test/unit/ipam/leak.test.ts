@@ -33,39 +33,44 @@ interface Case {
   readonly netns?: NetnsStatus;
   /** How long ago it was first observed. */
   readonly observedMs?: number;
-  readonly verdict: string;
+  readonly decision: string;
 }
 
-function check({ row: changes, pod, netns = "unknown", observedMs, verdict }: Case) {
+function check({ row: changes, pod, netns = "unknown", observedMs, decision }: Case) {
   const nowMs = 1_000_000;
   const question: LeakQuestion = {
     ...{ row: row(changes), pod, netns, nowMs, confirmAfterMs: CONFIRM_MS },
     observedAtMs: observedMs === undefined ? undefined : nowMs - observedMs,
   };
-  expect(describeDecision(decideLeak(question))).toBe(verdict);
+  expect(describeDecision(decideLeak(question))).toBe(decision);
 }
 
-function describeDecision(verdict: LeakDecision): string {
-  return verdict.kind === "collect" ? `collect: ${verdict.reason}` : verdict.kind;
+function describeDecision(decision: LeakDecision): string {
+  return decision.kind === "collect" ? `collect: ${decision.reason}` : decision.kind;
 }
 
 describe("leak: two observations", () => {
   const cases: Case[] = [
-    { what: "a pod that lives is kept", pod: seen(), verdict: "keep" },
-    { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, verdict: "keep" },
-    { what: "an absent pod is observed", pod: ABSENT, verdict: "observe" },
-    { what: "too early for the second one", pod: ABSENT, observedMs: CONFIRM_MS - 1, verdict: "observe" },
-    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: CONFIRM_MS, verdict: "collect: gone" },
-    { what: "a clock that went back is no second one", pod: ABSENT, observedMs: -86_400_000, verdict: "observe" },
-    { what: "another UID under the name is observed (trap 3)", pod: seen({ uid: "other" }), verdict: "observe" },
+    { what: "a pod that lives is kept", pod: seen(), decision: "keep" },
+    { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, decision: "keep" },
+    { what: "an absent pod is observed", pod: ABSENT, decision: "observe" },
+    { what: "too early for the second one", pod: ABSENT, observedMs: CONFIRM_MS - 1, decision: "observe" },
+    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: CONFIRM_MS, decision: "collect: gone" },
+    { what: "a clock that went back is no second one", pod: ABSENT, observedMs: -86_400_000, decision: "observe" },
+    { what: "another UID under the name is observed (trap 3)", pod: seen({ uid: "other" }), decision: "observe" },
     {
       what: "another UID under the name is collected, not dropped (trap 3)",
-      ...{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS, verdict: "collect: gone" },
+      ...{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS, decision: "collect: gone" },
     },
-    { what: "an absent pod is none with an empty UID", row: { owner: "" }, pod: seen({ uid: "" }), verdict: "observe" },
-    { what: "what cannot be read is left", pod: UNKNOWN, verdict: "wait" },
-    { what: "what cannot be read is left, whatever was observed", pod: UNKNOWN, observedMs: 1e9, verdict: "wait" },
-    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    {
+      what: "an absent pod is none with an empty UID",
+      row: { owner: "" },
+      pod: seen({ uid: "" }),
+      decision: "observe",
+    },
+    { what: "what cannot be read is left", pod: UNKNOWN, decision: "wait" },
+    { what: "what cannot be read is left, whatever was observed", pod: UNKNOWN, observedMs: 1e9, decision: "wait" },
+    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
   ];
   it.each(cases)("$what", check);
 
@@ -78,17 +83,17 @@ describe("leak: two observations", () => {
 
 describe("leak: finished pods (trap 9)", () => {
   const cases: Case[] = [
-    { what: "succeeded", pod: seen({ phase: "Succeeded" }), verdict: "collect: finished" },
-    { what: "failed, as an evicted one is", pod: seen({ phase: "Failed" }), verdict: "collect: finished" },
-    { what: "another pod has finished", pod: seen({ uid: "other", phase: "Failed" }), verdict: "observe" },
-    { what: "finished and terminating", pod: seen({ phase: "Failed", deleting: true }), verdict: "observe" },
+    { what: "succeeded", pod: seen({ phase: "Succeeded" }), decision: "collect: finished" },
+    { what: "failed, as an evicted one is", pod: seen({ phase: "Failed" }), decision: "collect: finished" },
+    { what: "another pod has finished", pod: seen({ uid: "other", phase: "Failed" }), decision: "observe" },
+    { what: "finished and terminating", pod: seen({ phase: "Failed", deleting: true }), decision: "observe" },
     {
       what: "finished, and a finalizer holds it",
-      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS, verdict: "collect: finished" },
+      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS, decision: "collect: finished" },
     },
-    { what: "terminating", pod: seen({ deleting: true }), observedMs: 1e9, verdict: "keep" },
-    { what: "without a phase", pod: seen({ phase: undefined }), observedMs: 1e9, verdict: "keep" },
-    { what: "of a state that says nothing", pod: seen({ phase: "Unknown" }), observedMs: 1e9, verdict: "keep" },
+    { what: "terminating", pod: seen({ deleting: true }), observedMs: 1e9, decision: "keep" },
+    { what: "without a phase", pod: seen({ phase: undefined }), observedMs: 1e9, decision: "keep" },
+    { what: "of a state that says nothing", pod: seen({ phase: "Unknown" }), observedMs: 1e9, decision: "keep" },
   ];
   it.each(cases)("$what", check);
 });
@@ -96,12 +101,12 @@ describe("leak: finished pods (trap 9)", () => {
 describe("node-lost: an address that is still on its NIC, whatever the API server says of the pod", () => {
   const inUse = { netns: "inUse", observedMs: 1e9 } as const;
   const cases: Case[] = [
-    { what: "absent: deleted by force while the kubelet is down", ...inUse, pod: ABSENT, verdict: "keep" },
-    { what: "another UID under the name", ...inUse, pod: seen({ uid: "other" }), verdict: "keep" },
-    { what: "finished: the sandbox has yet to go", ...inUse, pod: seen({ phase: "Failed" }), verdict: "keep" },
-    { what: "finished and terminating", ...inUse, pod: seen({ phase: "Failed", deleting: true }), verdict: "keep" },
-    { what: "a static pod", row: { owner: HASH }, ...inUse, pod: ABSENT, verdict: "keep" },
-    { what: "cannot be read", ...inUse, pod: UNKNOWN, verdict: "wait" },
+    { what: "absent: deleted by force while the kubelet is down", ...inUse, pod: ABSENT, decision: "keep" },
+    { what: "another UID under the name", ...inUse, pod: seen({ uid: "other" }), decision: "keep" },
+    { what: "finished: the sandbox has yet to go", ...inUse, pod: seen({ phase: "Failed" }), decision: "keep" },
+    { what: "finished and terminating", ...inUse, pod: seen({ phase: "Failed", deleting: true }), decision: "keep" },
+    { what: "a static pod", row: { owner: HASH }, ...inUse, pod: ABSENT, decision: "keep" },
+    { what: "cannot be read", ...inUse, pod: UNKNOWN, decision: "wait" },
   ];
   it.each(cases)("$what", check);
 });
@@ -111,28 +116,28 @@ describe("static-pods: static pods", () => {
   const mirror = seen({ uid: "mirror", configHash: HASH });
   const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
   const cases: Case[] = [
-    { what: "a mirror pod with the hash is the owner", row: owner, pod: mirror, observedMs: 1e9, verdict: "keep" },
-    { what: "a finished mirror pod", row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }), verdict: "collect: finished" }, // biome-ignore format: a row
-    { what: "no mirror pod, namespace there", row: owner, pod: ABSENT, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
-    { what: "no mirror pod, namespace unknown", row: owner, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "no mirror pod, namespace gone", row: owner, pod: ABSENT, netns: "gone", verdict: "observe" },
-    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
-    { what: "another mirror pod, namespace there", row: owner, pod: otherMirror, netns: "there", observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
-    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
-    { what: "an ordinary pod took the name, namespace unknown", row: owner, pod: seen({ uid: "x" }), observedMs: 1e9, verdict: "keep" }, // biome-ignore format: a row
-    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: CONFIRM_MS, verdict: "collect: gone" }, // biome-ignore format: a row
+    { what: "a mirror pod with the hash is the owner", row: owner, pod: mirror, observedMs: 1e9, decision: "keep" },
+    { what: "a finished mirror pod", row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }), decision: "collect: finished" }, // biome-ignore format: a row
+    { what: "no mirror pod, namespace there", row: owner, pod: ABSENT, netns: "there", observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
+    { what: "no mirror pod, namespace unknown", row: owner, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "no mirror pod, namespace gone", row: owner, pod: ABSENT, netns: "gone", decision: "observe" },
+    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
+    { what: "another mirror pod, namespace there", row: owner, pod: otherMirror, netns: "there", observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
+    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
+    { what: "an ordinary pod took the name, namespace unknown", row: owner, pod: seen({ uid: "x" }), observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
+    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
   ];
   it.each(cases)("$what", check);
 });
 
 describe("what no sweep touches", () => {
   const cases: Case[] = [
-    { what: "Cooling", row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "Kept: it waits for its identity", row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "Quarantined", row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "unattached: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "no pod named", row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
-    { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, verdict: "keep" },
+    { what: "Cooling", row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "Kept: it waits for its identity", row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "Quarantined", row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "unattached: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "no pod named", row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
+    { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
   ];
   it.each(cases)("$what", check);
 });

@@ -15,10 +15,10 @@ import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { ip, openCore, pool } from "./subjects.ts";
 
-function bookOf(...pools: IpPool[]): PoolCache {
-  const book = new PoolCache(openCore());
-  book.update(pools, []);
-  return book;
+function cacheOf(...pools: IpPool[]): PoolCache {
+  const poolCache = new PoolCache(openCore());
+  poolCache.update(pools, []);
+  return poolCache;
 }
 
 function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
@@ -33,8 +33,8 @@ function nic(ifName: string, ...families: (readonly IpPool[])[]): NicDemand {
   };
 }
 
-function pick(book: PoolCache, ...nics: NicDemand[]): Pick {
-  return pickAddresses(book, { nics, seedOf: () => 0, assigned: [] });
+function pick(poolCache: PoolCache, ...nics: NicDemand[]): Pick {
+  return pickAddresses(poolCache, { nics, seedOf: () => 0, assigned: [] });
 }
 
 function addresses(picked: Pick): string[] {
@@ -48,40 +48,40 @@ const none = pool("none", "10.9.0.0/24", { ips: [] });
 
 describe("pick", () => {
   it("takes one address of each family", () => {
-    expect(addresses(pick(bookOf(four, six), nic("eth0", [four], [six])))).toEqual(["eth0=10.0.0.1", "eth0=fd00::"]);
+    expect(addresses(pick(cacheOf(four, six), nic("eth0", [four], [six])))).toEqual(["eth0=10.0.0.1", "eth0=fd00::"]);
   });
 
   it("goes to the next pool only when the one before has none", () => {
     const spare = pool("spare", "10.1.0.0/24");
-    const book = bookOf(four, spare);
+    const poolCache = cacheOf(four, spare);
     const demand = nic("eth0", [four, spare]);
-    const seen = Array.from({ length: 3 }, () => addresses(pick(book, demand))[0]);
+    const seen = Array.from({ length: 3 }, () => addresses(pick(poolCache, demand))[0]);
     expect(seen).toEqual(["eth0=10.0.0.1", "eth0=10.0.0.2", "eth0=10.1.0.1"]);
   });
 
   it("all or nothing: a family without an address gives the other one's back", () => {
-    const book = bookOf(six, none);
-    expect(pick(book, nic("eth0", [six], [none])).kind).toBe("short");
-    expect(book.counts("six")?.used).toBe(0);
+    const poolCache = cacheOf(six, none);
+    expect(pick(poolCache, nic("eth0", [six], [none])).kind).toBe("short");
+    expect(poolCache.counts("six")?.used).toBe(0);
   });
 
   it("all or nothing over the NICs too", () => {
-    const book = bookOf(four, none);
-    expect(pick(book, nic("eth0", [four]), nic("net1", [none])).kind).toBe("short");
-    expect(book.counts("four")?.used).toBe(0);
+    const poolCache = cacheOf(four, none);
+    expect(pick(poolCache, nic("eth0", [four]), nic("net1", [none])).kind).toBe("short");
+    expect(poolCache.counts("four")?.used).toBe(0);
   });
 
   it("gives two NICs of one pod two addresses of one pool", () => {
-    const picked = addresses(pick(bookOf(four), nic("eth0", [four]), nic("net1", [four])));
+    const picked = addresses(pick(cacheOf(four), nic("eth0", [four]), nic("net1", [four])));
     expect(picked).toEqual(["eth0=10.0.0.1", "net1=10.0.0.2"]);
   });
 
   it("says how full each pool is", () => {
-    const book = bookOf(four, none);
+    const poolCache = cacheOf(four, none);
     const demand = nic("eth0", [four, none]);
-    pick(book, demand);
-    pick(book, demand);
-    const short = pick(book, demand);
+    pick(poolCache, demand);
+    pick(poolCache, demand);
+    const short = pick(poolCache, demand);
     expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
       ["four", "has no free address (2 of 2 in use or cooling)"],
       ["none", "has no address that may be handed out"],
@@ -90,13 +90,13 @@ describe("pick", () => {
 
   it("keeps what is assigned", () => {
     const assigned = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2"), replaces: 7 }];
-    const picked = pickAddresses(bookOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, assigned });
+    const picked = pickAddresses(cacheOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, assigned });
     expect(picked).toEqual({ kind: "picked", picked: assigned });
   });
 });
 
 describe("an address that was asked for", () => {
-  const book = bookOf(four, six);
+  const poolCache = cacheOf(four, six);
   const rows: [address: string, wanted: string][] = [
     ["10.0.0.2", "four"],
     ["fd00::3", "six"],
@@ -104,12 +104,12 @@ describe("an address that was asked for", () => {
     ["10.7.0.1", 'pool "four" may not hand out 10.7.0.1'],
   ];
   it.each(rows)("%s", (address, wanted) => {
-    const found = findPoolOfRequested(book, nic("eth0", [four], [six]), ip(address));
+    const found = findPoolOfRequested(poolCache, nic("eth0", [four], [six]), ip(address));
     expect(found.kind === "pool" ? found.pool.name : found.reason).toBe(wanted);
   });
 
   it("of a family that is not served", () => {
-    expect(findPoolOfRequested(book, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
+    expect(findPoolOfRequested(poolCache, nic("eth0", [four]), ip("fd00::3"))).toMatchObject({
       kind: "none",
       reason: "a test names no IPv6 pool",
     });
@@ -119,75 +119,77 @@ describe("an address that was asked for", () => {
 describe("the address book", () => {
   it("never hands out network, broadcast, gateway, excluded or reserved addresses", () => {
     const narrow = pool("narrow", "10.0.0.0/29", { gatewayIp: "10.0.0.1", excludeIPs: ["10.0.0.2"] });
-    const book = new PoolCache(openCore());
+    const poolCache = new PoolCache(openCore());
     const reserved = {
       family: 4 as const,
       ranges: [{ first: ip("10.0.0.3"), last: ip("10.0.0.4") }],
       addressSpace: "",
     };
-    book.update([narrow], [{ kind: "ReservedIP", name: "r", spec: reserved }]);
-    const seen = [book.take(narrow, 0), book.take(narrow, 0), book.take(narrow, 0)];
+    poolCache.update([narrow], [{ kind: "ReservedIP", name: "r", spec: reserved }]);
+    const seen = [poolCache.take(narrow, 0), poolCache.take(narrow, 0), poolCache.take(narrow, 0)];
     expect(seen.map((each) => each && formatIp(each))).toEqual(["10.0.0.5", "10.0.0.6", undefined]);
   });
 
   it("marks an address in all pools that hold it", () => {
     const wide = pool("wide", "10.0.0.0/30", { selection: "ascending" });
-    const book = bookOf(four, wide);
-    expect(formatIp(book.take(wide, 9) ?? ip("::"))).toBe("10.0.0.1");
-    expect(book.takeExactly(four, ip("10.0.0.1"))).toBe("taken");
-    book.unmark("", ip("10.0.0.1"));
-    expect(book.takeExactly(four, ip("10.0.0.1"))).toBe("claimed");
+    const poolCache = cacheOf(four, wide);
+    expect(formatIp(poolCache.take(wide, 9) ?? ip("::"))).toBe("10.0.0.1");
+    expect(poolCache.takeExactly(four, ip("10.0.0.1"))).toBe("taken");
+    poolCache.unmark("", ip("10.0.0.1"));
+    expect(poolCache.takeExactly(four, ip("10.0.0.1"))).toBe("claimed");
   });
 
   it("keeps address spaces apart", () => {
     const lab = pool("lab", "10.0.0.0/30", { addressSpace: "lab" });
-    const book = bookOf(four, lab);
-    book.mark("lab", ip("10.0.0.1"));
-    expect([book.counts("four")?.used, book.counts("lab")?.used]).toEqual([0, 1]);
+    const poolCache = cacheOf(four, lab);
+    poolCache.mark("lab", ip("10.0.0.1"));
+    expect([poolCache.counts("four")?.used, poolCache.counts("lab")?.used]).toEqual([0, 1]);
   });
 
   it("finds the subnet of an address among many, of both families", () => {
     const pools = Array.from({ length: 200 }, (_, index) => pool(`p${index}`, `10.${index}.0.0/16`));
-    const book = bookOf(...pools, six);
-    book.mark("", ip("10.117.3.4"));
-    book.mark("", ip("fd00::2"));
-    book.mark("", ip("11.0.0.1"));
-    expect([book.counts("p117")?.used, book.counts("p116")?.used, book.counts("six")?.used]).toEqual([1, 0, 1]);
+    const poolCache = cacheOf(...pools, six);
+    poolCache.mark("", ip("10.117.3.4"));
+    poolCache.mark("", ip("fd00::2"));
+    poolCache.mark("", ip("11.0.0.1"));
+    expect([poolCache.counts("p117")?.used, poolCache.counts("p116")?.used, poolCache.counts("six")?.used]).toEqual([
+      1, 0, 1,
+    ]);
   });
 
   it("answers which pools are new or changed, and keeps what is used in an edited one", () => {
-    const book = bookOf(four);
-    book.take(four, 0);
-    expect(book.update([four], [])).toEqual([]);
+    const poolCache = cacheOf(four);
+    poolCache.take(four, 0);
+    expect(poolCache.update([four], [])).toEqual([]);
     const edited = pool("four", "10.0.0.0/30", { excludeIPs: ["10.0.0.2"] });
-    expect(book.update([edited, six], []).map(({ name }) => name)).toEqual(["four", "six"]);
-    expect(book.take(edited, 0)).toBeUndefined();
-    expect(book.update([], [])).toEqual([]);
-    expect(book.counts("four")).toBeUndefined();
+    expect(poolCache.update([edited, six], []).map(({ name }) => name)).toEqual(["four", "six"]);
+    expect(poolCache.take(edited, 0)).toBeUndefined();
+    expect(poolCache.update([], [])).toEqual([]);
+    expect(poolCache.counts("four")).toBeUndefined();
   });
 
   it("gives back only that of which the registry has said nothing since", () => {
-    const book = bookOf(four);
-    const [kept, lost] = [book.take(four, 0), book.take(four, 0)];
-    book.mark("", ip("10.0.0.1"));
+    const poolCache = cacheOf(four);
+    const [kept, lost] = [poolCache.take(four, 0), poolCache.take(four, 0)];
+    poolCache.mark("", ip("10.0.0.1"));
     expect([kept, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
-    for (const address of ["10.0.0.1", "10.0.0.2"]) book.cancel("", ip(address));
-    expect(book.counts("four")?.used).toBe(1);
-    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
-    book.markUsed(four, Uint8Array.of(10, 0, 0, 1, 10, 0, 0, 2));
-    book.cancel("", ip("10.0.0.2"));
-    expect(book.counts("four")?.used).toBe(2);
+    for (const address of ["10.0.0.1", "10.0.0.2"]) poolCache.cancel("", ip(address));
+    expect(poolCache.counts("four")?.used).toBe(1);
+    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
+    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 1, 10, 0, 0, 2));
+    poolCache.cancel("", ip("10.0.0.2"));
+    expect(poolCache.counts("four")?.used).toBe(2);
   });
 
   it("gives back nothing that another pool of the subnet knew before", () => {
     const wide = pool("wide", "10.0.0.0/30");
-    const book = bookOf(four, wide);
-    book.mark("", ip("10.0.0.1"));
-    book.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
-    book.update([four, wide], []);
-    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    book.cancel("", ip("10.0.0.1"));
-    expect([book.takeExactly(wide, ip("10.0.0.1")), book.takeExactly(four, ip("10.0.0.1"))]).toEqual([
+    const poolCache = cacheOf(four, wide);
+    poolCache.mark("", ip("10.0.0.1"));
+    poolCache.update([pool("four", "10.0.0.0/30", { ips: ["10.0.0.2"] }), wide], []);
+    poolCache.update([four, wide], []);
+    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
+    poolCache.cancel("", ip("10.0.0.1"));
+    expect([poolCache.takeExactly(wide, ip("10.0.0.1")), poolCache.takeExactly(four, ip("10.0.0.1"))]).toEqual([
       "taken",
       "claimed",
     ]);
@@ -195,43 +197,43 @@ describe("the address book", () => {
 
   it("gives back what two hoped for, one after the other, wherever it was marked", () => {
     const wide = pool("wide", "10.0.0.0/30");
-    const book = bookOf(four, wide);
-    book.take(wide, 0);
-    book.update([wide], []);
-    book.update([four, wide], []);
-    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    for (let times = 0; times < 2; times++) book.cancel("", ip("10.0.0.1"));
-    expect([book.counts("four")?.used, book.counts("wide")?.used]).toEqual([0, 0]);
+    const poolCache = cacheOf(four, wide);
+    poolCache.take(wide, 0);
+    poolCache.update([wide], []);
+    poolCache.update([four, wide], []);
+    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
+    for (let times = 0; times < 2; times++) poolCache.cancel("", ip("10.0.0.1"));
+    expect([poolCache.counts("four")?.used, poolCache.counts("wide")?.used]).toEqual([0, 0]);
   });
 
   it("keeps a hope over what is read of other addresses", () => {
-    const book = bookOf(four);
-    book.take(four, 0);
-    book.markUsed(four, Uint8Array.of(10, 0, 0, 2));
-    expect(book.counts("four")?.used).toBe(2);
-    book.cancel("", ip("10.0.0.1"));
-    expect(book.counts("four")?.used).toBe(1);
+    const poolCache = cacheOf(four);
+    poolCache.take(four, 0);
+    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 2));
+    expect(poolCache.counts("four")?.used).toBe(2);
+    poolCache.cancel("", ip("10.0.0.1"));
+    expect(poolCache.counts("four")?.used).toBe(1);
   });
 
   it("a pool that moves starts with nothing used, and the old one's addresses stay away", () => {
-    const book = bookOf(four);
-    book.mark("", ip("10.0.0.1"));
+    const poolCache = cacheOf(four);
+    poolCache.mark("", ip("10.0.0.1"));
     const moved = pool("four", "10.0.0.0/30", { addressSpace: "lab" });
-    expect(book.update([moved], [])).toEqual([moved]);
-    expect(book.counts("four")?.used).toBe(0);
-    book.markUsed(four, Uint8Array.of(10, 0, 0, 1));
-    expect([book.take(four, 0), book.takeExactly(four, ip("10.0.0.1")), book.counts("four")?.used]).toEqual([
-      undefined,
-      "outside",
-      0,
-    ]);
-    expect(book.update([pool("four", "fd00::/126")], [])).toHaveLength(1);
+    expect(poolCache.update([moved], [])).toEqual([moved]);
+    expect(poolCache.counts("four")?.used).toBe(0);
+    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 1));
+    expect([
+      poolCache.take(four, 0),
+      poolCache.takeExactly(four, ip("10.0.0.1")),
+      poolCache.counts("four")?.used,
+    ]).toEqual([undefined, "outside", 0]);
+    expect(poolCache.update([pool("four", "fd00::/126")], [])).toHaveLength(1);
   });
 
   it("learns what is used from packed addresses", () => {
-    const book = bookOf(four);
-    book.markUsed(four, Uint8Array.of(10, 0, 0, 1));
-    expect(formatIp(book.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
+    const poolCache = cacheOf(four);
+    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 1));
+    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");
   });
 });
 

@@ -29,7 +29,7 @@ const MIRROR = { "kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror
 const ready = (status: string) => ({ type: "PodReadyToStartContainers", status });
 
 describe("prefetch: a pod is prefetched when it has no sandbox yet and will get one", () => {
-  it.each<[what: string, parts: Parts, verdict: string]>([
+  it.each<[what: string, parts: Parts, decision: string]>([
     ["bound a moment ago", {}, "expected"],
     ["without a status", { status: {} }, "expected"],
     ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
@@ -46,8 +46,8 @@ describe("prefetch: a pod is prefetched when it has no sandbox yet and will get 
     ["that succeeded", { status: { phase: "Succeeded" } }, "over: it is finished"],
     ["that was evicted", { status: { phase: "Failed", reason: "Evicted" } }, "over: it is finished"],
   ])("one %s", (_, parts, wanted) => {
-    const verdict = decidePod(podOf(parts), "n1");
-    expect(verdict.kind === "expected" ? verdict.kind : `${verdict.kind}: ${verdict.reason}`).toBe(wanted);
+    const decision = decidePod(podOf(parts), "n1");
+    expect(decision.kind === "expected" ? decision.kind : `${decision.kind}: ${decision.reason}`).toBe(wanted);
   });
 });
 

@@ -45,7 +45,7 @@ const RUN = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name
 const OLD_RUN = { ...RUN, apiVersion: "kubevirt.io/v1alpha3" };
 
 describe("what keeps a pod's addresses: its controller", () => {
-  const rows: [title: string, owners: readonly Owner[], keeper: string][] = [
+  const rows: [title: string, owners: readonly Owner[], addressOwner: string][] = [
     ["none", [], "none"],
     ["a StatefulSet", [SET], "StatefulSet shop/web w-1 web-0"],
     ["a StatefulSet that only owns it", [{ ...SET, controller: false }], "none"],
@@ -73,10 +73,10 @@ describe("what keeps a pod's addresses: its controller", () => {
     ["a VirtualMachine", [{ ...RUN, kind: "VirtualMachine" }], "none"],
   ];
   const format = (pod: Pod, settings = BOTH): string => {
-    const keeper = findAddressOwner(pod, settings);
-    if (keeper.kind === "run") return `run ${keeper.run.name} ${keeper.run.uid}`;
-    if (keeper.kind === "none") return "none";
-    const { kind, namespace, name, uid, member } = keeper.workload;
+    const addressOwner = findAddressOwner(pod, settings);
+    if (addressOwner.kind === "run") return `run ${addressOwner.run.name} ${addressOwner.run.uid}`;
+    if (addressOwner.kind === "none") return "none";
+    const { kind, namespace, name, uid, member } = addressOwner.workload;
     return `${kind} ${namespace}/${name} ${uid} ${member}`;
   };
 
@@ -195,15 +195,15 @@ describe("an IPAMClaim", () => {
   });
   it("asks for what it has been given, before that for what its spec requests", () => {
     const requested = { ...WIDE, ipRequests: ["10.6.0.7/24", "fd00::7/128"] };
-    const asked = (claim: ReturnType<typeof claimOf>) =>
+    const requestedOf = (claim: ReturnType<typeof claimOf>) =>
       requestedByClaim(claim).map(({ ip, length, source }) => `${formatIp(ip)} ${length} ${source}`);
-    expect(asked(claimOf(WIDE))).toEqual([]);
-    expect(asked(claimOf(requested))).toEqual([
+    expect(requestedOf(claimOf(WIDE))).toEqual([]);
+    expect(requestedOf(claimOf(requested))).toEqual([
       '10.6.0.7 24 IPAMClaim "shop/c", spec.ipRequests',
       'fd00::7 undefined IPAMClaim "shop/c", spec.ipRequests',
     ]);
     const given = claimOf(requested, { ips: ["10.6.0.9/24"], ownerPod: "web-0" });
-    expect([asked(given), given.ownerPod]).toEqual([['10.6.0.9 24 IPAMClaim "shop/c", status.ips'], "web-0"]);
+    expect([requestedOf(given), given.ownerPod]).toEqual([['10.6.0.9 24 IPAMClaim "shop/c", status.ips'], "web-0"]);
   });
   it("serves the NIC and the network that it is for", () => {
     expect(refuseClaim(claimOf(WIDE), "net1", ["lan", "shop/lan-nad"])).toBeUndefined();

@@ -386,8 +386,8 @@ describe("of pods that name Subnets", () => {
 
   it("an address asked for by name out of a pool that is still to come is a shortage, for which an ADD waits", () => {
     const [nic] = selectPools(withPod({ subnet: { ipv4: ["red"] } }), POOLS).nics;
-    const asked = [{ ip: ip("10.1.0.7"), source: "args.cni.ips" } as const];
-    expect(() => assignRequested(new PoolCache(openCore()), nic ?? expect.fail(), asked)).toThrow(PoolShortage);
+    const requested = [{ ip: ip("10.1.0.7"), source: "args.cni.ips" } as const];
+    expect(() => assignRequested(new PoolCache(openCore()), nic ?? expect.fail(), requested)).toThrow(PoolShortage);
   });
 
   describe("what is said of a demand", () => {

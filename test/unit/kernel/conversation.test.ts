@@ -11,7 +11,7 @@ const question = { operation: "ask", type: 22, payload: new Uint8Array(8) };
 function dumpOver(...answers: Step[][]) {
   const datagrams = scriptDatagrams(answers);
   const messages = createConversation(datagrams).dump(question);
-  return { asked: datagrams.sent.length, count: messages.length };
+  return { requested: datagrams.sent.length, count: messages.length };
 }
 
 function interrupted(vector: Vector, sequence: number, part: number): Uint8Array[] {
@@ -58,20 +58,20 @@ describe("request", () => {
 
 describe("dump", () => {
   it("reads all parts up to the end", () => {
-    expect(dumpOver(answersOf(addressesV0))).toEqual({ asked: 1, count: 4 });
+    expect(dumpOver(answersOf(addressesV0))).toEqual({ requested: 1, count: 4 });
     const [part = new Uint8Array(), end = new Uint8Array()] = answersOf(addressesV0);
-    expect(dumpOver([part, part, part, end])).toEqual({ asked: 1, count: 12 });
-    expect(dumpOver([new Uint8Array([...part, ...end])])).toEqual({ asked: 1, count: 4 });
+    expect(dumpOver([part, part, part, end])).toEqual({ requested: 1, count: 12 });
+    expect(dumpOver([new Uint8Array([...part, ...end])])).toEqual({ requested: 1, count: 4 });
   });
 
   it("is repeated when a change interrupted it, seen in any part, and read to its end first", () => {
-    expect(dumpOver(interrupted(addressesV0, 1, 0), answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
-    expect(dumpOver(interrupted(addressesV0, 1, 1), answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
+    expect(dumpOver(interrupted(addressesV0, 1, 0), answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
+    expect(dumpOver(interrupted(addressesV0, 1, 1), answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
   });
 
   it("is repeated when the kernel had no room for a part", () => {
     const [part = new Uint8Array()] = answersOf(addressesV0);
-    expect(dumpOver([part, ENOBUFS], answersOf(addressesV0, 2))).toEqual({ asked: 2, count: 4 });
+    expect(dumpOver([part, ENOBUFS], answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
   });
 
   it("is given up when it is interrupted for ever", () => {

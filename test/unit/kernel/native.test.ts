@@ -32,7 +32,7 @@ it.each([
 });
 
 it("the numbers asked for are this machine's", () => {
-  const asked = Object.entries(errno).filter(([, value]) => typeof value === "number");
-  expect(asked).not.toEqual([]);
-  for (const [name, value] of asked) expect(Reflect.get(constants.errno, name), name).toBe(value);
+  const requested = Object.entries(errno).filter(([, value]) => typeof value === "number");
+  expect(requested).not.toEqual([]);
+  for (const [name, value] of requested) expect(Reflect.get(constants.errno, name), name).toBe(value);
 });

@@ -50,13 +50,13 @@ describe("netconf messages", () => {
 });
 
 /** A kernel that answers each question by `answer`, and what it was asked. */
-function scripted(answer: (request: Request) => Message[]): { conversation: Conversation; asked: Request[] } {
-  const asked: Request[] = [];
+function scripted(answer: (request: Request) => Message[]): { conversation: Conversation; requested: Request[] } {
+  const requested: Request[] = [];
   const request = (one: Request): Message[] => {
-    asked.push(one);
+    requested.push(one);
     return answer(one);
   };
-  return { asked, conversation: { request, dump: request, batch: () => {} } };
+  return { requested, conversation: { request, dump: request, batch: () => {} } };
 }
 
 const allIs = (forwarding: number, rpFilter: number): Message[] => [
@@ -106,7 +106,7 @@ describe("answers to keys", () => {
     Object.fromEntries(readSysctlsByNetlink(conversation, keys, (name) => (name === "v0.5" ? v0 : undefined)));
 
   it("are what a file says; the kernel is asked once for each protocol", () => {
-    const { conversation, asked } = scripted(() => allIs(1, 2));
+    const { conversation, requested } = scripted(() => allIs(1, 2));
     const keys = [
       "ipv4/conf/all/rp_filter",
       "ipv4/ip_forward",
@@ -119,7 +119,7 @@ describe("answers to keys", () => {
       [keys[2] ?? ""]: "1",
       [keys[3] ?? ""]: "1",
     });
-    expect(asked.length).toBe(1);
+    expect(requested.length).toBe(1);
   });
 
   it.each([
@@ -130,9 +130,9 @@ describe("answers to keys", () => {
     ["a key that is too short", "ipv4/conf"],
     ["a setting of neighbours", "ipv4/neigh/v0.5/rp_filter"],
   ])("leave out %s", (_, key) => {
-    const { conversation, asked } = scripted(() => expect.unreachable());
+    const { conversation, requested } = scripted(() => expect.unreachable());
     expect(answer(conversation, [key])).toEqual({});
-    expect(asked).toEqual([]);
+    expect(requested).toEqual([]);
   });
 
   it("leave out what belongs to a protocol that the kernel does not have; other refusals are errors", () => {

@@ -12,7 +12,7 @@ import type { Lane } from "../../../host/kubernetes/kube-api.ts";
 const never = new AbortController().signal;
 
 /** Lets promises that are settled be heard. */
-const settle = () => new Promise((resolve) => setImmediate(resolve));
+const flush = () => new Promise((resolve) => setImmediate(resolve));
 
 function enterAll(lanes: Lanes, lane: Lane, count: number, order: string[]): void {
   for (let index = 0; index < count; index++) lanes.enter(lane, never).then(() => order.push(`${lane} ${index}`));
@@ -23,7 +23,7 @@ describe("lanes", () => {
     const lanes = new Lanes();
     const order: string[] = [];
     enterAll(lanes, "background", 10, order);
-    await settle();
+    await flush();
     expect(order).toHaveLength(MAX_BACKGROUND_CALLS);
     expect(lanes.waiting).toBe(10 - MAX_BACKGROUND_CALLS);
   });
@@ -33,7 +33,7 @@ describe("lanes", () => {
     const order: string[] = [];
     enterAll(lanes, "pod", 20, order);
     enterAll(lanes, "background", 2, order);
-    await settle();
+    await flush();
     expect(order).toHaveLength(MAX_CONNECTIONS);
     expect(order.filter((one) => one.startsWith("pod"))).toHaveLength(MAX_POD_CALLS);
   });
@@ -44,15 +44,15 @@ describe("lanes", () => {
     enterAll(lanes, "pod", MAX_POD_CALLS, []);
     enterAll(lanes, "background", 3, order);
     enterAll(lanes, "pod", 2, order);
-    await settle();
+    await flush();
     expect(order).toEqual(["background 0"]);
     for (let turn = 0; turn < 2; turn++) {
       lanes.leave("pod");
-      await settle();
+      await flush();
     }
     expect(order).toEqual(["background 0", "pod 0", "pod 1"]);
     lanes.leave("pod");
-    await settle();
+    await flush();
     expect(order).toEqual(["background 0", "pod 0", "pod 1", "background 1"]);
   });
 
@@ -67,7 +67,7 @@ describe("lanes", () => {
     await expect(waiting).rejects.toThrow("enough");
     expect(lanes.waiting).toBe(1);
     lanes.leave("background");
-    await settle();
+    await flush();
     expect(order).toEqual(["background 0"]);
     expect(lanes.underWay).toBe(MAX_BACKGROUND_CALLS);
   });

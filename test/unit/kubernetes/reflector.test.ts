@@ -43,7 +43,7 @@ interface Scene {
 }
 
 /** After a failure the reflector asks for one object, to learn the server's version. */
-const isVersionAsked = (url: string): boolean => /[?&]limit=1(?:&|$)/.test(url);
+const isVersionRequested = (url: string): boolean => /[?&]limit=1(?:&|$)/.test(url);
 
 const silence: StubAnswer = (response) => response.writeHead(200).flushHeaders();
 
@@ -53,7 +53,7 @@ async function play(
 ): Promise<Scene> {
   const next = { list: 0, watch: 0 };
   const stub = await startStub((response, request) => {
-    if (isVersionAsked(request.url)) return sendJson(response, 200, list(version, []));
+    if (isVersionRequested(request.url)) return sendJson(response, 200, list(version, []));
     const kind = request.url.includes("watch=true") ? "watch" : "list";
     const script = kind === "watch" ? watches : lists;
     script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
@@ -79,7 +79,7 @@ async function play(
   reflector.start();
   const queries = (isWatch: boolean) =>
     stub.requests
-      .filter(({ url }) => !isVersionAsked(url))
+      .filter(({ url }) => !isVersionRequested(url))
       .map(({ url }) => new URL(url, "http://stub").searchParams)
       .filter((query) => query.has("watch") === isWatch);
   return { stub, reflector, told, lists: () => queries(false), watches: () => queries(true) };

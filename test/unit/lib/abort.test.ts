@@ -74,13 +74,13 @@ it("keeps nothing of a wait that was given up", async () => {
 
 function open() {
   const failures: unknown[] = [];
-  return { failures, listeners: new Listeners<number>((error, news) => failures.push([error, news])) };
+  return { failures, listeners: new Listeners<number>((error, changes) => failures.push([error, changes])) };
 }
 
 it("the same function twice is two listeners, and one of them may leave", () => {
   const { listeners } = open();
   const heard: number[] = [];
-  const listen = (news: number) => heard.push(news);
+  const listen = (changes: number) => heard.push(changes);
   const leave = listeners.add(listen);
   listeners.add(listen);
   listeners.tell(1);
@@ -93,12 +93,12 @@ it("the same function twice is two listeners, and one of them may leave", () => 
 it("who leaves while the others are told hears no more; who comes meanwhile hears the next news", () => {
   const { listeners } = open();
   const heard: string[] = [];
-  listeners.add((news) => {
-    heard.push(`first ${news}`);
+  listeners.add((changes) => {
+    heard.push(`first ${changes}`);
     leave();
-    if (news === 1) listeners.add((late) => heard.push(`late ${late}`));
+    if (changes === 1) listeners.add((late) => heard.push(`late ${late}`));
   });
-  const leave = listeners.add((news) => heard.push(`second ${news}`));
+  const leave = listeners.add((changes) => heard.push(`second ${changes}`));
   listeners.tell(1);
   listeners.tell(2);
   expect(heard).toEqual(["first 1", "first 2", "late 2"]);
@@ -111,7 +111,7 @@ it("one that throws is told of, and keeps the others from nothing", () => {
   listeners.add(() => {
     throw error;
   });
-  listeners.add((news) => heard.push(news));
+  listeners.add((changes) => heard.push(changes));
   listeners.tell(7);
   expect([heard, failures]).toEqual([[7], [[error, 7]]]);
 });

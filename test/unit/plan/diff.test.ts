@@ -15,13 +15,20 @@ const routeOf = (line: string): RouteState => {
   return fact.kind === "route" ? fact.route : expect.unreachable();
 };
 
-const NO_WISH: Wanted = { links: new Map(), sysctls: new Map(), neighbours: [], routes: [], rules: [], tables: [] };
+const NOTHING_WANTED: Wanted = {
+  links: new Map(),
+  sysctls: new Map(),
+  neighbours: [],
+  routes: [],
+  rules: [],
+  tables: [],
+};
 const NOTHING_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
 
 /** A plan for the pod alone that owns all routes of it. */
 function planFor(pod: NamespaceState, wanted: Partial<Wanted>): Plan {
   return {
-    wanted: { pod: { ...NO_WISH, ...wanted }, host: NO_WISH },
+    wanted: { pod: { ...NOTHING_WANTED, ...wanted }, host: NOTHING_WANTED },
     owned: { pod: { ...NOTHING_OWNED, routes: pod.routes }, host: NOTHING_OWNED },
   };
 }

@@ -40,12 +40,12 @@ async function withRegistry(poolSize: number, test: (world: SuiteWorld) => Promi
   const advance = (milliseconds: number): void => {
     clockMs += milliseconds;
   };
-  await test({ registry: settled(registry, () => registry.idle()), freed, advance, nowMs });
+  await test({ registry: afterIdle(registry, () => registry.idle()), freed, advance, nowMs });
   await registry.close();
 }
 
 /** The registry, whose answers come when the API server has been told. */
-function settled(registry: Registry, idle: () => Promise<void>): Registry {
+function afterIdle(registry: Registry, idle: () => Promise<void>): Registry {
   return new Proxy<Registry>(registry, {
     get: (target, name) => {
       const found: unknown = Reflect.get(target, name);

@@ -61,12 +61,15 @@ export function describeTakingBack(
   describe(`${name}: NICs that come late`, () => {
     check("what was never attached gives way to the address that its own NIC asks for", async ({ registry, freed }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
-      const asked = proposal("10.0.1.7", { ifName: "net1", requested: true });
-      await registry.claim(claim("b", [{ ...asked, ifName: "eth0" }]));
+      const requested = proposal("10.0.1.7", { ifName: "net1", requested: true });
+      await registry.claim(claim("b", [{ ...requested, ifName: "eth0" }]));
       const wish = { ifName: "net1" };
-      expect(await registry.claim(claim("a", [asked], wish))).toMatchObject({ kind: "taken", by: [{ owner: "b" }] });
+      expect(await registry.claim(claim("a", [requested], wish))).toMatchObject({
+        kind: "taken",
+        by: [{ owner: "b" }],
+      });
       expect(freed).toEqual([]);
-      const free = { ...asked, ip: ip("10.0.1.8") };
+      const free = { ...requested, ip: ip("10.0.1.8") };
       expect(held(await registry.claim(claim("a", [free], wish)))).toEqual(["10.0.1.8"]);
       expect(freed).toEqual(["10.0.1.1"]);
     });

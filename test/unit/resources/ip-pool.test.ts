@@ -59,23 +59,23 @@ it.each<[status: unknown, wanted: string | undefined]>([
   expect(decodeIpPool({ ...value, status }, "pool").wanted).toBe(wanted);
 });
 
-const LACK = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
-const supplied = (status: string): object => ({ type: "Supplied", status, message: LACK });
+const SHORTFALL = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
+const supplied = (status: string): object => ({ type: "Supplied", status, message: SHORTFALL });
 
-it.each<[status: unknown, lack: string | undefined]>([
-  [{ conditions: [{ type: "Ready", status: "True", message: "" }, supplied("False")] }, LACK],
+it.each<[status: unknown, shortfall: string | undefined]>([
+  [{ conditions: [{ type: "Ready", status: "True", message: "" }, supplied("False")] }, SHORTFALL],
   [{ conditions: [supplied("True")] }, undefined],
-  [{ conditions: [7, { type: "Supplied" }, supplied("False")], wanted: 7 }, LACK],
+  [{ conditions: [7, { type: "Supplied" }, supplied("False")], wanted: 7 }, SHORTFALL],
   [{ conditions: "nonsense" }, undefined],
   ["nonsense", undefined],
-])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, lack) => {
+])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, shortfall) => {
   const value = {
     apiVersion: "ipam.vendor.io/v1",
     kind: "IPPool",
     metadata: { name: "blue" },
     spec: { subnet: SUBNET },
   };
-  expect(decodeIpPool({ ...value, status }, "pool").shortfall).toBe(lack);
+  expect(decodeIpPool({ ...value, status }, "pool").shortfall).toBe(shortfall);
 });
 
 it("every field is read", () => {

@@ -46,12 +46,12 @@ const cases: Case[] = [
 
 it.each(cases)("retention: an earlier pod $what", async ({ claimant, changes, isEnded, isGone = false, wanted }) => {
   const cool = async (row: Allocation): Promise<Allocation> => ({ ...row, state: "Cooling" });
-  const tools = {
+  const deps = {
     registry: { collect: cool },
     isPodGone: async () => isGone,
     endOrphan: async (row: Allocation) => (isEnded ? cool(row) : undefined),
   };
-  const displaced = evictPredecessor(tools, { ...former, ...changes }, claimant);
+  const displaced = evictPredecessor(deps, { ...former, ...changes }, claimant);
   expect(
     await displaced.then(
       (row) => row?.state,

@@ -116,7 +116,7 @@ export function worldOf(pools: readonly IpPool[]) {
     expire: async () => 0,
     findAddress: unplayed("findAddress"),
   } satisfies Partial<Registry>;
-  const tools: AllocateDeps & { readonly cluster: ClusterIpam } = {
+  const deps: AllocateDeps & { readonly cluster: ClusterIpam } = {
     registry: registry as unknown as Registry,
     poolCache,
     cluster: clusterIpam({
@@ -129,7 +129,7 @@ export function worldOf(pools: readonly IpPool[]) {
       clockMs += milliseconds;
     },
   };
-  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; asked?: string } = {}) => {
+  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; requested?: string } = {}) => {
     const names = pools.map(({ name }) => name);
     const asking = subject({
       pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } },
@@ -138,14 +138,15 @@ export function worldOf(pools: readonly IpPool[]) {
       ...{ owner: "uid", namespace: "shop", pod: "db-0", ifName: "eth0", containerId: "c", network: "lab" },
       workload: options.workload,
     };
-    const requested = options.asked === undefined ? [] : [{ ip: ip(options.asked), source: "CNI_ARGS IP" as const }];
-    const { held } = await allocateAddresses(tools, {
+    const requested =
+      options.requested === undefined ? [] : [{ ip: ip(options.requested), source: "CNI_ARGS IP" as const }];
+    const { held } = await allocateAddresses(deps, {
       ...{ nics: selectPools(asking, poolsByName(...pools)).nics, requested, claimant },
       ...{ seedText: options.seedText ?? "seed", deadline: new AddDeadline(clock, new AbortController().signal) },
     });
     return held.map((each) => formatIp(each.ip));
   };
-  return { cluster, poolCache, tools, claim };
+  return { cluster, poolCache, deps, claim };
 }
 
 export const range = (first: number, last: number) =>

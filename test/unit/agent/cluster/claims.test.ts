@@ -14,7 +14,7 @@ import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.t
 import { ip, openCore, pool } from "../../ipam/subjects.ts";
 import { packed, range, WORKLOAD, worldOf } from "./claims-world.ts";
 
-describe("rule 11: a pool of which the pool cache knows little", () => {
+describe("exhaustion: a pool of which the pool cache knows little", () => {
   it("after two misses in a row it is asked what is in use, once", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 250)) cluster.put(address);
@@ -129,7 +129,7 @@ describe("the pool cache after a survey", () => {
   });
 });
 
-describe("rule 8: what is kept for a member", () => {
+describe("retention: what is kept for a member", () => {
   const blue = pool("blue", "10.6.0.0/24");
   const kept = (rest: Partial<Allocation> = {}) => ({
     ...{ state: "Kept" as const, owner: "", pod: "", workload: WORKLOAD },
@@ -156,13 +156,13 @@ describe("rule 8: what is kept for a member", () => {
     const { cluster, claim } = worldOf([blue]);
     cluster.put("10.6.0.77", kept());
     cluster.put("10.6.0.79", kept({ ifName: "net1" }));
-    expect(await claim({ workload: WORKLOAD, asked: "10.6.0.5" })).toEqual(["10.6.0.5"]);
+    expect(await claim({ workload: WORKLOAD, requested: "10.6.0.5" })).toEqual(["10.6.0.5"]);
     expect(cluster.released).toEqual(["10.6.0.77"]);
   });
 
   it("is not asked for again when a pod that asked for an address has it", async () => {
     const { cluster, claim } = worldOf([blue]);
-    for (let repeat = 0; repeat < 3; repeat++) await claim({ workload: WORKLOAD, asked: "10.6.0.5" });
+    for (let repeat = 0; repeat < 3; repeat++) await claim({ workload: WORKLOAD, requested: "10.6.0.5" });
     expect(cluster.keptQuestions).toBe(1);
   });
 
@@ -199,10 +199,10 @@ describe("rule 8: what is kept for a member", () => {
   });
 
   it("that somebody was faster with is not waited for", async () => {
-    const { cluster, tools, claim } = worldOf([blue]);
+    const { cluster, deps, claim } = worldOf([blue]);
     cluster.put("10.6.0.77", kept());
-    const find = tools.registry.findRetained.bind(tools.registry);
-    tools.registry.findRetained = async (workload) => {
+    const find = deps.registry.findRetained.bind(deps.registry);
+    deps.registry.findRetained = async (workload) => {
       const found = await find(workload);
       cluster.put("10.6.0.77", { pod: "thief" });
       return found;
@@ -221,10 +221,10 @@ describe("rule 8: what is kept for a member", () => {
 
   it("is asked for before a pool counts as full, whatever cools there", async () => {
     const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
-    const { cluster, poolCache, tools, claim } = worldOf([tiny]);
+    const { cluster, poolCache, deps, claim } = worldOf([tiny]);
     for (const address of range(1, 2)) poolCache.mark("", ip(address));
     const cooling = cluster.put("10.6.0.1", { state: "Cooling" });
-    tools.registry.findCooling = async () => [cooling];
+    deps.registry.findCooling = async () => [cooling];
     cluster.put("10.6.0.2", kept());
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
     expect([cluster.proposed, cluster.surveys]).toEqual([["10.6.0.2"], 0]);
@@ -241,22 +241,22 @@ describe("rule 8: what is kept for a member", () => {
 
   it("is about to be: what a pod of this node has just released is nobody else's", async () => {
     const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"] });
-    const { cluster, tools, claim } = worldOf([tiny]);
+    const { cluster, deps, claim } = worldOf([tiny]);
     const released = cluster.put("10.6.0.1", {
       state: "Cooling",
       workload: { ...WORKLOAD, member: "db-1" },
       version: 7,
     });
-    tools.registry.findCooling = async () => [released];
+    deps.registry.findCooling = async () => [released];
     await expect(claim()).rejects.toMatchObject({ code: 101 });
     await expect(claim({ workload: WORKLOAD })).rejects.toMatchObject({ code: 101 });
   });
 
   it("is the member's where this node's own row of it is older", async () => {
-    const { cluster, tools, claim } = worldOf([blue]);
+    const { cluster, deps, claim } = worldOf([blue]);
     const object = { ...cluster.put("10.6.0.77", kept()) };
     const row = cluster.put("10.6.0.77", { state: "Cooling", version: 7 });
-    tools.registry.findRetained = async () => [object];
+    deps.registry.findRetained = async () => [object];
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
     expect(row.workload).toBeUndefined();
   });
@@ -265,9 +265,9 @@ describe("rule 8: what is kept for a member", () => {
     ["a live pod elsewhere", { version: -40 }],
     ["an earlier pod of this node", { version: 40 }],
   ])("of another NIC of %s is somebody else's, and no reason to wait", async (_, rest) => {
-    const { cluster, tools, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
+    const { cluster, deps, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     const displaced: Allocation[] = [];
-    Object.assign(tools.cluster, { evictPredecessor: async (row: Allocation) => void displaced.push(row) });
+    Object.assign(deps.cluster, { evictPredecessor: async (row: Allocation) => void displaced.push(row) });
     const other = cluster.put("10.6.0.1", { ...kept(), ifName: "net1", state: "Bound", owner: "before", ...rest });
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
     expect([cluster.objects.get("10.6.0.1"), displaced]).toEqual([other, []]);
@@ -290,11 +290,11 @@ describe("rule 8: what is kept for a member", () => {
   });
 
   it("an earlier pod of the member on this node gives way", async () => {
-    const { cluster, tools, claim } = worldOf([blue]);
+    const { cluster, deps, claim } = worldOf([blue]);
     const [first] = await claim({ seedText: "set/db-0" });
     const former = cluster.put(first ?? "", { workload: WORKLOAD, owner: "before", version: 40 });
     const displaced: string[] = [];
-    Object.assign(tools.cluster, {
+    Object.assign(deps.cluster, {
       evictPredecessor: async (row: Allocation) => {
         displaced.push(formatIp(row.ip));
         return cluster.put(formatIp(row.ip), { ...former, state: "Cooling", version: 41 });
@@ -330,7 +330,7 @@ function world(usage: PoolUsage | undefined, one = blue, taken: readonly string[
 
 const SEED = { seedText: "far from there" };
 
-describe("rule 11: the usage object of a large pool", () => {
+describe("exhaustion: the usage object of a large pool", () => {
   it("is read after two misses, and spares the list", async () => {
     const { cluster, claim } = world(usageOf(blue, TAKEN));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
@@ -345,7 +345,7 @@ describe("rule 11: the usage object of a large pool", () => {
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES_LARGE + 1);
   });
 
-  it("rule 15: that was made for other ranges is not believed", async () => {
+  it("pool-changes: that was made for other ranges is not believed", async () => {
     const other = usageOf(blue, TAKEN);
     const { cluster, poolCache, claim } = world({ ...other, rangesHash: "0000000000000000" });
     await claim(SEED);

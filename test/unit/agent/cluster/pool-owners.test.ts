@@ -28,11 +28,11 @@ function podOf(...by: Owner[]): Pod {
 /** Objects by path; a path without one is answered with 404. */
 class Server {
   readonly objects = new Map<string, KubeObject | Error>();
-  readonly asked: string[] = [];
+  readonly requested: string[] = [];
   enableSubnet = true;
   readonly api: KubeApi = {
     call: async ({ method, path, accept, lane }) => {
-      this.asked.push(`${method} ${path}`);
+      this.requested.push(`${method} ${path}`);
       expect([lane, accept]).toEqual(["pod", expect.stringContaining("PartialObjectMetadata")]);
       const found = this.objects.get(path.slice(path.indexOf("/namespaces/shop/") + 17));
       if (found instanceof Error) throw found;
@@ -86,7 +86,7 @@ describe("a pod belongs to", () => {
     server.objects.set("replicasets/web-5d", owned(above, uid("web-5d")));
     server.objects.set("jobs/mail-1", owned(above, uid("mail-1")));
     expect(await server.of(pod)).toBe(wanted);
-    expect(server.asked).toHaveLength(asks);
+    expect(server.requested).toHaveLength(asks);
   });
 
   it("the workload by its group's own path", async () => {
@@ -95,7 +95,7 @@ describe("a pod belongs to", () => {
     server.objects.set("jobs/mail-1", owned([cron], uid("mail-1")));
     await server.of(podOf(set));
     await server.of(podOf(job));
-    expect(server.asked).toEqual([
+    expect(server.requested).toEqual([
       "GET /apis/apps/v1/namespaces/shop/replicasets/web-5d",
       "GET /apis/batch/v1/namespaces/shop/jobs/mail-1",
     ]);
@@ -106,14 +106,14 @@ describe("nothing is asked", () => {
   it("for a pod that names no Subnets", async () => {
     const server = new Server();
     expect(await server.applications.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
-    expect(server.asked).toEqual([]);
+    expect(server.requested).toEqual([]);
   });
 
   it("where enableSubnet is false", async () => {
     const server = new Server();
     server.enableSubnet = false;
     expect(await server.of(podOf(set))).toContain("enableSubnet was false");
-    expect(server.asked).toEqual([]);
+    expect(server.requested).toEqual([]);
   });
 });
 
@@ -123,7 +123,7 @@ describe("an answer", () => {
     server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
     await Promise.all([server.of(podOf(set)), server.of(podOf(set))]);
     await server.of(podOf(set));
-    expect(server.asked).toHaveLength(1);
+    expect(server.requested).toHaveLength(1);
   });
 
   it("is forgotten when the workload led nowhere: the ReplicaSet was adopted since", async () => {
@@ -185,9 +185,9 @@ describe("an answer", () => {
       await server.of(podOf({ ...set, name: nameOf(index) }));
     }
     await server.of(podOf({ ...set, name: nameOf(1) }));
-    expect(server.asked).toHaveLength(MAX_KNOWN_OWNERS + 1);
+    expect(server.requested).toHaveLength(MAX_KNOWN_OWNERS + 1);
     await server.of(podOf({ ...set, name: nameOf(0) }));
-    expect(server.asked).toHaveLength(MAX_KNOWN_OWNERS + 2);
+    expect(server.requested).toHaveLength(MAX_KNOWN_OWNERS + 2);
   });
 });
 
@@ -199,5 +199,5 @@ it("what is known of a ReplicaSet says nothing to a pod of another namespace tha
   );
   expect(await server.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
   await expect(server.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
-  expect(server.asked).toHaveLength(2);
+  expect(server.requested).toHaveLength(2);
 });

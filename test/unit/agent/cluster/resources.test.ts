@@ -149,7 +149,7 @@ describe("the resources of a cluster", () => {
     });
   });
 
-  it("rule 10: a pool that is wanted is told of, and is no other pool for that", () =>
+  it("cooling-visibility: a pool that is wanted is told of, and is no other pool for that", () =>
     withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots, wanted }) => {
       const count = snapshots.length;
       script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));

@@ -36,7 +36,7 @@ export interface DetectOptions {
 }
 
 export interface AddOptions {
-  readonly asked?: string;
+  readonly requested?: string;
   readonly containerId?: string;
   readonly netns?: string;
   readonly signal?: AbortSignal;
@@ -69,7 +69,7 @@ export class DetectionWorld {
   poolCache!: PoolCache;
   #catalogue!: Catalogue;
   #deps!: ClaimVerifiedDeps;
-  #quarantineTools!: QuarantineProberDeps;
+  #quarantineDeps!: QuarantineProberDeps;
   readonly #pools: readonly IpPool[];
 
   constructor(pools: readonly IpPool[]) {
@@ -93,11 +93,11 @@ export class DetectionWorld {
     this.#catalogue.follow(snapshot);
     await this.#catalogue.loaded();
     const engine = { detect: this.#detect, random: () => 0.5, log: this.log.log };
-    this.#quarantineTools = {
+    this.#quarantineDeps = {
       ...{ ...engine, registry, nowMs, pools: () => snapshot.pools },
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? this.#linkOf("", name, OWN) : undefined),
     };
-    this.prober = new QuarantineProber(this.#quarantineTools);
+    this.prober = new QuarantineProber(this.#quarantineDeps);
     this.#deps = {
       registry,
       poolCache: this.poolCache,
@@ -120,14 +120,19 @@ export class DetectionWorld {
 
   /** ADD of a pod whose NIC may have addresses of these pools, one list for each family. */
   add(pod: string, pools: readonly (readonly string[])[], options: AddOptions = {}): Promise<Claimed> {
-    const { asked, containerId = `c-${pod}`, netns = `/run/${pod}`, signal = new AbortController().signal } = options;
+    const {
+      requested,
+      containerId = `c-${pod}`,
+      netns = `/run/${pod}`,
+      signal = new AbortController().signal,
+    } = options;
     const families = pools.map((names) => {
       const found = this.#pools.filter(({ name }) => names.includes(name));
       return { family: found[0]?.spec.family ?? 4, candidates: found.map((each) => ({ name: each.name, pool: each })) };
     });
     const demand: AddressDemand = {
       nics: [{ ifName: "eth0", rule: "the test", cleanGateway: false, families }],
-      requested: asked === undefined ? [] : [{ ip: ip(asked), source: "CNI_ARGS IP" }],
+      requested: requested === undefined ? [] : [{ ip: ip(requested), source: "CNI_ARGS IP" }],
       claimant: { owner: pod, namespace: "shop", pod, ifName: "eth0", containerId, network: "net", netns },
       seedText: pod,
       deadline: new AddDeadline(this.#clock, signal),

@@ -23,7 +23,7 @@ async function collide(world: DetectionWorld, name = "blue", pod = "a"): Promise
 }
 
 describe("a machine that answers for several addresses", () => {
-  it("rule 12: the third ends the quarantine of all, and nothing is quarantined any more", () =>
+  it("conflict: the third ends the quarantine of all, and nothing is quarantined any more", () =>
     withDetection([BLUE], async (world) => {
       conflictOn(world, ANY);
       const texts: string[] = [];
@@ -49,7 +49,7 @@ describe("a machine that answers for several addresses", () => {
       expect([...got].sort()).toEqual(["10.6.0.4", "10.6.0.5", "10.6.0.6"]);
     }));
 
-  it("rule 12: at once as well", () =>
+  it("conflict: at once as well", () =>
     withDetection([WIDE], async (world) => {
       conflictOn(world, ANY);
       await Promise.all(Array.from({ length: 40 }, (_, index) => collide(world, "wide", `p${index}`)));
@@ -92,7 +92,7 @@ describe("a machine that answers for several addresses", () => {
 });
 
 describe("the gateway", () => {
-  it("rule 12: that answers for an address is asked for after the refusal, and ends the quarantine", () =>
+  it("conflict: that answers for an address is asked for after the refusal, and ends the quarantine", () =>
     withDetection([GREEN], async (world) => {
       conflictOn(world, ANY);
       expect(await collide(world, "green")).toContain("it is quarantined");

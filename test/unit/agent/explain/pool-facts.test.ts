@@ -23,17 +23,17 @@ const BLUE = {
 
 /** `objects` by `plural/name`; `asked` is what was asked for. */
 function live(objects: Record<string, ReadResult<unknown>>) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const read: LiveObjects["read"] = async (plural, name) => {
-    asked.push(`${plural}/${name}`);
+    requested.push(`${plural}/${name}`);
     return objects[`${plural}/${name}`] ?? { kind: "absent" };
   };
-  return { asked, read };
+  return { requested, read };
 }
 
 const there = (value: unknown): ReadResult<unknown> => ({ kind: "there", value });
 
-function tools(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
+function deps(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
   const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
   const catalogue = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
   return { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live: objects };
@@ -44,27 +44,27 @@ const WATCHED = { pools: poolsByName(pool("web", "10.6.0.0/24", {})) };
 describe("facts of a pool", () => {
   it("are what the API server says now, not what the watch has", async () => {
     const objects = live({ "ippools/web": there(WEB), "subnets/blue": there(BLUE) });
-    const facts = await gatherPoolFacts(tools(WATCHED, objects), "web");
+    const facts = await gatherPoolFacts(deps(WATCHED, objects), "web");
     expect(facts.pool?.spec.generated).toEqual(generated);
     expect(facts.live?.subnet).toMatchObject({ kind: "there", value: { total: 20, assigned: 3, deleting: false } });
     expect(facts.live?.usage).toEqual({ kind: "absent" });
-    expect(objects.asked.sort()).toEqual(["ippools/web", "ippoolusages/web", "subnets/blue"]);
+    expect(objects.requested.sort()).toEqual(["ippools/web", "ippoolusages/web", "subnets/blue"]);
   });
   it("have the conditions that are trouble: Ready and Supplied when false, others when true", async () => {
-    const facts = await gatherPoolFacts(tools(WATCHED, live({ "ippools/web": there(WEB) })), "web");
+    const facts = await gatherPoolFacts(deps(WATCHED, live({ "ippools/web": there(WEB) })), "web");
     const told = facts.live?.troubles;
     expect(told?.kind === "there" ? told.value.map(({ type }) => type) : told).toEqual(["Supplied", "OutsideSubnet"]);
   });
   it("are of the watch when the API server does not answer, and of it alone in the embedded mode", async () => {
     const silent: ReadResult<unknown> = { kind: "unseen", why: "no answer" };
-    const facts = await gatherPoolFacts(tools(WATCHED, live({ "ippools/web": silent })), "web");
+    const facts = await gatherPoolFacts(deps(WATCHED, live({ "ippools/web": silent })), "web");
     expect(facts.pool).toBe(WATCHED.pools.get("web"));
     expect(facts.live?.troubles).toEqual(silent);
-    expect(await gatherPoolFacts(tools(WATCHED), "web")).toMatchObject({ live: undefined, counts: { total: 1n } });
+    expect(await gatherPoolFacts(deps(WATCHED), "web")).toMatchObject({ live: undefined, counts: { total: 1n } });
   });
   it("of a pool that cannot be used have the reason", async () => {
     const refused = new Map([["bad", "is refused: its subnet"]]);
-    const facts = await gatherPoolFacts(tools({ refused }), "bad");
+    const facts = await gatherPoolFacts(deps({ refused }), "bad");
     expect(facts).toMatchObject({ pool: undefined, refusal: "is refused: its subnet" });
   });
   it("of an answer that is none say so", async () => {
@@ -73,7 +73,7 @@ describe("facts of a pool", () => {
       "subnets/blue": there({ ...BLUE, status: { pools: [{ name: 7 }] } }),
       "ippoolusages/web": there({}),
     });
-    const facts = await gatherPoolFacts(tools(WATCHED, objects), "web");
+    const facts = await gatherPoolFacts(deps(WATCHED, objects), "web");
     expect(facts.live?.subnet).toMatchObject({ kind: "unseen", why: expect.stringContaining("pools[0].name") });
     expect(facts.live?.usage).toMatchObject({ kind: "unseen" });
   });
@@ -83,7 +83,7 @@ describe("facts of a pool", () => {
     ["of the embedded mode that is not there", {}, undefined, "web"],
     ["of a name that no object has, which is not asked for", {}, live({ "ippools/a,b": there(WEB) }), "a,b"],
   ] as const)("there are none of a pool %s", async (_, snapshot, objects, name) => {
-    await expect(gatherPoolFacts(tools(snapshot, objects), name)).rejects.toMatchObject({
+    await expect(gatherPoolFacts(deps(snapshot, objects), name)).rejects.toMatchObject({
       ...{ code: 100, message: `There is no IPPool "${name}"` },
     });
   });

@@ -29,12 +29,12 @@ function row(changes: Partial<Allocation> = {}): Allocation {
   };
 }
 
-function describeVerdict(verdict: OrphanObjectAction): string {
-  if (verdict.kind === "leave") return "leave";
-  const { kind, adoption } = verdict;
-  const otherwise = kind === "confirm" ? `, else ${verdict.ended.state}` : "";
+function describeDecision(decision: OrphanObjectAction): string {
+  if (decision.kind === "leave") return "leave";
+  const { kind, adoption } = decision;
+  const otherwise = kind === "confirm" ? `, else ${decision.ended.state}` : "";
   const { state, owner, ifName, quarantine } = adoption;
-  const terms = kind === "release" && verdict.ifPodGone ? " if its pod is gone" : "";
+  const terms = kind === "release" && decision.ifPodGone ? " if its pod is gone" : "";
   const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "nobody"} on ${quarantine.parent}`;
   return `${kind} ${state} ${owner}/${ifName}${reason}${terms}${otherwise}`;
 }
@@ -43,11 +43,11 @@ interface Case {
   readonly what: string;
   readonly object: IpAllocation;
   readonly ownRows?: readonly Allocation[];
-  readonly verdict: string;
+  readonly decision: string;
 }
 
-function check({ object, ownRows = [], verdict }: Case) {
-  expect(describeVerdict(decideOrphanObject({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(verdict);
+function check({ object, ownRows = [], decision }: Case) {
+  expect(describeDecision(decideOrphanObject({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(decision);
 }
 
 const other = ipOf("10.6.0.99");
@@ -60,68 +60,68 @@ describe("undo: an object without a row in the journal", () => {
   const ofPod = { state: "Quarantined", holders: [], quarantine: { ...lost, holder } } as const;
   const ofOther = { ...ofPod, quarantine: { ...lost, holder: { ...holder, node: "n9" } } };
   const cases: Case[] = [
-    { what: "is adopted when its NIC has nothing", object: object(), verdict: "adopt Bound u1/eth0" },
+    { what: "is adopted when its NIC has nothing", object: object(), decision: "adopt Bound u1/eth0" },
     {
       what: "is adopted when only the other family is there",
-      ...{ object: object(), ownRows: [row({ ip: ipOf("fd00::1") })], verdict: "adopt Bound u1/eth0" },
+      ...{ object: object(), ownRows: [row({ ip: ipOf("fd00::1") })], decision: "adopt Bound u1/eth0" },
     },
     {
       what: "is adopted when only another NIC has an address",
-      ...{ object: object(), ownRows: [row({ ip: other, ifName: "net1" })], verdict: "adopt Bound u1/eth0" },
+      ...{ object: object(), ownRows: [row({ ip: other, ifName: "net1" })], decision: "adopt Bound u1/eth0" },
     },
     {
       what: "is adopted when the NIC's other address only cools",
-      ...{ object: object(), ownRows: [row({ ip: other, state: "Cooling" })], verdict: "adopt Bound u1/eth0" },
+      ...{ object: object(), ownRows: [row({ ip: other, state: "Cooling" })], decision: "adopt Bound u1/eth0" },
     },
     {
       what: "is released when its NIC has another address",
-      ...{ object: object(), ownRows: [row({ ip: other })], verdict: "release Cooling u1/eth0" },
+      ...{ object: object(), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
     },
     {
       what: "is released with its pod when nobody knows which one is on the NIC",
       ...{ object: object(), ownRows: [row({ ip: other, containerId: UNKNOWN_CONTAINER })] },
-      verdict: "release Cooling u1/eth0 if its pod is gone",
+      decision: "release Cooling u1/eth0 if its pod is gone",
     },
-    { what: "is released when it names no pod here", object: object({ holders: [] }), verdict: "release Cooling /" },
-    { what: "is adopted Cooling", object: object({ state: "Cooling", holders: [] }), verdict: "adopt Cooling /" },
+    { what: "is released when it names no pod here", object: object({ holders: [] }), decision: "release Cooling /" },
+    { what: "is adopted Cooling", object: object({ state: "Cooling", holders: [] }), decision: "adopt Cooling /" },
     {
       what: "is adopted Quarantined",
       object: object({ state: "Quarantined", holders: [], quarantine: conflict }),
-      verdict: `adopt Quarantined / for ${mac} on ens5`,
+      decision: `adopt Quarantined / for ${mac} on ens5`,
     },
     {
       what: "is adopted Quarantined, by whomever",
       object: object({ state: "Quarantined", holders: [], quarantine: unnamed }),
-      verdict: "adopt Quarantined / for nobody on ",
+      decision: "adopt Quarantined / for nobody on ",
     },
     {
       what: "node-lost: is released when this node was taken for lost: nobody here has it",
       object: object({ state: "Quarantined", holders: [], quarantine: lost }),
-      verdict: "release Cooling /",
+      decision: "release Cooling /",
     },
     {
       what: "node-lost: is its pod's again when this node was taken for lost and the pod lives",
-      ...{ object: object(ofPod), verdict: "confirm Bound u1/eth0, else Cooling" },
+      ...{ object: object(ofPod), decision: "confirm Bound u1/eth0, else Cooling" },
     },
     {
       what: "node-lost: is released when the pod's NIC has another address by now",
-      ...{ object: object(ofPod), ownRows: [row({ ip: other })], verdict: "release Cooling u1/eth0" },
+      ...{ object: object(ofPod), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
     },
     {
       what: "conflict: is adopted to be asked for when another node is lost",
-      ...{ object: object(ofOther), verdict: "adopt Quarantined / for nobody on " },
+      ...{ object: object(ofOther), decision: "adopt Quarantined / for nobody on " },
     },
-    { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), verdict: "leave" },
-    { what: "is left when it is being deleted", object: object({}, true), verdict: "leave" },
+    { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), decision: "leave" },
+    { what: "is left when it is being deleted", object: object({}, true), decision: "leave" },
     {
       what: "node-lost: is left when another node answers for it",
       object: object({ node: "n2", holders: [{ ...holder, node: "n2" }] }),
-      verdict: "leave",
+      decision: "leave",
     },
     {
       what: "node-lost: is left when another node answers for it, though it cools",
       object: object({ node: "n2", state: "Cooling", holders: [] }),
-      verdict: "leave",
+      decision: "leave",
     },
   ];
   it.each(cases)("$what", check);
@@ -139,19 +139,24 @@ describe("undo: an object without a row in the journal", () => {
   });
 
   it("conflict: an address of a lost node is probed at once, and retained for no owner", () => {
-    const verdict = decideOrphanObject({ object: object({ ...ofOther, workload }), node: NODE, ownRows: [], nowMs: 5 });
-    expect(verdict).toMatchObject({ adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } });
+    const decision = decideOrphanObject({
+      object: object({ ...ofOther, workload }),
+      node: NODE,
+      ownRows: [],
+      nowMs: 5,
+    });
+    expect(decision).toMatchObject({ adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } });
   });
 
   it("node-lost: the address of a workload's member stays retained when its pod is gone", () => {
-    const verdict = decideOrphanObject({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
-    expect(verdict).toMatchObject({ adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } });
+    const decision = decideOrphanObject({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
+    expect(decision).toMatchObject({ adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } });
   });
 
   it("is probed at once when it was quarantined: the clock was another one", () => {
     const quarantined = object({ state: "Quarantined", holders: [], quarantine: conflict });
-    const verdict = decideOrphanObject({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
-    expect(verdict).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
+    const decision = decideOrphanObject({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
+    expect(decision).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
   });
 });
 

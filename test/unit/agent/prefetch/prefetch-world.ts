@@ -23,7 +23,7 @@ import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
 import { assembleSnapshot, type Snapshot } from "../../../../host/resources/snapshot.ts";
 import { openCore } from "../../ipam/subjects.ts";
 import { clusterIpam } from "../cluster-ipam.ts";
-import { nicTools } from "../nic-tools.ts";
+import { nicSettings } from "../nic-settings.ts";
 import { recordLog } from "../recorded-log.ts";
 
 export const OWN_IPAM = { type: "berth" } as const;
@@ -174,9 +174,9 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
   await catalogue.loaded();
   const { log, lines } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
-  const tools = {
+  const deps = {
     detection,
-    networks: nicTools,
+    networks: nicSettings,
     catalogue,
     clock: { nowMs, sleep: clock.sleep },
     log,
@@ -186,7 +186,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
   const identityOf = async (pod: Pod) => ({
     ...identifyPod({ ...pod, uid: ownerOfPod(pod), containerId: "" }, snapshot),
   });
-  const prefetcher = new Prefetcher({ ...tools, prober: detection.prober, identityOf }, { nics, ready: mayBegin });
+  const prefetcher = new Prefetcher({ ...deps, prober: detection.prober, identityOf }, { nics, ready: mayBegin });
   const add = async (pod: Pod, ifName = "eth0", options: { signal?: AbortSignal; body?: object } = {}) => {
     const args = `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=${ownerOfPod(pod)}`;
     const headers = {
@@ -206,7 +206,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     if (request.command !== "ADD") throw new Error("no ADD");
     const signal = options.signal ?? new AbortController().signal;
     const { result } = await addAddresses(
-      { ...tools, cluster: clusterIpam({ prefetched: prefetcher }) },
+      { ...deps, cluster: clusterIpam({ prefetched: prefetcher }) },
       request,
       signal,
     );

@@ -11,7 +11,7 @@ function check(name: string, test: WithWorld["test"], options: Omit<WithWorld, "
 }
 
 /** Until nothing is queued or under way. */
-function settled({ prefetcher }: PrefetchWorld): Promise<void> {
+function waitUntilIdle({ prefetcher }: PrefetchWorld): Promise<void> {
   return until("every claim ahead has ended", () => {
     const { wanted, claimed, found, late, withdrawn, failed } = prefetcher.stats();
     return wanted <= claimed + found + late + withdrawn + failed;
@@ -20,7 +20,7 @@ function settled({ prefetcher }: PrefetchWorld): Promise<void> {
 
 async function watched(world: PrefetchWorld, ...pods: ReturnType<typeof podOf>[]): Promise<void> {
   for (const pod of pods) world.prefetcher.podChanged(pod);
-  await settled(world);
+  await waitUntilIdle(world);
 }
 
 describe("a pod that was bound to the node", () => {

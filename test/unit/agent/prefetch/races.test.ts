@@ -1,4 +1,4 @@
-/** Rule 7: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to the next one. */
+/** The rule prefetch: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to the next one. */
 import { describe, expect, it } from "vitest";
 import { PREFETCH_PATIENCE_MS } from "../../../../host/agent/add-deadline.ts";
 import { MAX_UNSEEN_PODS } from "../../../../host/agent/prefetch/known-pods.ts";

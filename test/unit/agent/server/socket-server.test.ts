@@ -21,7 +21,7 @@ interface World {
   readonly server: SocketServer;
   readonly lines: string[];
   /** Container IDs in the order of their calls. */
-  readonly asked: string[];
+  readonly requested: string[];
   readonly undone: string[];
   /** Lets the call of this container end. */
   answer(containerId: string, answer?: Partial<Dispatched>): void;
@@ -31,14 +31,14 @@ interface World {
 async function withServer(test: (world: World) => Promise<void>, beforeAdd = async (): Promise<void> => {}) {
   const path = join(mkdtempSync(join(tmpdir(), "berth-socket-")), "run", "agent.sock");
   const { log, lines } = recordLog();
-  const [asked, undone]: [string[], string[]] = [[], []];
+  const [requested, undone]: [string[], string[]] = [[], []];
   const waiting = new Map<string, (answer: Dispatched) => void>();
   const server = await listenOnSocket({
     ...{ path, beforeAdd, faults: noFaults, log },
     dispatcher: {
       dispatch: ({ headers }) => {
         const containerId = String(headers["cni-containerid"]);
-        asked.push(containerId);
+        requested.push(containerId);
         return new Promise((resolve) => waiting.set(containerId, resolve));
       },
     },
@@ -49,7 +49,7 @@ async function withServer(test: (world: World) => Promise<void>, beforeAdd = asy
     waiting.get(containerId)?.({ status: 200, body: "{}", undo, ...given });
   };
   try {
-    await test({ path, server, lines, asked, undone, answer });
+    await test({ path, server, lines, requested, undone, answer });
   } finally {
     for (const containerId of waiting.keys()) answer(containerId);
     await server.close();
@@ -87,18 +87,18 @@ describe("the socket server", () => {
     }));
 
   it("answers, and takes nothing back", () =>
-    withServer(async ({ path, asked, answer, undone }) => {
+    withServer(async ({ path, requested, answer, undone }) => {
       const { heard } = call(path, post("c1"));
-      await until(() => asked.length === 1);
+      await until(() => requested.length === 1);
       answer("c1", { notice: "line\r\nX: 1 ü" });
       expect(await heard).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
       expect(undone).toEqual([]);
     }));
 
   it("takes back what was claimed for a caller that hung up", () =>
-    withServer(async ({ path, asked, answer, undone, lines }) => {
+    withServer(async ({ path, requested, answer, undone, lines }) => {
       const { socket, heard } = call(path, post("c1"));
-      await until(() => asked.length === 1);
+      await until(() => requested.length === 1);
       socket.destroy();
       await heard;
       await pass();
@@ -109,9 +109,9 @@ describe("the socket server", () => {
     }));
 
   it("says so when that fails, and goes on", () =>
-    withServer(async ({ path, asked, answer, lines }) => {
+    withServer(async ({ path, requested, answer, lines }) => {
       const { socket, heard } = call(path, post("c1"));
-      await until(() => asked.length === 1);
+      await until(() => requested.length === 1);
       socket.destroy();
       await heard;
       await pass();
@@ -120,39 +120,39 @@ describe("the socket server", () => {
     }));
 
   it("carries out one request of a connection, however many are sent at once", () =>
-    withServer(async ({ path, asked, answer }) => {
+    withServer(async ({ path, requested, answer }) => {
       const { heard } = call(path, post("c1") + post("c2"));
-      await until(() => asked.length > 0);
+      await until(() => requested.length > 0);
       await pass();
       answer("c1");
       answer("c2");
       await heard;
-      expect(asked).toEqual(["c1"]);
+      expect(requested).toEqual(["c1"]);
     }));
 
   it("a request that is never finished is nobody's bug", () =>
-    withServer(async ({ path, asked, lines }) => {
+    withServer(async ({ path, requested, lines }) => {
       const { socket, heard } = call(path, post("c1").slice(0, -1));
       await pass();
       socket.destroy();
       await heard;
       expect(await until(() => lines.length > 0)).toBe(true);
-      expect([lines, asked]).toEqual([["debug The caller hung up during its request"], []]);
+      expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
     }));
 
   it("an ADD is refused, not lost, when what comes before it fails", () =>
     withServer(
-      async ({ path, asked }) => {
+      async ({ path, requested }) => {
         expect(await call(path, post("c1")).heard).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
-        expect(asked).toEqual([]);
+        expect(requested).toEqual([]);
       },
       () => Promise.reject(new Error("no spool")),
     ));
 
   it("closes when the calls under way have ended, and removes its own socket only", () =>
-    withServer(async ({ path, server, asked, answer }) => {
+    withServer(async ({ path, server, requested, answer }) => {
       const { heard } = call(path, post("c1"));
-      await until(() => asked.length === 1);
+      await until(() => requested.length === 1);
       rmSync(path);
       writeFileSync(path, "another agent's");
       const closed = server.close();
@@ -163,13 +163,13 @@ describe("the socket server", () => {
     }));
 
   it("answers all that had connected when it closes, though it had accepted none of them", () =>
-    withServer(async ({ path, server, asked, answer }) => {
+    withServer(async ({ path, server, requested, answer }) => {
       const callers = Array.from({ length: 50 }, (_, index) => call(path, post(`c${index}`)));
       // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
       const closed = server.close();
       expect(existsSync(path)).toBe(false);
-      expect(await until(() => asked.length === callers.length)).toBe(true);
-      for (const containerId of asked) answer(containerId);
+      expect(await until(() => requested.length === callers.length)).toBe(true);
+      for (const containerId of requested) answer(containerId);
       const heard = await Promise.all(callers.map((caller) => caller.heard));
       expect(heard.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
       await closed;
@@ -177,10 +177,10 @@ describe("the socket server", () => {
     }));
 
   it("says what became of its socket, and binds it anew beside calls that go on", () =>
-    withServer(async ({ path, server, asked, answer }) => {
+    withServer(async ({ path, server, requested, answer }) => {
       expect(server.findLoss()).toBeUndefined();
       const { heard } = call(path, post("c1"));
-      await until(() => asked.length === 1);
+      await until(() => requested.length === 1);
       rmSync(join(path, ".."), { recursive: true });
       expect(server.findLoss()).toBe("removed");
       await server.restore();
@@ -190,8 +190,8 @@ describe("the socket server", () => {
       expect(server.findLoss()).toBe("replaced");
       await server.restore();
       const second = call(path, post("c2"));
-      await until(() => asked.length === 2);
-      for (const containerId of asked) answer(containerId);
+      await until(() => requested.length === 2);
+      for (const containerId of requested) answer(containerId);
       for (const text of [await heard, await second.heard]) expect(text).toContain("200 OK");
       expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
     }));

@@ -71,7 +71,7 @@ describe("parseSpooled", () => {
 interface World {
   readonly directory: string;
   readonly spool: Spool;
-  readonly asked: string[];
+  readonly requested: string[];
   readonly lines: string[];
   readonly files: () => string[];
 }
@@ -81,10 +81,10 @@ async function withSpool(
   test: (world: World) => Promise<void>,
 ) {
   const directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
-  const asked: string[] = [];
+  const requested: string[] = [];
   const dispatcher: Pick<Dispatcher, "dispatch"> = {
     dispatch: async ({ headers }) => {
-      asked.push(String(headers["cni-containerid"]));
+      requested.push(String(headers["cni-containerid"]));
       return answer(String(headers["cni-containerid"]));
     },
   };
@@ -92,7 +92,7 @@ async function withSpool(
   try {
     const spool = new Spool(directory, dispatcher, noFaults, log);
     const files = () => readdirSync(directory).sort();
-    await test({ directory, spool, asked, lines, files });
+    await test({ directory, spool, requested, lines, files });
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -110,12 +110,12 @@ describe("the spool", () => {
   it("is carried out oldest first, once, whoever asks", () =>
     withSpool(
       () => done,
-      async ({ directory, spool, asked, files }) => {
+      async ({ directory, spool, requested, files }) => {
         put(directory, "a", "b", "c");
         writeFileSync(join(directory, "9.1-1.tmp"), "half");
         expect(spool.count()).toEqual({ waiting: 3, rejected: 0 });
         await Promise.all([spool.drain(), spool.drain()]);
-        expect([asked, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
+        expect([requested, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
       },
     ));
 
@@ -134,20 +134,20 @@ describe("the spool", () => {
   it("keeps what may be possible later, and goes on", () =>
     withSpool(
       (containerId) => (containerId === "a" ? refusal(11) : done),
-      async ({ directory, spool, asked, files }) => {
+      async ({ directory, spool, requested, files }) => {
         put(directory, "a", "b");
         await spool.drain();
-        expect([asked, files()]).toEqual([["a", "b"], ["0.1-1.del"]]);
+        expect([requested, files()]).toEqual([["a", "b"], ["0.1-1.del"]]);
       },
     ));
 
   it("stops where the registry records nothing", () =>
     withSpool(
       () => refusal(107),
-      async ({ directory, spool, asked, files, lines }) => {
+      async ({ directory, spool, requested, files, lines }) => {
         put(directory, "a", "b");
         await spool.drain();
-        expect([asked, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
+        expect([requested, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
         expect(lines).toEqual(["warn A spooled DEL was refused; it stays in the spool"]);
       },
     ));
@@ -158,11 +158,11 @@ describe("the spool", () => {
         rmSync(join(place, "1.1-1.del"), { force: true });
         return done;
       },
-      async ({ directory, spool, asked, files, lines }) => {
+      async ({ directory, spool, requested, files, lines }) => {
         place = directory;
         put(directory, "a", "b", "c");
         await spool.drain();
-        expect([asked, files()]).toEqual([["a", "c"], []]);
+        expect([requested, files()]).toEqual([["a", "c"], []]);
         expect(lines).toEqual(["warn Replaying a spooled DEL failed; it stays in the spool"]);
       },
     ));
@@ -184,11 +184,11 @@ describe("the spool", () => {
   it.each(foreign)("sets %s aside, and goes on", (_what, make) =>
     withSpool(
       () => done,
-      async ({ directory, spool, asked, files, lines }) => {
+      async ({ directory, spool, requested, files, lines }) => {
         make(join(directory, "0.0-1.del"));
         put(directory, "a");
         await spool.drain();
-        expect([asked, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
+        expect([requested, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
         expect(lines).toEqual(["error A spooled request cannot be read; renamed it to *.rejected"]);
       },
     ),

@@ -12,7 +12,7 @@ import type { Registry } from "../../../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
 import { ip, openCore, pool } from "../../ipam/subjects.ts";
-import { nicTools } from "../nic-tools.ts";
+import { nicSettings } from "../nic-settings.ts";
 import { recordLog } from "../recorded-log.ts";
 
 interface World {
@@ -28,7 +28,7 @@ const POOLS = [
   pool("six", "fd00::/64"),
 ];
 
-async function withInspector(test: (world: World) => Promise<void>): Promise<void> {
+async function withStatusApi(test: (world: World) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-inspect-"));
   const snapshot = assembleSnapshot([{ source: "test", resources: POOLS }]);
   const poolCache = new PoolCache(openCore());
@@ -48,7 +48,7 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
       ipam: {
         catalogue,
         identifier: openManifestIdentifier(() => snapshot),
-        networks: nicTools,
+        networks: nicSettings,
         node: { name: "n1", labels: {} },
         detection: openDetection({ registry, pools: () => snapshot.pools, nowMs: () => 1, log }),
         clock: { nowMs: () => 1, sleep: async () => {} },
@@ -95,10 +95,10 @@ async function withInspector(test: (world: World) => Promise<void>): Promise<voi
 
 describe("the inspector", () => {
   it("stats has what the mode counts", () =>
-    withInspector(async ({ get }) => expect(await get("/v1/stats")).toEqual({ calls: 3 })));
+    withStatusApi(async ({ get }) => expect(await get("/v1/stats")).toEqual({ calls: 3 })));
 
   it("health has readiness, version and spool", () =>
-    withInspector(async ({ get }) =>
+    withStatusApi(async ({ get }) =>
       expect(await get("/v1/health")).toEqual({
         ...{
           status: "ready",
@@ -113,7 +113,7 @@ describe("the inspector", () => {
     ));
 
   it("pools have counts as text and states, those that are gone too", () =>
-    withInspector(async ({ get, bind, registry }) => {
+    withStatusApi(async ({ get, bind, registry }) => {
       await bind("10.0.0.7", 2);
       await bind("10.0.0.7", 1, { pool: "lab", space: "lab" });
       await bind("10.9.0.1", 1, { pool: "old", space: "" });
@@ -154,7 +154,7 @@ describe("the inspector", () => {
     }));
 
   it("allocations come in pages; following the cursor shows each once", () =>
-    withInspector(async ({ get, bind }) => {
+    withStatusApi(async ({ get, bind }) => {
       await bind("10.0.0.1", MAX_PAGE - 1);
       await bind("10.0.0.1", 2, { pool: "lab", space: "lab" });
       await bind("fd00::1", 1, { pool: "six" });
@@ -186,7 +186,7 @@ describe("the inspector", () => {
     ["GET", "__proto__", 404, "is not served"],
   ];
   it.each(refused)("%s %s is answered with an error", (method, url, status, text) =>
-    withInspector(async ({ inspect }) => {
+    withStatusApi(async ({ inspect }) => {
       const answer = await inspect(method, url);
       expect(answer.status).toBe(status);
       expect((JSON.parse(answer.body) as { error: string }).error).toContain(text);
@@ -194,7 +194,7 @@ describe("the inspector", () => {
   );
 
   it("explains a pool, and says that there is none", () =>
-    withInspector(async ({ get, bind }) => {
+    withStatusApi(async ({ get, bind }) => {
       await bind("10.0.0.7", 2);
       const { explanation } = (await get("/v1/explain?pool=blue")) as { explanation: string };
       expect(explanation.split("\n")).toEqual([
@@ -206,13 +206,13 @@ describe("the inspector", () => {
     }));
 
   it("explains a pod that is not known, by its defaults", () =>
-    withInspector(async ({ get }) => {
+    withStatusApi(async ({ get }) => {
       const { explanation } = (await get("/v1/explain?pod=web-0")) as { explanation: string };
       expect(explanation).toContain('eth0 IPv4 pool "blue": fits, 65534 of 65534 addresses are free');
     }));
 
   it("a registry that is gone is a CNI error", () =>
-    withInspector(async ({ inspect, registry }) => {
+    withStatusApi(async ({ inspect, registry }) => {
       await registry.close();
       const answer = await inspect("GET", "/v1/allocations");
       expect(answer.status).toBe(422);

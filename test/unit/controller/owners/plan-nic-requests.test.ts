@@ -19,7 +19,7 @@ const SIGHTS: Readonly<Record<string, NetworkProvider>> = {
 };
 
 /** `nic/family subnets` of each, or what is wrong. */
-function wishesOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
+function requestsOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
   const template = applySettings(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
   if (template.kind === "fault") return [template.message];
   try {
@@ -111,7 +111,7 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
     ['annotation "k8s.v1.cni.cncf.io/networks": found 33 NICs, want at most 32'],
   ],
 ])("%s", (_what, annotations, settings, expected) => {
-  expect(wishesOf({ ...annotations }, settings)).toEqual(expected);
+  expect(requestsOf({ ...annotations }, settings)).toEqual(expected);
 });
 
 const served = { type: "macvlan", ipam: { type: "berth" } };

@@ -129,18 +129,20 @@ describe("what is in the way", () => {
     {
       why: "no such Subnet",
       subnets: ["red"],
-      lack: 'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "red" does not exist or cannot be used',
+      shortfall:
+        'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "red" does not exist or cannot be used',
     },
     {
       why: "a Subnet of the other family",
       subnets: ["six"],
-      lack: 'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "six" is not IPv4',
+      shortfall:
+        'SubnetMissing: Wants 3 addresses (2 replicas and 1 more) for eth0, IPv4, and has 0: Subnet "six" is not IPv4',
     },
-  ])("$why", ({ subnets, lack }) => {
+  ])("$why", ({ subnets, shortfall }) => {
     world.subnet("six", { subnet: "fd00:9::/64" });
     world.applications.want("a", "u1", { subnets });
     const { shortfalls } = world.step();
-    expect(shortfalls.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([lack]);
+    expect(shortfalls.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([shortfall]);
     expect(world.division()).toEqual({});
   });
 

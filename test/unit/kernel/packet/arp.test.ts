@@ -16,10 +16,10 @@ const require = (frame: Uint8Array) => decodeArp(frame) ?? expect.unreachable();
 
 /** As tcpdump words it. */
 function words({ source, destination, operation, senderMac, senderIp, targetMac, targetIp }: ArpPacket): string {
-  const asked = targetMac === "00:00:00:00:00:00" ? "" : ` (${targetMac})`;
+  const requested = targetMac === "00:00:00:00:00:00" ? "" : ` (${targetMac})`;
   const what =
     operation === 1
-      ? `Request who-has ${formatIp(targetIp)}${asked} tell ${formatIp(senderIp)}`
+      ? `Request who-has ${formatIp(targetIp)}${requested} tell ${formatIp(senderIp)}`
       : `Reply ${formatIp(senderIp)} is-at ${senderMac}`;
   return `${source} > ${destination}, ethertype ARP (0x0806), length 42: ${what}, length 28`;
 }

@@ -84,9 +84,9 @@ const library = join(temporary, "record.so");
 execFileSync("cc", ["-O1", "-shared", "-fPIC", "-o", library, join(import.meta.dirname, "record.c"), "-ldl"]);
 mkdirSync(folder, { recursive: true });
 try {
-  const asked = process.argv.slice(2);
+  const requested = process.argv.slice(2);
   for (const [family, list] of Object.entries(commands)) {
-    if (asked.length === 0 ? family === "kinds" : !asked.includes(family)) continue;
+    if (requested.length === 0 ? family === "kinds" : !requested.includes(family)) continue;
     execFileSync("ip", ["netns", "add", netns]);
     for (const line of preparation) execFileSync("ip", ["netns", "exec", netns, ...line.split(" ")]);
     const rows = list.map((command) => record(library, command));

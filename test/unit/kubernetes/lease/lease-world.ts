@@ -30,7 +30,7 @@ export class FakeClock {
   /** Wakes the sleepers on the way, each at its time, and lets everything that follows happen. */
   async advance(ms: number): Promise<void> {
     const endMs = this.nowMs + ms;
-    await settle();
+    await flush();
     for (;;) {
       this.#sleepers.sort((a, b) => a.untilMs - b.untilMs);
       const [next] = this.#sleepers;
@@ -38,10 +38,10 @@ export class FakeClock {
       this.#sleepers.shift();
       this.nowMs = Math.max(this.nowMs, next.untilMs);
       next.wake();
-      await settle();
+      await flush();
     }
     this.nowMs = Math.max(this.nowMs, endMs);
-    await settle();
+    await flush();
   }
 
   /** The machine was stopped: time has passed, and no timer has fired yet. */
@@ -50,7 +50,7 @@ export class FakeClock {
   }
 }
 
-async function settle(): Promise<void> {
+async function flush(): Promise<void> {
   for (let turn = 0; turn < 60; turn++) await Promise.resolve();
 }
 

@@ -67,10 +67,10 @@ describe("exhaustion: the usage object is read on demand", () => {
           arrive = resolve;
         }),
     );
-    const asked = usages.readNew("blue");
+    const requested = usages.readNew("blue");
     usages.noteListed("blue");
     arrive(served("1"));
-    expect(await asked).toBeUndefined();
+    expect(await requested).toBeUndefined();
     clock.nowMs += LISTED_MS - 1;
     expect(await usages.readNew("blue")).toBeUndefined();
     expect(calls).toHaveLength(1);

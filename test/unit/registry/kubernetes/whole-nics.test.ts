@@ -11,13 +11,13 @@ const BOTH = [proposal(FOUR), proposal(SIX, { prefixLength: 64 })];
 
 /** The agent of the node is killed when its journal has the claim, before the API server has anything of it. */
 async function endBeforeTheObjects(node: MemoryNode, proposals = BOTH): Promise<void> {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   node.gate = () => {
-    asked.resolve();
+    requested.resolve();
     return new Promise(() => {});
   };
   void node.registry.claim(claim("a", proposals));
-  await asked.promise;
+  await requested.promise;
   node.gate = async (_call, commit) => commit();
 }
 

@@ -1,9 +1,9 @@
 /**
- * The judge of generated pools: sees every write to pools, Subnets and allocations in order, and says what must not have happened
+ * The checker of generated pools: sees every write to pools, Subnets and allocations in order, and says what must not have happened
  * (docs/subnets.md, "Never in two pools").
  *
- *   judge.written({ collection, before, after }, { controller: "c1", known });    // `known`: what that controller could know; undefined: a person wrote
- *   judge.breaches                                                               // texts; none: all is well
+ *   checker.written({ collection, before, after }, { controller: "c1", known });    // `known`: what that controller could know; undefined: a person wrote
+ *   checker.breaches                                                               // texts; none: all is well
  *
  * Whatever runs at once, an address is never in two generated pools of one address space, a pool gets none that its Subnet's status does not
  * reserve for it alone, and none is taken away that its writer knew to be held. Of pools made by hand, ReservedIPs and edits of a Subnet
@@ -40,7 +40,7 @@ interface Change {
 /** Breaches beyond these are counted only: one mistake often makes thousands. */
 const MAX_TEXTS = 20;
 
-export class SubnetsJudge {
+export class SubnetsChecker {
   readonly #pools = new Map<string, PoolFacts>();
   readonly #subnets = new Map<string, SubnetFacts>();
   readonly breaches: string[] = [];
@@ -87,7 +87,7 @@ export class SubnetsJudge {
     }
     if (writer === undefined) return;
     if (isNew) this.#breach(writer, `${pool.name} is created with ${gained.join()}`);
-    this.#judgeReservation(pool, gained, writer);
+    this.#checkReservation(pool, gained, writer);
     const { known } = writer;
     if (known === undefined) return;
     const others = gained.filter((address) => known.isOthers(pool.addressSpace, address));
@@ -98,7 +98,7 @@ export class SubnetsJudge {
   }
 
   /** By the Subnets of the network as they are now: one that has gone reserves nothing. */
-  #judgeReservation(pool: PoolFacts, gained: readonly string[], writer: Writer): void {
+  #checkReservation(pool: PoolFacts, gained: readonly string[], writer: Writer): void {
     const own = this.#subnets.get(pool.generated?.subnet ?? "");
     if (own === undefined) this.#breach(writer, `${pool.name} gets ${gained.join()} of a Subnet that is not there`);
     for (const subnet of this.#subnets.values()) {

@@ -1,6 +1,5 @@
 /**
- * The golden twin of a pool: slow, obvious, on BigInt and Set. It knows nothing of bits, chunks or sparse sets.
- * Effects: none outside the twin.
+ * The reference model of a pool: slow, obvious, on BigInt and Set. It knows nothing of bits, chunks or sparse sets.
  */
 
 export type Span = readonly [first: bigint, last: bigint];
@@ -40,7 +39,7 @@ export function intersection(a: readonly Span[], b: readonly Span[]): Span[] {
 
 const MAX_WINDOW = 1n << 24n;
 
-export class PoolTwin {
+export class PoolModel {
   ranges: Span[];
   masks: Span[];
   readonly used = new Set<bigint>();

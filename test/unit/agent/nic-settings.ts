@@ -2,7 +2,7 @@
 import type { NicSettings } from "../../../host/agent/nic-definition.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 
-export const nicTools: NicSettings = {
+export const nicSettings: NicSettings = {
   networkNames: () => undefined,
   settingsFor: () => DEFAULT_COORDINATOR_CONF,
   isCoordinated: () => false,

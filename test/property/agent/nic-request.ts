@@ -2,14 +2,14 @@
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 
-export interface NicWish {
+export interface NicRequest {
   readonly ifName: string;
   /** Candidate pools by family, by name. */
   readonly pools: readonly (readonly string[])[];
 }
 
 /** Like selection: a pool that is gone or disabled is a refusal, and each family is one list of candidates. */
-export function demandOf({ ifName, pools }: NicWish, known: ReadonlyMap<string, IpPool>): NicDemand {
+export function demandOf({ ifName, pools }: NicRequest, known: ReadonlyMap<string, IpPool>): NicDemand {
   const families = pools.flatMap((names) => {
     const candidates = names.map((name) => {
       const pool = known.get(name);
