@@ -24,6 +24,7 @@ const requirements = {
     { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
     { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
+    { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [

@@ -1,0 +1,190 @@
+#!/bin/sh
+# Installs Berth on this host, or removes it. Run it as root from the unpacked release tarball. A second run upgrades or repairs.
+#
+#   ./install.sh                         embedded mode: pools are YAML files in /etc/berth/pools.d
+#   ./install.sh --kubeconfig FILE       cluster mode: FILE is an absolute path that the agent reads
+#   ./install.sh uninstall               refused while addresses are in use
+#
+#   --dry-run       print what would be done
+#   --root DIR      install below DIR, for images; no service is started
+#   --cni-dir DIR   directory of the CNI plugins (default /opt/cni/bin)
+#   --aliases-only  only berth, berth-coordinator and berth-ifacer, beside another product's coordinator and ifacer
+#   --keep-state    uninstall: keep /etc/berth, /var/lib/berth and logs
+#   --force         uninstall although addresses are in use
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig=
+# Text of every version of the shim; what lacks it is another product's file.
+MARK='CNI plugins berth, coordinator and ifacer'
+UNIT=berth-agent.service
+
+usage() { sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" | sed '$d'; }
+fail() { echo "install.sh: $*" >&2; exit 1; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    install | uninstall) action=$1 ;;
+    --dry-run) dry_run=yes ;;
+    --root | --cni-dir | --kubeconfig)
+        [ $# -ge 2 ] || fail "option $1 needs a value"
+        case $1 in
+        --root) root=${2%/} ;;
+        --cni-dir) cni_dir=$2 ;;
+        --kubeconfig) kubeconfig=$2 ;;
+        esac
+        shift
+        ;;
+    --aliases-only) aliases_only=yes ;;
+    --keep-state) keep_state=yes ;;
+    --force) force=yes ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+    shift
+done
+
+# Prints the command, and executes it unless this is a dry run.
+run() {
+    echo "$*"
+    [ -n "$dry_run" ] || "$@"
+}
+
+# The service manager of this host, unless another root is installed.
+manages_services() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+is_berths() { grep -q "$MARK" "$1" 2>/dev/null; }
+
+# put MODE SOURCE TARGET: by rename, since TARGET may be executed at this moment. Nothing happens when it is the same.
+put() {
+    target=$root$3
+    if [ -f "$target" ] && cmp -s "$2" "$target"; then return; fi
+    run mkdir -p "$(dirname "$target")"
+    run install -m "$1" "$2" "$target.berth-new"
+    run mv -f "$target.berth-new" "$target"
+}
+
+# put_once MODE SOURCE TARGET: a file that belongs to the administrator afterwards.
+put_once() { [ -e "$root$3" ] || put "$@"; }
+
+plugins() {
+    for file in "$here"/cni/*; do
+        name=$(basename "$file")
+        case $aliases_only:$name in
+        yes:coordinator | yes:ifacer) ;;
+        *) echo "$name" ;;
+        esac
+    done
+}
+
+check_plugins() {
+    for name in $(plugins); do
+        target=$root$cni_dir/$name
+        if [ -e "$target" ] && ! is_berths "$target"; then
+            fail "$target belongs to another product; nothing was changed. Use --aliases-only to install berth, berth-coordinator and berth-ifacer, or --cni-dir"
+        fi
+    done
+}
+
+install_version() {
+    version=$(cat "$here/VERSION")
+    release=$root/opt/berth/$version
+    if [ ! -e "$release/VERSION" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
+        run rm -rf "$release.berth-new"
+        run mkdir -p "$release.berth-new"
+        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$release.berth-new/"
+        run rm -rf "$release"
+        run mv "$release.berth-new" "$release"
+    fi
+    if [ "$(readlink "$root/opt/berth/current" 2>/dev/null)" != "$version" ]; then
+        run ln -sfn "$version" "$root/opt/berth/current.berth-new"
+        run mv -fT "$root/opt/berth/current.berth-new" "$root/opt/berth/current"
+    fi
+    if [ ! -L "$root/usr/local/bin/berthctl" ]; then
+        run mkdir -p "$root/usr/local/bin"
+        run ln -sfn /opt/berth/current/bin/berthctl "$root/usr/local/bin/berthctl"
+    fi
+}
+
+# The options of the agent, which an earlier installation or the administrator may have written.
+install_options() {
+    target=$root/etc/berth/agent.env
+    [ ! -e "$target" ] || return 0
+    options="--config /etc/berth/pools.d"
+    [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig"
+    echo "write $target: BERTH_AGENT_OPTIONS=$options"
+    [ -n "$dry_run" ] || printf '# Options of berth-agent, see berth-agent --help.\nBERTH_AGENT_OPTIONS=%s\n' "$options" >"$target"
+}
+
+install_all() {
+    for part in bin lib cni systemd VERSION; do
+        [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
+    done
+    check_plugins
+    install_version
+    for name in $(plugins); do put 0755 "$here/cni/$name" "$cni_dir/$name"; done
+    [ -d "$root/etc/berth/pools.d" ] || run mkdir -p "$root/etc/berth/pools.d"
+    install_options
+    put_once 0644 "$here/examples/pool.yaml" /etc/berth/pool.yaml.example
+    put 0644 "$here/systemd/$UNIT" /etc/systemd/system/$UNIT
+    put 0644 "$here/systemd/berth.tmpfiles.conf" /etc/tmpfiles.d/berth.conf
+    put 0644 "$here/systemd/berth.logrotate" /etc/logrotate.d/berth
+    if manages_services; then
+        run systemd-tmpfiles --create berth.conf
+        run systemctl daemon-reload
+        run systemctl enable $UNIT
+        run systemctl restart $UNIT
+    fi
+}
+
+# Prints the addresses in use, none when there are none. An agent that does not answer is no permission.
+list_addresses() {
+    [ -z "$root" ] && [ -e /opt/berth/current/bin/berthctl ] || return 0
+    [ -e /var/lib/berth/state ] || return 0
+    /opt/berth/current/bin/berthctl allocations || {
+        [ -n "$force" ] || fail "the agent does not answer, so addresses may be in use; start it with: systemctl start $UNIT, or use --force"
+    }
+}
+
+remove() {
+    if [ -e "$root$1" ] || [ -L "$root$1" ]; then run rm -rf "$root$1"; fi
+}
+
+# What the coordinator has set up on the node: rules and routes of its protocol number, its nftables table.
+remove_routing() {
+    for family in -4 -6; do
+        [ -z "$(ip $family rule list protocol 98 2>/dev/null)" ] || run ip $family rule flush protocol 98
+        [ -z "$(ip $family route show table all proto 98 2>/dev/null)" ] || run ip $family route flush table all proto 98
+    done
+    if command -v nft >/dev/null && nft list table inet berth >/dev/null 2>&1; then run nft delete table inet berth; fi
+}
+
+uninstall_all() {
+    table=$(list_addresses) || exit 1
+    used=$(echo "$table" | sed 1d | grep -v ' Cooling ' || true)
+    if [ -n "$used" ] && [ -z "$force" ]; then
+        echo "$used" >&2
+        fail "refused: these addresses are in use. Remove their containers first, or use --force"
+    fi
+    if manages_services && [ -e /etc/systemd/system/$UNIT ]; then run systemctl disable --now $UNIT; fi
+    [ -n "$root" ] || remove_routing
+    for file in "$root$cni_dir"/berth "$root$cni_dir"/*coordinator "$root$cni_dir"/*ifacer; do
+        if [ -f "$file" ] && is_berths "$file"; then run rm -f "$file"; fi
+    done
+    remove /etc/systemd/system/$UNIT
+    remove /etc/tmpfiles.d/berth.conf
+    remove /etc/logrotate.d/berth
+    remove /usr/local/bin/berthctl
+    remove /opt/berth
+    remove /run/berth
+    if [ -z "$keep_state" ]; then
+        remove /etc/berth
+        remove /var/lib/berth
+        # Another product may have logs there, too.
+        if [ -d "$root/var/log/vendor" ] && [ -z "$(ls -A "$root/var/log/vendor")" ]; then run rmdir "$root/var/log/vendor"; fi
+    fi
+    if manages_services; then run systemctl daemon-reload; fi
+}
+
+if [ -z "$root" ] && [ -z "$dry_run" ] && [ "$(id -u)" != 0 ]; then fail "only root may install; use sudo"; fi
+"${action}_all"

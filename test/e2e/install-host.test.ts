@@ -1,0 +1,127 @@
+/** install.sh of the release tarball, into folders that stand for a host's root. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { VERSION } from "../../host/bin/version.ts";
+import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
+
+let directory: string;
+let script: string;
+let host: string;
+
+const install = (...words: readonly string[]) => requireCommand(["sh", script, "--root", host, ...words]);
+const listFiles = () => readdirSync(host, { recursive: true, encoding: "utf8" }).sort();
+const read = (path: string) => readFileSync(join(host, path), "utf8");
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-install-"));
+  script = await assembleHostLayout(join(directory, "release"));
+});
+
+beforeEach(() => {
+  host = mkdtempSync(join(directory, "host-"));
+});
+
+afterAll(() => rmSync(directory, { recursive: true }));
+
+it("installs the version, plugins, unit, directories, settings and an example pool", async () => {
+  await install();
+  const files = ["etc/systemd/system/berth-agent.service", "etc/tmpfiles.d/berth.conf", "etc/logrotate.d/berth"];
+  const plugins = ["berth", "coordinator", "ifacer"].map((name) => `opt/cni/bin/${name}`);
+  for (const path of [...files, ...plugins, "etc/berth/pool.yaml.example", `opt/berth/${VERSION}/lib/node`])
+    expect(existsSync(join(host, path)), path).toBe(true);
+  for (const path of plugins) expect(statSync(join(host, path)).mode & 0o777).toBe(0o755);
+  expect(read("etc/berth/agent.env")).toContain("BERTH_AGENT_OPTIONS=--config /etc/berth/pools.d\n");
+  expect(await requireCommand([join(host, "opt/berth/current/bin/berthctl"), "--version"])).toBe(`${VERSION}\n`);
+});
+
+it("changes nothing when it is repeated, and keeps what the administrator wrote", async () => {
+  await install();
+  writeFileSync(join(host, "etc/berth/agent.env"), "BERTH_AGENT_OPTIONS=--config /srv/pools\n");
+  expect(await install()).toBe("");
+  expect(read("etc/berth/agent.env")).toContain("/srv/pools");
+});
+
+it("names the kubeconfig of an agent in a cluster", async () => {
+  await install("--kubeconfig", "/etc/berth/kubeconfig");
+  expect(read("etc/berth/agent.env")).toContain("BERTH_AGENT_OPTIONS=--kubeconfig /etc/berth/kubeconfig\n");
+});
+
+it("prints each step and makes none with --dry-run", async () => {
+  const printed = await install("--dry-run");
+  expect(printed).toContain(`mv -f ${host}/opt/cni/bin/berth.berth-new ${host}/opt/cni/bin/berth`);
+  expect(listFiles()).toEqual([]);
+});
+
+it("replaces a plugin of another version while it is executed", async () => {
+  await install();
+  const path = join(host, "opt/cni/bin/berth");
+  writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from("an older build")]));
+  const waiting = runCommand([path], {
+    env: { CNI_COMMAND: "VERSION", BERTH_SOCKET: join(host, "none") },
+    stdin: "{}",
+  });
+  expect(await install()).toContain(`mv -f ${path}.berth-new ${path}`);
+  await waiting;
+});
+
+it("refuses to replace another product's plugin, changes nothing, and names the way out", async () => {
+  mkdirSync(join(host, "opt/cni/bin"), { recursive: true });
+  writeFileSync(join(host, "opt/cni/bin/coordinator"), "of another product");
+  const before = listFiles();
+  const { exitCode, stderr } = await runCommand(["sh", script, "--root", host]);
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringContaining("opt/cni/bin/coordinator belongs to another product"),
+  ]);
+  expect(listFiles()).toEqual(before);
+  await install("--aliases-only");
+  expect(read("opt/cni/bin/coordinator")).toBe("of another product");
+});
+
+it("uninstalls everything of its own and leaves another product's plugin", async () => {
+  await install();
+  writeFileSync(join(host, "opt/cni/bin/macvlan"), "of another product");
+  await install("uninstall");
+  const files = listFiles().filter((path) => statSync(join(host, path)).isFile());
+  expect(files).toEqual(["opt/cni/bin/macvlan"]);
+});
+
+it("keeps settings with --keep-state", async () => {
+  await install();
+  await install("uninstall", "--keep-state");
+  expect(existsSync(join(host, "etc/berth/agent.env"))).toBe(true);
+  expect(existsSync(join(host, "opt/berth"))).toBe(false);
+});
+
+it("refuses an unknown option with its usage", async () => {
+  const { exitCode, stderr } = await runCommand(["sh", script, "--purge"]);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--keep-state")]);
+});
+
+it("installs a unit that systemd accepts without a warning", async () => {
+  await install();
+  const unit = join(host, "etc/systemd/system/berth-agent.service");
+  // The unit's program is on this machine by another path.
+  writeFileSync(unit, read("etc/systemd/system/berth-agent.service").replaceAll("/opt/berth", join(host, "opt/berth")));
+  const { exitCode, stderr } = await runCommand(["systemd-analyze", "verify", "--man=no", unit]);
+  expect([exitCode, stderr.split("\n").filter((line) => line.includes("berth-agent"))]).toEqual([0, []]);
+});
+
+it("installs a unit whose exposure is below 4.0 of 10", async () => {
+  await install();
+  const unit = join(host, "etc/systemd/system/berth-agent.service");
+  const { stdout } = await runCommand(["systemd-analyze", "security", "--offline=true", "--threshold=40", unit]);
+  expect(Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])).toBeLessThan(4);
+});
