@@ -21,28 +21,30 @@
 /** How long an ADD waits until the watches have read everything once: milliseconds. @limit */
 export const SYNC_WAIT_MS = 20_000;
 
-/** How long an ADD tries to read its pod from the API server, when the watch does not have it: milliseconds. @limit */
+/** How long an ADD tries to read a pod that the watch lacks: milliseconds. @limit */
 export const POD_READ_PATIENCE_MS = 10_000;
 
-/** How long a claim ahead of its ADD may take, and so how long an ADD waits for it: milliseconds. @limit */
+/** How long a prefetch may take: milliseconds. An ADD waits for it no longer. @limit */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-/** How long an ADD that no pool can serve waits for one that was created just before it: milliseconds. @limit */
+/** How long an ADD that no pool can serve waits for a new pool: milliseconds. @limit */
 export const NEW_POOL_WAIT_MS = 300;
 
-/** How long an ADD waits for addresses of a generated pool, from when it found none: milliseconds. Then its pod is refused with the reason, and retried by the kubelet. @limit */
+/**
+ * How long an ADD waits for addresses of a generated pool: milliseconds. Then its pod is refused with the reason, and retried by the kubelet. @limit
+ */
 export const POOL_WAIT_MS = 5_000;
 
-/** How long an ADD that found nothing waits for other nodes to publish their cooling addresses: milliseconds. @limit */
+/** How long an ADD waits for other nodes' cooling addresses: milliseconds. @limit */
 export const OTHERS_COOLING_WAIT_MS = 2_000;
 
 /** A released address is never handed to another pod sooner than this: milliseconds. @limit */
 export const MIN_COOLING_MS = 2_000;
 
-/** How long an ADD waits for the agent of another node to take the address off the NIC of the same member's earlier pod: milliseconds. @limit */
+/** How long an ADD waits for another node's agent to fence the member's earlier pod: milliseconds. @limit */
 export const HAND_OVER_WAIT_MS = 5_000;
 
-/** How long a refused ADD tries to read the Subnet, to say why there is no pool: milliseconds. @limit */
+/** How long a refused ADD tries to read the Subnet for its error text: milliseconds. @limit */
 export const SUBNET_READ_MS = 1_000;
 
 export interface Clock {

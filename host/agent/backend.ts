@@ -5,11 +5,18 @@
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Allocation } from "../registry/registry.ts";
-import type { RecoverOptions } from "./embedded/recovery/recover.ts";
 import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
 import type { Resources } from "./resources.ts";
+
+export interface RecoverOptions {
+  /** Where runtimes keep cached results. */
+  readonly results: readonly string[];
+  /** Where runtimes keep network namespaces. */
+  readonly netns: readonly string[];
+  readonly isDryRun: boolean;
+}
 
 /** What both modes get from the process. */
 export interface BackendOptions {

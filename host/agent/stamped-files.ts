@@ -25,7 +25,7 @@ export class StampedFiles<T> {
   readonly #decode: (text: string, path: string) => T;
   readonly #maxBytes: number;
   #known = new Map<string, Known<T>>();
-  #asked = new Map<string, Known<T>>();
+  #used = new Map<string, Known<T>>();
 
   /** `decode` throws an error whose message is a sentence that names the file. */
   constructor(decode: (text: string, path: string) => T, maxBytes: number) {
@@ -36,14 +36,14 @@ export class StampedFiles<T> {
   /** Returns undefined if there is no such file, or it is a directory. */
   read(path: string): StampedFile<T> | undefined {
     const file = this.#readAt(path, this.#known.get(path));
-    if (file !== undefined) this.#asked.set(path, file);
+    if (file !== undefined) this.#used.set(path, file);
     return file;
   }
 
   /** Forgets the files that were not read since the last call. */
   sweep(): void {
-    this.#known = this.#asked;
-    this.#asked = new Map();
+    this.#known = this.#used;
+    this.#used = new Map();
   }
 
   #readAt(path: string, known: Known<T> | undefined): Known<T> | undefined {

@@ -13,7 +13,7 @@ import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
 
-/** How long a second agent waits for the first one's state directory unless told otherwise: milliseconds. @limit */
+/** How long a second agent waits for the state directory by default: milliseconds. @limit */
 export const LOCK_WAIT_MS = 30_000;
 
 interface Flags {

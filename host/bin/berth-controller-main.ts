@@ -22,7 +22,9 @@ import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
 
-/** How long a Lease that its holder no longer renews keeps others away: milliseconds, counted by each of them since it last saw the Lease change. @limit */
+/**
+ * How long a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when it last read a changed Lease. @limit
+ */
 export const LEASE_DURATION_MS = 15_000;
 
 /** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. @limit */

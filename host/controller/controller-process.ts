@@ -11,7 +11,7 @@ import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owne
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long the controllers may take to stop after leading has ended until the process reports itself as stuck, so that it is restarted: milliseconds. @limit */
+/** How long controllers may take to stop after leadership ends until the process reports itself as stuck: milliseconds. @limit */
 export const CLOSE_PATIENCE_MS = 60_000;
 
 interface ControllerOptions {

@@ -49,7 +49,7 @@ export class CoreModule {
     return clone;
   }
 
-  /** The exports for somebody beside this door. From now on the place of the buffer is asked for before each call: their calls may move it. */
+  /** Returns the exports for a caller that bypasses this class. From then on the buffer's position is read before each call, because such calls may move it. */
   share(): CoreExports {
     this.#isShared = true;
     return this.exports;

@@ -31,7 +31,7 @@ const FILTERS: readonly Filter[] = [
   refuseNetwork,
 ];
 
-/** The reason why a pool that some rule names may not serve the NIC, or undefined when it may. Pools of Subnets are nobody's to name. */
+/** Returns why a pool that a rule names may not serve the NIC; undefined if it may. Generated pools cannot be named. */
 export function refusePool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return refuseOwnPool(pool, subject, family);

@@ -76,7 +76,7 @@ export interface FamilyDemand {
 /** The candidates are the pools that were generated for this workload, out of these Subnets. */
 export interface GeneratedDemand {
   readonly application: PoolOwner;
-  readonly wish: SubnetPoolRequest;
+  readonly request: SubnetPoolRequest;
 }
 
 /** What one NIC shall get: one address of each family, all or nothing. */

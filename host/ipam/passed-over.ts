@@ -4,10 +4,10 @@
  */
 import type { Candidate } from "./model.ts";
 
-/** Most candidate pools that a refusal names one by one to the pod; of the others it counts the reasons. @limit */
+/** Most candidate pools that a refusal names to the pod. @limit */
 export const MAX_NAMED_POOLS = 8;
 
-/** Most candidate pools that the node's log names one by one for a refusal. `berthctl explain` names all. @limit */
+/** Most candidate pools that the node's log names for a refusal. `berthctl explain` names all. @limit */
 export const MAX_LOGGED_POOLS = 32;
 
 /** Most different reasons that a refusal counts; pools with others are counted together. @limit */

@@ -6,7 +6,7 @@ import type { IpamConf } from "../config/ipam-conf.ts";
 import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";
 import { isStaticOwner } from "./leak.ts";
 
-/** Most NICs of one pod for which addresses are claimed ahead; a pod that announces more is left to its ADDs. @limit */
+/** Most NICs of one pod that are prefetched; a pod with more is left to its ADDs. @limit */
 export const MAX_PREFETCHED_NICS = 32;
 
 /** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */

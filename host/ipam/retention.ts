@@ -108,11 +108,11 @@ export type HolderStatus =
 
 /** The node of a pod that has ended, or been deleted, and may still run there. */
 export type NodeStatus =
-  /** Its agent sees to the address. */
+  /** Its agent runs and releases the address. */
   | "there"
-  /** Gone or silent: the pod may run on where nobody can see it (node-lost). */
+  /** Absent or not ready: the pod may still run there, unobserved (node-lost). */
   | "lost"
-  /** Somebody says that the machine is off. */
+  /** An administrator has confirmed by the out-of-service taint that the machine is off. */
   | "off";
 
 interface HolderQuestion {

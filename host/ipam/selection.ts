@@ -64,7 +64,7 @@ export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer
   return { nics, warnings };
 }
 
-/** Pools that were generated for the pod's workload, and nobody else's. */
+/** Returns the pools that were generated for the pod's workload, and no others; undefined if the pod names no Subnets. */
 function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const { subnet, subnets } = subject.pod?.annotations ?? {};
   if (subnet === undefined && subnets === undefined) return undefined;
@@ -80,8 +80,8 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
     requireFamilies(key, path, entry, subject.vendorConf);
     const rule = `annotation "${key}"${path}`;
     const demand = (family: Family, names: readonly string[]): FamilyDemand => {
-      const wish = { application, ifName: entry.interface, family, subnets: names };
-      return { family, candidates: candidatesOf(wish, subject, offer.pools), generated: { application, wish } };
+      const request = { application, ifName: entry.interface, family, subnets: names };
+      return { family, candidates: candidatesOf(request, subject, offer.pools), generated: { application, request } };
     };
     const families = demandFamilies({ rule, what: "Subnets", named: entry, demand }, subject, warnings);
     return { ifName: entry.interface, rule, cleanGateway: false, families };
@@ -90,9 +90,9 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
   return nics;
 }
 
-function candidatesOf(wish: SubnetPoolRequest, subject: Subject, pools: PoolsByName): Candidate[] {
-  return findSubnetPool(pools.values(), wish).map((pool): Candidate => {
-    const objection = refuseOwnPool(pool, subject, wish.family);
+function candidatesOf(request: SubnetPoolRequest, subject: Subject, pools: PoolsByName): Candidate[] {
+  return findSubnetPool(pools.values(), request).map((pool): Candidate => {
+    const objection = refuseOwnPool(pool, subject, request.family);
     return { name: pool.name, pool, ...objection };
   });
 }

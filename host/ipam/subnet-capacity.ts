@@ -1,6 +1,4 @@
-/**
- * Whether generated pools have what is wanted of them, in words and for the decision how to go on (docs/subnets.md).
- */
+/** Whether generated pools have as many addresses as they should: for the decision to wait, and for error texts (docs/subnets.md). */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
@@ -9,7 +7,7 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
 import type { PoolShortage } from "./refusal.ts";
 
-/** `has 3 of 10 addresses wanted (9 replicas and 1 more)`, and why, if that is known. Undefined of a pool that somebody has made by hand. */
+/** Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool made by hand. */
 export function describeSupply(pool: IpPool): string | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
@@ -18,13 +16,13 @@ export function describeSupply(pool: IpPool): string | undefined {
   return `has ${addressCount(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
 }
 
-/** `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */
-export function describeAbsence({ application, wish: { subnets } }: GeneratedDemand): string {
+/** Returns `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */
+export function describeAbsence({ application, request: { subnets } }: GeneratedDemand): string {
   const names = subnets.map((name) => `"${name}"`).join(" or ");
   return `no pool has been generated for ${describePoolOwner(application)} out of Subnet ${names} yet`;
 }
 
-/** Whether addresses are on their way to one of the pools: fewer than wanted, and nothing is known to be in the way. */
+/** Returns whether one of the pools has fewer addresses than wanted, and no reason is known why it would not get them. */
 export function isGrowing({ candidates }: FamilyDemand): boolean {
   return candidates.some(
     ({ pool, refusal }) =>
@@ -32,7 +30,7 @@ export function isGrowing({ candidates }: FamilyDemand): boolean {
   );
 }
 
-/** What one look at a Subnet told. */
+/** State of a Subnet as read from the API server. */
 export type SubnetState =
   | { readonly kind: "absent" }
   /** `refusal`: why workloads of the namespace may not name it. */
@@ -42,30 +40,30 @@ export type SubnetState =
       readonly isDeleting: boolean;
       readonly refusal?: string | undefined;
     }
-  /** With a clause. */
+  /** `why`: a clause that says why the Subnet could not be read. */
   | { readonly kind: "unseen"; readonly why: string };
 
 /**
- * The last word after the wait. Code 101 when all that the pools are to have is in use, or cannot be had; 11 while they are still to come; what
- * stands against all pools that are there stays code 100.
+ * Returns the error of an ADD whose wait for generated pools has ended: code 11 while more addresses may come, else the shortage as it is (101 if all
+ * addresses are in use or none can be added, 100 if every pool refuses the NIC).
  */
-export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, sight: SubnetState | undefined): CniError {
+export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, status: SubnetState | undefined): CniError {
   const { demand, details, forLog, message } = shortage;
   const isAbsent = demand.candidates.length === 0;
   if (!isAbsent && !isGrowing(demand)) return shortage;
-  const why = isAbsent ? describeObstacle(demand, sight) : `no more have come within ${waitedMs / 1000} s`;
+  const why = isAbsent ? describeObstacle(demand, status) : `no more have come within ${waitedMs / 1000} s`;
   const text = `${message}: ${why}`;
   return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: forLog && `${forLog}: ${why}` });
 }
 
-/** Why there may be no pool for the demand, by a look at the first of its Subnets. */
-export function describeObstacle({ family, generated }: FamilyDemand, sight: SubnetState | undefined): string {
-  const subnet = `Subnet "${generated?.wish.subnets[0]}"`;
-  if (sight === undefined || sight.kind === "unseen") return sight?.why ?? `${subnet} was not asked for`;
-  if (sight.kind === "absent") return `${subnet} does not exist`;
-  if (sight.isDeleting) return `${subnet} is being deleted`;
-  if (sight.family !== family) return `${subnet} is an ${familyName(sight.family)} Subnet, not ${familyName(family)}`;
-  if (sight.refusal !== undefined) return `${subnet} ${sight.refusal}`;
+/** Returns why there may be no pool for the demand, from the state of its first Subnet; `status` is undefined if it was not read. */
+export function describeObstacle({ family, generated }: FamilyDemand, status: SubnetState | undefined): string {
+  const subnet = `Subnet "${generated?.request.subnets[0]}"`;
+  if (status === undefined || status.kind === "unseen") return status?.why ?? `${subnet} was not read`;
+  if (status.kind === "absent") return `${subnet} does not exist`;
+  if (status.isDeleting) return `${subnet} is being deleted`;
+  if (status.family !== family) return `${subnet} is an ${familyName(status.family)} Subnet, not ${familyName(family)}`;
+  if (status.refusal !== undefined) return `${subnet} ${status.refusal}`;
   return `${subnet} is there, and the controller has not made one; see whether berth-controller runs`;
 }
 

@@ -22,7 +22,7 @@ export const EVENT_GAP_MS = 300;
 /** Most queued events; further ones are dropped. @limit */
 export const MAX_WAITING_EVENTS = 100;
 
-/** Most different notes for one object and reason before one may be repeated: a note with a count or an address is always different. @limit */
+/** Most different notes for one object and reason before one may be repeated. A note with a count or an address is always different. @limit */
 export const MAX_NOTES = 4;
 
 /** Most objects and reasons that are remembered to suppress repeated events. @limit */

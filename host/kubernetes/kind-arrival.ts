@@ -14,7 +14,10 @@ import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts
 import { collectionPath, type Resource } from "./paths.ts";
 import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";
 
-/** Time over which the retries of all nodes are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and so on. @limit */
+/**
+ * Time over which nodes' retries are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and
+ * so on. @limit
+ */
 export const KIND_RETRY_SPREAD_MS = 500;
 
 const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };

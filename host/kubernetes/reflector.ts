@@ -21,13 +21,16 @@ import { type Change, isVersion, Mirror } from "./mirror.ts";
 /** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. @limit */
 export const WATCH_LIFE_S = 300;
 
-/** How often a collection that the server does not know is retried if no event says that its kind was installed: milliseconds. @limit */
+/** Retry interval for a collection whose kind is not installed: milliseconds. @limit */
 export const MISSING_KIND_RETRY_MS = 30_000;
 
 /** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. @limit */
 export const LIST_PATIENCE_MS = 10_000;
 
-/** How long a watch may fail to report a known change after an outage: milliseconds. Then everything is listed: etcd may have been restored from a backup. @limit */
+/**
+ * How long a watch may lack a known change after an outage: milliseconds. Then everything is listed: etcd may have been restored from a backup.
+ * @limit
+ */
 export const MISSED_CHANGE_MS = 2_000;
 
 /** A watch that ends sooner counts as a failure, with a pause: milliseconds. @limit */

@@ -36,7 +36,7 @@ export interface Allocation {
   readonly pod: string;
   /** Path of the attachment's netns, as its ADD gave it; undefined if unknown. */
   readonly netns?: string | undefined;
-  /** MAC address of the attachment's NIC; undefined if unknown. */
+  /** MAC address of the attachment's NIC, set if the ADD probed (`detectIPConflict`) or `berthctl recover` found the NIC; else undefined. */
   readonly mac?: Mac | undefined;
   /**
    * Set if the address is Quarantined, or Bound although it is in quarantine: then it must be probed before it is used. {@link Registry.trust} says that
@@ -170,10 +170,23 @@ export interface QuarantineQuery {
   readonly spans?: readonly AddressSpan[];
 }
 
+/** Returns the container ID under which `berthctl recover` records a NIC that no runtime remembers. A DEL with this netns releases it. */
+export function containerOfNetns(netns: string): string {
+  return `netns:${netns}`;
+}
+
 /** How long a released address cools: milliseconds. */
 export interface Cooldowns {
   readonly defaultMs: number;
   readonly byPool: ReadonlyMap<string, number>;
+}
+
+/** Returns the cooldown of the pool's addresses: its own, else the default: milliseconds. */
+export function cooldownOf(
+  pool: string,
+  { defaultMs, byPool }: { defaultMs: number; byPool: Pick<Cooldowns["byPool"], "get"> },
+): number {
+  return byPool.get(pool) ?? defaultMs;
 }
 
 /** Called with every address that becomes free, in the order of the registry's writes. */

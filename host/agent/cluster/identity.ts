@@ -177,7 +177,7 @@ async function read<T>(
   }
 }
 
-/** Rule 9: nothing is known of it but its name, so the default rules apply. */
+/** A static pod without its mirror (static-pods): only its name is known, so namespace defaults and lower rules of selection apply. */
 function staticPod(
   { namespace, name, uid }: Named,
   { netConf, containerId }: AttachRequest,

@@ -116,15 +116,15 @@ async function applyTolerantly(
 
 /** Succeeds once nothing of the attachment is left on the node. */
 export async function detach(
-  tools: CoordinatorDeps,
+  deps: CoordinatorDeps,
   conf: CoordinatorConf,
   request: DetachInput,
   log: Log,
 ): Promise<void> {
   const { containerId, ifName } = request;
-  const addresses = await findAddresses(tools, request);
+  const addresses = await findAddresses(deps, request);
   const pair = nameVeth(containerId);
-  const { host, remover, faults } = tools;
+  const { host, remover, faults } = deps;
   using pod = openPod(request.netns);
   const first = conf.podDefaultCniNic;
   const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;

@@ -119,7 +119,7 @@ async function addressConflict(
   const action = await prober.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
   // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one again.
   if (action === "proxyArp") await registry.undo([allocation]);
-  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, fate: action });
+  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action: action });
 }
 
 const NOT_PROBED: GatewayAnswers = { unreachable: [], macs: new Map() };

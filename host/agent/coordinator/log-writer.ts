@@ -19,7 +19,7 @@ export const LOG_FILE_BYTES = 8 * 1024 * 1024;
 /** Most text waiting to be written to one log file: UTF-16 units. Further lines are dropped and counted. @limit */
 export const MAX_LOG_BACKLOG = 1024 * 1024;
 
-/** How often the name of a log file is checked for a new file, as logrotate creates: milliseconds. @limit */
+/** How often a log file's name is checked for rotation: milliseconds. @limit */
 export const LOG_RECHECK_MS = 1_000;
 
 const writeBytes = promisify(write);

@@ -11,7 +11,7 @@ import type { Log } from "../../lib/log.ts";
 import { LogWriter } from "./log-writer.ts";
 import { LogPathError } from "./open-log-file.ts";
 
-/** Most log files that network definitions may name while an agent runs, besides the default one. @limit */
+/** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;
 
 export interface PluginLogs {

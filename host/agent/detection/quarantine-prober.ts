@@ -17,7 +17,7 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 /** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. @limit */
 export const QUARANTINE_WINDOW_MS = 1_000;
 
-/** A quarantined address is first probed after this time, and then each time after as long as it has been in quarantine: milliseconds. @limit */
+/** Time until a quarantined address is first probed; then each time after as long as it has been quarantined: milliseconds. @limit */
 export const QUARANTINE_FIRST_PROBE_MS = 5_000;
 
 /** Longest time between two probes of a quarantined address: milliseconds. @limit */
@@ -26,7 +26,10 @@ export const QUARANTINE_PROBE_MAX_MS = 300_000;
 /** Most quarantined addresses that are probed at once; each has sockets of its own. @limit */
 export const PROBES_AT_ONCE = 32;
 
-/** Most machines suspected of proxy ARP at a time; the one that answered longest ago is forgotten first. Any machine on the segment can make up MACs. @limit */
+/**
+ * Most machines suspected of proxy ARP at a time. The one that answered longest ago is forgotten first. Any machine on the segment can make up MACs.
+ * @limit
+ */
 export const MAX_PROXY_ARP_SUSPECTS = 32;
 
 /** How long a machine is suspected of proxy ARP after its last answer: milliseconds. @limit */

@@ -6,7 +6,7 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
-import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
+import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { Definitions, effectiveSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
@@ -14,7 +14,7 @@ import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
-import { type RecoverOptions, recover } from "./recovery/recover.ts";
+import { recover } from "./recovery/recover.ts";
 
 interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;

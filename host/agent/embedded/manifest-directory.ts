@@ -99,8 +99,8 @@ export class ManifestDirectory implements Resources {
     this.#pending = undefined;
     const before = this.#state;
     this.#state = this.#read();
-    const news = this.#state.problems.filter((problem) => !before.problems.includes(problem));
-    for (const problem of news)
+    const added = this.#state.problems.filter((problem) => !before.problems.includes(problem));
+    for (const problem of added)
       this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
     this.#onChange(this.#state);
   }

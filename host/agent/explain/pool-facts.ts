@@ -9,7 +9,7 @@ import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Catalogue } from "../ipam/catalogue.ts";
 
-/** How long `berthctl explain pool` tries to read each of the objects behind its answer: milliseconds. @limit */
+/** How long `berthctl explain pool` tries to read each object: milliseconds. @limit */
 export const EXPLAIN_PATIENCE_MS = 2_000;
 
 /** The outcome of one read; `why` is a clause. */

@@ -23,13 +23,13 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Journal } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation, Cooldowns } from "../../registry/registry.ts";
+import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { OrphanRow } from "../fencing/fence-orphan.ts";
 import { readNetnsStatus } from "../fencing/netns-status.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
 
-/** Shortest time between a sweep that could not ask the API server and the next one: milliseconds. @limit */
+/** Shortest time between a sweep without an answer and the next: milliseconds. @limit */
 export const SWEEP_RETRY_MS = 10_000;
 
 /** Rows of the journal that a sweep reads at once. @limit */
@@ -336,7 +336,7 @@ export class Collector {
 
   #graceMs(pool: string): number {
     const { graceMs, cooldowns } = this.#options.settings();
-    return confirmAfterMs(graceMs, cooldowns.byPool.get(pool) ?? cooldowns.defaultMs);
+    return confirmAfterMs(graceMs, cooldownOf(pool, cooldowns));
   }
 }
 

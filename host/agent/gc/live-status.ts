@@ -15,7 +15,7 @@ import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 /** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. @limit */
 export const SWEEP_PATIENCE_MS = 3_000;
 
-/** Most pods that a sweep reads one by one; it reads more of them in one LIST of the node. @limit */
+/** Most pods that a sweep reads one by one; more are read in one LIST. @limit */
 export const MAX_SINGLE_POD_READS = 16;
 
 /** Pods on one page of such a LIST, of some 10 KB each. @limit */

@@ -26,7 +26,7 @@ import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { MoveRecord } from "./move-record.ts";
 
-/** How often an ADD observes and plans again because another process created the same device in between. @limit */
+/** How often an ADD plans again because another process created the same device. @limit */
 const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerDeps {
@@ -68,18 +68,18 @@ async function apply(operations: readonly Operation[], { host, faults }: IfacerD
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
 
 /** Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended, either way. */
-async function applyRecorded(operations: readonly Operation[], tools: IfacerDeps): Promise<void> {
-  if (!operations.some(isMove)) return apply(operations, tools);
+async function applyRecorded(operations: readonly Operation[], deps: IfacerDeps): Promise<void> {
+  if (!operations.some(isMove)) return apply(operations, deps);
   try {
-    tools.moves.write(operations);
+    deps.moves.write(operations);
   } catch (error) {
     const text = `Addresses cannot be moved to the bond: recording the move failed (${messageOf(error)}); free disk space in the state directory`;
     throw new CniError(ErrorCode.RegistryUnavailable, text, { cause: error });
   }
   try {
-    await apply(operations, tools);
+    await apply(operations, deps);
   } finally {
-    tools.moves.remove();
+    deps.moves.remove();
   }
 }
 
@@ -95,11 +95,11 @@ export async function undoMoves({ host, moves, log }: Pick<IfacerDeps, "host" | 
   moves.remove();
 }
 
-async function planAndApply(spec: DeviceSpec, tools: IfacerDeps): Promise<DevicePlan> {
+async function planAndApply(spec: DeviceSpec, deps: IfacerDeps): Promise<DevicePlan> {
   for (let attempt = 1; ; attempt += 1) {
-    const plan = planDevices(spec, observe(tools.host, spec));
+    const plan = planDevices(spec, observe(deps.host, spec));
     try {
-      await applyRecorded(plan.operations, tools);
+      await applyRecorded(plan.operations, deps);
       return plan;
     } catch (error) {
       if (isRace(error) && attempt < DEVICE_ATTEMPTS) continue;
@@ -114,14 +114,14 @@ function resultOf(device: string, { host }: IfacerDeps): CniResult {
   return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
 }
 
-export async function attach(spec: DeviceSpec, request: AttachRequest, tools: IfacerDeps): Promise<CniResult> {
-  const { log } = tools;
-  requirePermitted(spec, tools.permission());
+export async function attach(spec: DeviceSpec, request: AttachRequest, deps: IfacerDeps): Promise<CniResult> {
+  const { log } = deps;
+  requirePermitted(spec, deps.permission());
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  const plan = await planAndApply(spec, tools);
+  const plan = await planAndApply(spec, deps);
   for (const warning of plan.warnings) log.warn(about, warning);
   try {
-    await apply(plan.lastly, tools);
+    await apply(plan.lastly, deps);
   } catch (error) {
     if (!(error instanceof ApplyError)) throw error;
     log.warn({ ...about, reason: messageOf(error) }, "Setting the active member of a bond failed; left unchanged");
@@ -129,7 +129,7 @@ export async function attach(spec: DeviceSpec, request: AttachRequest, tools: If
   if (plan.operations.length > 0) {
     log.info({ ...about, device: plan.device, operations: plan.operations.map(formatOperation) }, "Device set up");
   }
-  return request.netConf.prevResult ?? resultOf(plan.device, tools);
+  return request.netConf.prevResult ?? resultOf(plan.device, deps);
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */

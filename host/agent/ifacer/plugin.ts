@@ -16,11 +16,11 @@ function specOf({ netConf }: CniRequest): DeviceSpec {
   return decodeDeviceSpec(pluginKeys(netConf), "CNI configuration");
 }
 
-export function createIfacerPlugin(tools: IfacerDeps): Plugin {
+export function createIfacerPlugin(deps: IfacerDeps): Plugin {
   const nothing = async (): Promise<void> => {};
   return {
-    add: async (request) => ({ result: await attach(specOf(request), request, tools), undo: nothing }),
-    check: async (request) => checkDevices(specOf(request), tools),
+    add: async (request) => ({ result: await attach(specOf(request), request, deps), undo: nothing }),
+    check: async (request) => checkDevices(specOf(request), deps),
     del: nothing,
     gc: nothing,
     status: async (request) => {
@@ -45,7 +45,7 @@ interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permiss
  */
 export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
   const host = openNamespace(OWN_NETNS);
-  const tools = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
-  await undoMoves(tools);
-  return { plugin: createIfacerPlugin(tools), [Symbol.dispose]: () => host[Symbol.dispose]() };
+  const deps = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
+  await undoMoves(deps);
+  return { plugin: createIfacerPlugin(deps), [Symbol.dispose]: () => host[Symbol.dispose]() };
 }

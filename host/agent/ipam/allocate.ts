@@ -28,7 +28,7 @@ import {
 import { TakeOvers } from "./sources/take-overs.ts";
 import { refuseFresh, requireWithinLimits } from "./tenant-limits.ts";
 
-/** How often one ADD tries another address because another owner had the one before. @limit */
+/** Most addresses that one ADD tries to claim. @limit */
 export const MAX_CLAIM_ATTEMPTS = 64;
 
 export interface Claimed {

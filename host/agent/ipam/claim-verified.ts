@@ -14,7 +14,7 @@ import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
 import { awaitsLostNode } from "./predecessor.ts";
 import { type AddressDemand, type AllocateDeps, isSameAddress } from "./sources/source.ts";
 
-/** Most addresses that one ADD with `onConflict: next` probes, before it ends like one with `fail`. @limit */
+/** Most addresses that one ADD with `onConflict: next` probes. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
 
 export interface ClaimVerifiedDeps extends AllocateDeps {
@@ -55,19 +55,19 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
     const shared = await findShared(deps, claimed.held, demand.deadline.signal);
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
-      const verdict = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
-      if (verdict.kind !== "conflict") return await accept(deps, claimed, verdict);
-      const { allocation, mac } = verdict;
+      const detected = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
+      if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
+      const { allocation, mac } = detected;
       // A machine that answers for the address of an earlier pod on a lost node is taken for that pod.
       if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);
       const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
-      const fate = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
-      if (!goesOn || fate !== "quarantined") {
+      const action = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      if (!goesOn || action !== "quarantined") {
         const { ip, pool } = allocation;
-        throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, fate });
+        throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, action });
       }
       claimed = without(claimed, allocation);
       claimed = join(claimed, await allocateAddresses(deps, completing(first, allocation.ip.family)));
@@ -110,20 +110,20 @@ async function findShared(
  * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the attachment came during the
  * probe, so that no address is answered that is no longer held.
  */
-async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, verdict: EarlyDetection): Promise<Claimed> {
-  if (verdict.kind !== "silent") return claimed;
+async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, detected: EarlyDetection): Promise<Claimed> {
+  if (detected.kind !== "silent") return claimed;
   const { registry, detection } = deps;
   await requireHeld(registry, claimed.held);
   let accepted = claimed;
-  for (const each of verdict.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
+  for (const each of detected.addresses.filter(({ quarantine }) => quarantine !== undefined)) {
     const trusted = await registry.trust(each);
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
-  const [first] = verdict.addresses;
+  const [first] = detected.addresses;
   if (first !== undefined)
     detection.verified.add(
       first,
-      verdict.addresses.map(({ ip }) => ip),
+      detected.addresses.map(({ ip }) => ip),
     );
   return accepted;
 }

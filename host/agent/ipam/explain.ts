@@ -63,13 +63,13 @@ async function explainGenerated({ cluster }: ExplainDeps, { nics }: Selection): 
   const lines = demands.map(async ({ ifName, demand }) => {
     const { family, candidates, generated } = demand;
     if (generated === undefined) return [];
-    const { application, wish } = generated;
-    const subnets = wish.subnets.map((name) => `"${name}"`).join(" or ");
+    const { application, request } = generated;
+    const subnets = request.subnets.map((name) => `"${name}"`).join(" or ");
     const what = `${ifName} ${familyName(family)}`;
     const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
     if (candidates.length > 0 || cluster === undefined) return [whose];
     const state = await cluster.readSubnet(
-      { name: wish.subnets[0] ?? "", namespace: application.namespace },
+      { name: request.subnets[0] ?? "", namespace: application.namespace },
       AbortSignal.timeout(SUBNET_READ_MS),
     );
     return [whose, `${what}: ${describeObstacle(demand, state)}`];

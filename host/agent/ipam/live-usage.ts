@@ -10,16 +10,15 @@ import { type AddressSpan, type Registry, RegistryError } from "../../registry/r
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
-/** After so many picked addresses in a row that belonged to others, the live usage of a small pool is listed (exhaustion). @limit */
+/** Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion). @limit */
 export const LIVE_USAGE_MISSES = 2;
 
 /** Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little. @limit */
 export const SMALL_POOL_ADDRESSES = 4_096;
 
 /**
- * After so many misses the live usage of a larger pool is listed, counted from its usage summary, which is read after LIVE_USAGE_MISSES: a half
- * full pool is hardly ever listed, one that is nearly full is if it has no current summary.
- * @limit
+ * The same for larger pools, counted from the reading of the usage summary. So a half full pool is hardly ever listed; one that is nearly full is if
+ * it has no current summary. @limit
  */
 export const LIVE_USAGE_MISSES_LARGE = 8;
 

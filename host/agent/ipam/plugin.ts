@@ -3,8 +3,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest, DetachRequest, NodeRequest } from "../../cni/request.ts";
-import type { Allocation } from "../../registry/registry.ts";
-import { containerOfNetns } from "../embedded/recovery/plan-recovery.ts";
+import { type Allocation, containerOfNetns } from "../../registry/registry.ts";
 import type { Addition, Plugin } from "../plugin.ts";
 import { type AddDeps, addAddresses } from "./add.ts";
 import { checkAddresses } from "./check.ts";

@@ -82,7 +82,7 @@ async function hasRoom(
 
 function hasFreeAddress({ snapshot, poolCache }: Catalogue, { generated }: FamilyDemand): boolean {
   if (generated === undefined) return false;
-  const pools = findSubnetPool(snapshot.pools.values(), generated.wish);
+  const pools = findSubnetPool(snapshot.pools.values(), generated.request);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
 }
 
@@ -90,7 +90,7 @@ async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, sign
   const { candidates, generated } = shortage.demand;
   if (candidates.length > 0 || generated === undefined) return refuseUnsupplied(shortage, POOL_WAIT_MS, undefined);
   cluster?.forgetPoolOwner(generated.application);
-  const [name = ""] = generated.wish.subnets;
+  const [name = ""] = generated.request.subnets;
   const { namespace } = generated.application;
   return refuseUnsupplied(shortage, POOL_WAIT_MS, await cluster?.readSubnet({ name, namespace }, signal));
 }

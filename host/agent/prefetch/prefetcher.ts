@@ -97,11 +97,11 @@ export class Prefetcher {
     const predecessor = this.#pods.findPredecessor(owner, key);
     if (predecessor !== undefined) this.#remove(predecessor);
     const known = this.#pods.addWatched(owner, key);
-    const verdict = decidePod(pod, this.#deps.node.name);
+    const decision = decidePod(pod, this.#deps.node.name);
     known.pending = undefined;
-    if (verdict.kind === "expected") this.#plan(owner, known, pod);
-    else if (verdict.kind === "left") this.#skip(known);
-    else this.#takeBack(known, verdict.reason);
+    if (decision.kind === "expected") this.#plan(owner, known, pod);
+    else if (decision.kind === "left") this.#skip(known);
+    else this.#takeBack(known, decision.reason);
   }
 
   /** The pod's object was deleted. */

@@ -16,7 +16,7 @@ import { planSupplied } from "./plan-supplied.ts";
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. @limit */
 export const CONDITIONS_REST_MS = 1_000;
 
-/** That time is also at least this many times as long as the last pass took, so that it uses a twentieth of a processor at most. @limit */
+/** That time is at least this many times as long as the last pass. So it uses a twentieth of a processor at most. @limit */
 export const CONDITIONS_REST_FACTOR = 20;
 
 /** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. @limit */

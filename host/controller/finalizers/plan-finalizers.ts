@@ -7,7 +7,7 @@ import type { ControlledPool } from "../objects.ts";
 /** How long a deleted pool keeps its finalizer at least, so that agents hear of the deletion: milliseconds. @limit */
 export const POOL_LEAVING_MS = 2_000;
 
-/** How often a pool in deletion is checked if no event says that its last address is free: milliseconds. @limit */
+/** How often a pool in deletion is checked without an event: milliseconds. @limit */
 export const POOL_LEAVING_RECHECK_MS = 30_000;
 
 /** The finalizer of pools and Subnets: the API server keeps the object until it is removed. */

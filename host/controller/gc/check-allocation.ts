@@ -4,6 +4,7 @@
  */
 import { formatIp } from "../../net/ip.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { cooldownOf } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
@@ -28,7 +29,7 @@ import { isReplacement, Replacements } from "./replacements.ts";
 /** How long one read of the collection is tried: milliseconds. The next check reads again. @limit */
 export const COLLECTION_PATIENCE_MS = 3_000;
 
-/** Shortest time until the next check after one that changed nothing, or for which the API server had no answer: milliseconds. @limit */
+/** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. @limit */
 export const COLLECTION_RETRY_MS = 10_000;
 
 interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
@@ -65,13 +66,13 @@ export class AllocationChecker {
   /** Addresses that no ready node can probe. */
   readonly withoutProber: string[] = [];
 
-  constructor(deps: CheckerDeps, probers: Probers, told: Map<string, Set<string>>) {
+  constructor(deps: CheckerDeps, probers: Probers, asked: Map<string, Set<string>>) {
     const { api, log, signal } = deps;
     this.#deps = deps;
     this.#objects = new AllocationObjects(api);
     this.#probers = probers;
     this.#replacements = new Replacements(deps.caches);
-    this.#asked = told;
+    this.#asked = asked;
     this.#live = liveReader({ api, log, signal });
   }
 
@@ -95,7 +96,7 @@ export class AllocationChecker {
     if (!isEffect(decision)) return undefined;
     if (sources === this.#live) return this.#act(object, decision.action, decision.why);
     const now = await this.#read(object.name);
-    // Whoever has changed it knew its state.
+    // The writer of the change knew the state.
     if (now?.uid !== object.uid || now.resourceVersion !== object.resourceVersion) {
       observations.forget(object.name);
       return undefined;
@@ -132,7 +133,7 @@ export class AllocationChecker {
   }
 
   async #proberStatus(object: IpAllocation, sources: StatusReader): Promise<ObservedState["prober"]> {
-    if (stateOf(object) !== "NodeLost" || object.spec.node === lostNode(object)) return "nobody";
+    if (stateOf(object) !== "NodeLost" || object.spec.node === lostNode(object)) return "none";
     return (await sources.node(object.spec.node)) === "ready" ? "ready" : "away";
   }
 
@@ -187,12 +188,12 @@ export class AllocationChecker {
   /** When every possible prober has been asked, the first ones are asked again. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
-    const told = this.#asked.get(name) ?? new Set();
+    const asked = this.#asked.get(name) ?? new Set();
     const never = new Set([lostNode(object), spec.node]);
-    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...told]));
+    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...asked]));
     const chosen = fresh ?? this.#probers.choose(spec.pool, never);
-    if (fresh === undefined) told.clear();
-    if (chosen !== undefined) this.#asked.set(name, told.add(chosen));
+    if (fresh === undefined) asked.clear();
+    if (chosen !== undefined) this.#asked.set(name, asked.add(chosen));
     return chosen;
   }
 
@@ -203,8 +204,12 @@ export class AllocationChecker {
 
   #timesOf(pool: string): CollectionTimes {
     const conf = settingsOf(this.#deps.caches);
-    const own = this.#deps.caches.pools.items.get(pool)?.value?.spec.cooldownMs;
-    return { ...conf.garbageCollection, cooldownMs: own ?? conf.allocationCooldownMs };
+    const { items } = this.#deps.caches.pools;
+    const byPool = { get: (name: string) => items.get(name)?.value?.spec.cooldownMs };
+    return {
+      ...conf.garbageCollection,
+      cooldownMs: cooldownOf(pool, { defaultMs: conf.allocationCooldownMs, byPool }),
+    };
   }
 }
 

@@ -7,10 +7,13 @@ import type { ControllerDeps } from "../types.ts";
 import type { NodeStatus } from "./plan-collection.ts";
 import { nodeStatus } from "./read-status.ts";
 
-/** Ready nodes whose allocations one sweep compares with their pods; the next sweep continues with the next nodes. Their agents do the same much more often. @limit */
+/**
+ * Ready nodes whose allocations one sweep compares with their pods. The next sweep continues with the next nodes. Their agents do the same much more
+ * often. @limit
+ */
 export const READY_NODES_PER_SWEEP = 50;
 
-/** First pause before the addresses of a node that has just disappeared are checked again: milliseconds. Each pause is twice as long as the one before. @limit */
+/** First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before. @limit */
 export const NODE_CHECK_FIRST_MS = 1_000;
 
 /** Longest of these pauses, after which only sweeps check the node: milliseconds. @limit */

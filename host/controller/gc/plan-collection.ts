@@ -17,10 +17,10 @@ export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown"
 /** The address owner. `moved`: it is alive, and its member has another address for the NIC on another node; only with `NodeLost`. */
 export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
 
-/** The node that was asked to probe an address of `NodeLost`. */
-export type ProberStatus = "nobody" | "ready" | "away";
+/** The node that was chosen to probe an address of `NodeLost`; `none`: not yet chosen. */
+export type ProberStatus = "none" | "ready" | "away";
 
-/** What one check has found. */
+/** The state of an allocation at one check. */
 export interface ObservedState {
   readonly state: CollectionState;
   readonly node: NodeStatus;
@@ -46,7 +46,7 @@ export interface CollectionTimes {
 export type Action =
   /** Everything is in order; the observation is dropped. */
   | "keep"
-  /** The state is unclear; the observation stands. */
+  /** The state is unclear; the observation is kept. */
   | "wait"
   /** Bound or NodeLost → Kept, for its owner. */
   | "preserve"
@@ -54,7 +54,7 @@ export type Action =
   | "cool"
   /** Bound → Quarantined(NodeLost). */
   | "quarantine"
-  /** Quarantined: another node's agent is asked to probe the address. */
+  /** Quarantined: another node's agent is chosen to probe the address. */
   | "ask"
   /** The object is deleted. */
   | "free";
@@ -83,7 +83,7 @@ export type CollectionDecision =
 /** How many of its own sweeps the agent of a ready node may miss before it counts as dead. */
 const MISSED_SWEEPS = 2;
 
-/** After how many times `nodeLost` the next node is asked to probe. */
+/** After how many times `nodeLost` the next node is chosen to probe. */
 const TURN_TIMES = 3;
 
 export const PAUSES: Readonly<
@@ -187,7 +187,7 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   },
   {
     state: "NodeLost",
-    prober: ["nobody"],
+    prober: ["none"],
     after: "nodeLost",
     action: "ask",
     why: "its node has not confirmed for a long time that the pod has stopped",
@@ -197,14 +197,14 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     prober: ["away"],
     after: "grace",
     action: "ask",
-    why: "the node that was asked to probe it is gone or not ready",
+    why: "the node chosen to probe it is gone or not ready",
   },
   {
     state: "NodeLost",
     prober: ["ready"],
     after: "turn",
     action: "ask",
-    why: "the node that was asked to probe it has not found it silent",
+    why: "the node chosen to probe it has not found it silent",
   },
 
   { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node probes it again" },
@@ -250,7 +250,7 @@ export function situationOf(seen: ObservedState): string {
 }
 
 export interface ChangeTerms {
-  /** Set with `ask`: the node that is asked to probe. */
+  /** Set with `ask`: the node that is chosen to probe. */
   readonly prober?: string | undefined;
   /** RFC 3339. */
   readonly since: string;

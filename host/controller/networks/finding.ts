@@ -9,7 +9,7 @@ export const WIDE_IPV4_LENGTH = 16;
 /** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). @limit */
 export const WIDE_IPV6_LENGTH = 48;
 
-/** Most wide networks among the collected pod networks, and among the service networks: many of them would cover every address. @limit */
+/** Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every address. @limit */
 export const MAX_WIDE_NETWORKS = 16;
 
 /** Most sources that a Coordinator's `status.reason` names for one key. @limit */

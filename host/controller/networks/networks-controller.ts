@@ -14,10 +14,10 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 
-/** How long after a change the networks of the cluster are compared, so that several changes count as one: milliseconds. @limit */
+/** Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one. @limit */
 export const NETWORKS_DELAY_MS = 200;
 
-/** How often the networks of the cluster are compared while a source has not been read: milliseconds. @limit */
+/** Interval of that comparison while a source has not been read: milliseconds. @limit */
 export const NETWORKS_RETRY_MS = 5_000;
 
 /** The only Coordinator that counts. */

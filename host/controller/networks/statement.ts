@@ -5,7 +5,7 @@ import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
-/** Shortest prefix of a collected IPv4 network: no cluster owns a wider one, and all of it would be routed through the node. @limit */
+/** Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the node. @limit */
 export const MIN_CLUSTER_IPV4_LENGTH = 8;
 
 /** Shortest prefix of a collected IPv6 network. @limit */

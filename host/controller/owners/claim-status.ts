@@ -13,7 +13,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planClaimStatus } from "./plan-claim-status.ts";
 
-/** How long after a change of its allocations the status of an IPAMClaim is written, so that both families are one write: milliseconds. @limit */
+/** Delay after which an IPAMClaim's status is written, so that both families are one write: milliseconds. @limit */
 export const CLAIM_STATUS_REST_MS = 200;
 
 export const startClaimStatus: StartController = (deps) => new ClaimStatusController(deps);

@@ -5,7 +5,10 @@ import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool
 import type { Liveness, PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 
-/** How long the liveness of a workload that has generated pools and no demand is cached, if it is unknown, or if workloads have changed since: milliseconds. @limit */
+/**
+ * How long the liveness of a workload with generated pools and no demand is cached: milliseconds. Applies if it is unknown, or workloads have
+ * changed since. @limit
+ */
 export const LIVENESS_RECHECK_MS = 5_000;
 
 export class LivenessCache {

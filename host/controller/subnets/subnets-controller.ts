@@ -30,7 +30,7 @@ export const SUBNETS_REST_MS = 10;
 /** Networks whose Subnets are divided at once. @limit */
 export const NETWORKS_AT_ONCE = 4;
 
-/** How long a write to a generated pool that the API server has refused waits for its retry if nothing changes: milliseconds. @limit */
+/** Time until a refused write to a generated pool is retried if nothing changes: milliseconds. @limit */
 export const REFUSED_WRITE_MS = 5_000;
 
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);

@@ -12,7 +12,10 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 
-/** Shortest time between two updates of the namespaces that have reached their limit of addresses: milliseconds. A namespace may exceed the limit for this time and the delay of two watches. @limit */
+/**
+ * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for this time and the delay of two
+ * watches. @limit
+ */
 export const SHARES_REST_MS = 2_000;
 
 /** The only Coordinator that counts. */

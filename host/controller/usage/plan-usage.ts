@@ -8,7 +8,7 @@ export const USAGE_MIN_MS = 1_000;
 /** Shortest time between two writes of a pool's usage object while little changes: milliseconds. @limit */
 export const USAGE_WRITE_MS = 10_000;
 
-/** Share of a pool's addresses that must have become used or free since the last write for the usage object to be written before USAGE_WRITE_MS. @limit */
+/** Share of a pool's addresses whose change writes the usage object before USAGE_WRITE_MS. @limit */
 export const USAGE_CHANGE_SHARE = 0.05;
 
 /** How long `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more: milliseconds. All agents watch the pools. @limit */

@@ -25,8 +25,8 @@ import type { PlanInput } from "./plan-input.ts";
 import { linkOf, type Nic } from "./plan-nics.ts";
 
 /**
- * Most tables of a node (`hostRuleTable`) that definitions may name: each adds a rule for all of the node's traffic, and rules
- * are never deleted. @limit
+ * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic, and rules are never deleted.
+ * @limit
  */
 const MAX_HOST_TABLES = 8;
 

@@ -15,7 +15,7 @@ import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts"
 export const LARGE_EVENT = 65_536;
 
 /**
- * How long a watch pauses after a large event, in multiples of the time that the event took: a tenant with large objects leaves two thirds of the
+ * How long a watch pauses after a large event, in multiples of the time that the event took. A tenant with large objects leaves two thirds of the
  * event loop to the ADDs of others. @limit
  */
 export const LARGE_EVENT_PAUSE = 2;

@@ -83,7 +83,7 @@ interface LeasePlanInput {
 type LeasePlan =
   /** There is none, and no process can still rely on one. */
   | { readonly kind: "create" }
-  /** Write it with its resource version: it is ours or nobody's, or its holder has been silent for too long. */
+  /** Write it with its resource version: this process holds it, or none does, or its holder has not renewed it in time. */
   | { readonly kind: "hold" }
   /** Another process may lead until then, by this observer's clock. */
   | { readonly kind: "wait"; readonly untilMs: number };

@@ -19,7 +19,7 @@ import {
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
 
-/** How often a list is attempted if the API server compacts its later pages away meanwhile. @limit */
+/** How often a list is attempted if its later pages expire. @limit */
 export const LIST_ATTEMPTS = 3;
 
 /** Page size of a list of names. @limit */

@@ -16,10 +16,10 @@ import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf }
 /** How often a pool may be marked as wanted: milliseconds. @limit */
 export const WANTED_INTERVAL_MS = 10_000;
 
-/** Most objects of other nodes that are remembered; the one read longest ago is forgotten first. @limit */
+/** Most remembered objects of other nodes. The one read longest ago is forgotten first. @limit */
 export const MAX_FOREIGN_OBJECTS = 4_096;
 
-/** How often an ADD checks whether the node of an earlier pod has released the address that it waits for: milliseconds. @limit */
+/** How often an ADD checks whether an earlier pod's node has released the address: milliseconds. @limit */
 export const HAND_OVER_POLL_MS = 200;
 
 interface Remembered {

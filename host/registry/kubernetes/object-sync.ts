@@ -42,7 +42,7 @@ import {
 } from "./known-object.ts";
 import type { TightPools } from "./pool-usage.ts";
 
-/** Most steps of one sync; more are needed only if others keep writing to the same object. @limit */
+/** Most steps of one sync. More are needed only if others keep writing to the same object. @limit */
 export const MAX_STEPS = 12;
 
 interface ObjectSyncOptions extends LiveStatus {

@@ -29,7 +29,7 @@ export const TIGHT_SHARE = 0.8;
 /** A pool of up to so many addresses is always tight: nodes may have to take over each other's addresses. @limit */
 export const SMALL_POOL_ADDRESSES = 256;
 
-/** How long a pool that was found nearly full, or marked as wanted, counts as tight: milliseconds. @limit */
+/** How long a pool found nearly full, or marked as wanted, counts as tight: milliseconds. @limit */
 export const TIGHT_MS = 600_000;
 
 const USAGES = `${API_PATH}/ippoolusages`;

@@ -1,7 +1,7 @@
 /** The table `identity`, of one row: the registry's ID, its number of commits, and why it is incomplete. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-/** How much a registry must be able to write before it is used again after a full disk: bytes. More than a claim of many NICs writes. @limit */
+/** How much must be writable before a registry is used again after a full disk: bytes. More than a claim of many NICs writes. @limit */
 export const PROBE_BYTES = 64 * 1024;
 
 /** A registry at one commit. The witness keeps the latest outside of the database. */

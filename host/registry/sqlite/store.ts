@@ -16,6 +16,7 @@ import {
   type Claim,
   type ClaimOutcome,
   type Cooldowns,
+  cooldownOf,
   isInSpan,
   type ListCursor,
   type Proposal,
@@ -27,10 +28,10 @@ import {
 import { SqliteIdentity } from "./identity.ts";
 import { decodeRow, encodeWorkload, type Row } from "./schema.ts";
 
-/** Most addresses of another boot that start to cool as one piece: the thread with its small heap holds them all. @limit */
+/** Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all. @limit */
 export const MAX_AT_ONCE = 4_096;
 
-/** Most addresses that become free in one transaction, which a claim may have to wait for. @limit */
+/** Most addresses that become free in one transaction. A claim may have to wait for that transaction. @limit */
 export const MAX_FREED_AT_ONCE = 64;
 
 /** The primary key; {@link keyOf} gives its values. */
@@ -470,7 +471,7 @@ export class SqliteStore {
   }
 
   #cooldownMs(pool: string): number {
-    return this.#cooldowns.byPool.get(pool) ?? this.#cooldowns.defaultMs;
+    return cooldownOf(pool, this.#cooldowns);
   }
 
   /** Precedes every write: a fault plan strikes here. */

@@ -8,11 +8,11 @@ import {
 
 const ACTIONS: Readonly<Record<Action, string>> = {
   keep: "stays",
-  wait: "stays; what was observed stands",
+  wait: "stays; observation kept",
   preserve: "→ Kept",
   cool: "→ Cooling",
   quarantine: "→ Quarantined(NodeLost)",
-  ask: "another node is told to ask",
+  ask: "another node probes it",
   free: "free",
 };
 
@@ -38,7 +38,7 @@ function words(values: readonly string[] | undefined): string {
 /** One line for each row, in the order in which they are tried. */
 export function collectionTable(): string {
   const head = [
-    "| State | Node | Pod | Workload | Told to ask | Seen so for | What follows | Why |",
+    "| State | Node | Pod | Workload | Prober | Observed for | Result | Why |",
     "|---|---|---|---|---|---|---|---|",
   ];
   const lines = COLLECTION_ROWS.map(({ state, node, pod, owner, prober, after, action, why }) =>

@@ -117,7 +117,7 @@ class Model {
     const seen: ObservedState = {
       state: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
       ...{ node: this.#node, pod: this.#pod, owner: this.#addressOwnerOf(spec) },
-      prober: isHandedOver ? (this.isProberReady ? "ready" : "away") : "nobody",
+      prober: isHandedOver ? (this.isProberReady ? "ready" : "away") : "none",
     };
     const key = `${object.resourceVersion} ${situationOf(seen)}`;
     const ageMs = this.#seen?.key === key ? nowMs - this.#seen.sinceMs : undefined;

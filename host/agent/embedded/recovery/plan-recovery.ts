@@ -4,7 +4,7 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { type Prefix, prefixContains } from "../../../net/prefix.ts";
 import { rangeContains } from "../../../net/range.ts";
-import type { Allocation, Recovered } from "../../../registry/registry.ts";
+import { type Allocation, containerOfNetns, type Recovered } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { LiveAddress } from "./live-namespaces.ts";
 import type { CachedAttachment } from "./runtime-cache.ts";
@@ -31,11 +31,6 @@ export interface Recovery {
   readonly gone: readonly Allocation[];
   /** Sentences: what was found and skipped, and why. */
   readonly ignored: readonly string[];
-}
-
-/** The container of a NIC that only the kernel knows; a DEL with this namespace releases it. */
-export function containerOfNetns(netns: string): string {
-  return `netns:${netns}`;
 }
 
 export function planRecovery(evidence: Evidence): Recovery {

@@ -3,6 +3,7 @@ import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { listRows } from "../../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
+import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { Catalogue } from "../../ipam/catalogue.ts";
 import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
@@ -13,14 +14,6 @@ interface RecoverDeps {
   readonly registry: RecoverableRegistry;
   readonly catalogue: Catalogue;
   readonly log: Log;
-}
-
-export interface RecoverOptions {
-  /** Where runtimes keep cached results. */
-  readonly results: readonly string[];
-  /** Where runtimes keep network namespaces. */
-  readonly netns: readonly string[];
-  readonly isDryRun: boolean;
 }
 
 /** Returns a report, line by line. Rejects with RegistryError. */

@@ -20,7 +20,7 @@ import { giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
 
-/** How long a generated pool must have had more addresses than it needs before it gives them back, unless another pool is short of some: milliseconds. @limit */
+/** How long a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some: milliseconds. @limit */
 export const SHRINK_AFTER_MS = 5_000;
 
 /** A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it. */

@@ -28,7 +28,7 @@ const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "abse
 const PODS: readonly PodStatus[] = ["alive", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
 const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "gone", "unknown"];
-const PROBERS: readonly ProberStatus[] = ["nobody", "ready", "away"];
+const PROBERS: readonly ProberStatus[] = ["none", "ready", "away"];
 
 /** Every combination; `changes` fixes some of it. */
 function all(changes: Partial<ObservedState> = {}): ObservedState[] {
@@ -41,7 +41,7 @@ function all(changes: Partial<ObservedState> = {}): ObservedState[] {
 }
 
 const seen = (changes: Partial<ObservedState>): ObservedState => ({
-  ...{ state: "Bound", node: "ready", pod: "absent", owner: "none", prober: "nobody" },
+  ...{ state: "Bound", node: "ready", pod: "absent", owner: "none", prober: "none" },
   ...changes,
 });
 
