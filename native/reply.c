@@ -97,6 +97,6 @@ void print_line(const char *piece, ...) {
 }
 
 void print_about(void) {
-    print_line("Berth " BERTH_VERSION ": pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
+    print_line("Berth " BERTH_VERSION " (build " BERTH_BUILD "): pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
     print_line("CNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0", NULL);
 }

@@ -4,4 +4,9 @@
 /* The release, as in package.json; a test compares the two, and both with CHANGELOG.md. */
 #define BERTH_VERSION "0.3.0"
 
+/* The commit of a release; native/build.sh sets it. */
+#ifndef BERTH_BUILD
+#define BERTH_BUILD "development"
+#endif
+
 #endif

@@ -8,6 +8,9 @@ import { existsSync } from "node:fs";
 import { findCommand, run, SetupError } from "./command.mjs";
 
 const triple = process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
+/** The other processor that releases are built for. */
+const foreign = process.arch === "arm64" ? { gnu: "x86-64", debian: "amd64" } : { gnu: "aarch64", debian: "arm64" };
+const foreignTriple = `${foreign.gnu.replace("-", "_")}-linux-gnu`;
 
 const requirements = {
   product: [
@@ -36,6 +39,15 @@ const requirements = {
     { package: "containerd", command: "containerd", why: "the runtime of real nodes" },
     { package: "runc", command: "runc", why: "containerd calls it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
+  ],
+  release: [
+    { package: `gcc-${foreign.gnu}-linux-gnu`, command: `${foreignTriple}-gcc`, why: "builds for the other processor" },
+    {
+      package: `libc6-dev-${foreign.debian}-cross`,
+      file: `/usr/${foreignTriple}/include/stdio.h`,
+      why: "its C library's headers",
+    },
+    { package: "qemu-user-static", command: "qemu-aarch64-static", arch: "x64", why: "runs the build for arm64" },
   ],
   embeddings: [
     { package: "wabt", command: "wasm2c", why: "turns the core into C" },

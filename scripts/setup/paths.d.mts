@@ -6,3 +6,4 @@ export function referenceTool(tool: "plugins" | "cnitool" | "kubernetes" | "kube
   version: string;
   directory: string;
 };
+export function releaseSourcesDir(): string;

@@ -30,3 +30,8 @@ export function referenceTool(tool) {
   if (version === undefined) throw new Error(`No version of ${modules[tool]} in ${source}/go.mod`);
   return { source, version, directory: join(cacheDir(), `${tool}-${version}`) };
 }
+
+/** Downloads that releases are made of, each verified by the hash recorded for it. */
+export function releaseSourcesDir() {
+  return join(cacheDir(), "release-sources");
+}

@@ -112,13 +112,14 @@ function bundleStep(entries) {
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
-    outputs: entries.map((entry) => inRoot("dist", nameOf(entry))),
+    outputs: [...entries.map((entry) => inRoot("dist", nameOf(entry))), inRoot("dist", "bundles.json")],
     texts: flags,
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
       const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
-      run(esbuild, [...entries, ...flags, `--outdir=${temporary}`]);
+      // Which packages are in the bundles: the release lists them with their licences.
+      run(esbuild, [...entries, ...flags, `--outdir=${temporary}`, `--metafile=${inRoot("dist", "bundles.json")}`]);
       const chunks = readdirSync(temporary).filter(isChunk);
       for (const chunk of chunks) renameSync(join(temporary, chunk), inRoot("dist", chunk));
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));

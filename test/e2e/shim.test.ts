@@ -54,7 +54,7 @@ describe("invocation", () => {
     const outcome = await runShim({ env });
     expect(outcome.exitCode).toBe(0);
     expect(outcome.stdout.length).toBe(0);
-    expect(outcome.stderr).toMatch(`Berth ${manifest.version}: `);
+    expect(outcome.stderr).toMatch(`Berth ${manifest.version} (build development): `);
     for (const version of SUPPORTED_VERSIONS) expect(outcome.stderr).toContain(version);
   });
 

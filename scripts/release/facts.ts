@@ -1,0 +1,24 @@
+/** What identifies a build: the same commit gives the same facts. */
+import { execFileSync } from "node:child_process";
+import manifest from "../../package.json" with { type: "json" };
+import { root } from "../setup/paths.mjs";
+
+export interface Facts {
+  readonly version: string;
+  readonly description: string;
+  /** The commit, with `-dirty` if tracked files differ from it. */
+  readonly revision: string;
+  /** Time of everything in the archives: SOURCE_DATE_EPOCH, else the commit's; seconds since 1970. */
+  readonly timeSeconds: number;
+}
+
+export function readFacts(): Facts {
+  const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+  const isDirty = git("status", "--porcelain", "--untracked-files=no") !== "";
+  return {
+    version: manifest.version,
+    description: manifest.description,
+    revision: `${git("rev-parse", "HEAD")}${isDirty ? "-dirty" : ""}`,
+    timeSeconds: Number(process.env.SOURCE_DATE_EPOCH || git("log", "-1", "--format=%ct")),
+  };
+}

@@ -1,0 +1,129 @@
+/** The image: a root file system without a base image, as an OCI layout that `docker load` and `ctr images import` also take. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
+import { root } from "../setup/paths.mjs";
+import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
+import type { Facts } from "./facts.ts";
+import { TRIPLES } from "./native.ts";
+import { below, withDirectories } from "./product.ts";
+import { type Architecture, sha256, unpackDebian } from "./sources.ts";
+
+/** What Node.js links, and the package of each. The loader has a fixed path. */
+const LIBRARIES: readonly (readonly [string, readonly string[]])[] = [
+  ["libc6", ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libresolv.so.2"]],
+  ["libstdc++6", ["libstdc++.so.6"]],
+  ["libgcc-s1", ["libgcc_s.so.1"]],
+  ["libatomic1", ["libatomic.so.1"]],
+];
+const LOADERS = {
+  amd64: { path: "lib64/ld-linux-x86-64.so.2", source: "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" },
+  arm64: { path: "lib/ld-linux-aarch64.so.1", source: "lib/aarch64-linux-gnu/ld-linux-aarch64.so.1" },
+} as const;
+const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
+/** The image's default user; the agent's DaemonSet asks for root. */
+const NONROOT = 65_532;
+
+interface RootOptions {
+  readonly architecture: Architecture;
+  readonly node: Buffer;
+  readonly product: readonly ArchiveEntry[];
+  /** Where Debian packages are unpacked. */
+  readonly directory: string;
+}
+
+export function rootEntries({ architecture, node, product, directory }: RootOptions): ArchiveEntry[] {
+  const text = (path: string, content: string) => ({ path, mode: 0o644, content: Buffer.from(content) });
+  const users = `root:x:0:0:root:/:/sbin/nologin\nberth:x:${NONROOT}:${NONROOT}:berth:/:/sbin/nologin\n`;
+  return withDirectories([
+    text("etc/group", `root:x:0:\nberth:x:${NONROOT}:\n`),
+    text("etc/passwd", users),
+    text("etc/ssl/certs/ca-certificates.crt", `${rootCertificates.join("\n")}\n`),
+    ...libraryEntries(architecture, directory),
+    { path: "tmp", mode: 0o1777 },
+    ...PROGRAMS.map((name) => ({ path: `usr/bin/${name}`, mode: 0o777, target: `../lib/berth/${name}.mjs` })),
+    { path: "usr/bin/node", mode: 0o755, content: node },
+    ...below("usr/lib/berth", product),
+    { path: "usr/share/doc/berth/LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
+  ]);
+}
+
+function libraryEntries(architecture: Architecture, directory: string): ArchiveEntry[] {
+  const triple = TRIPLES[architecture];
+  const files = LIBRARIES.flatMap(([name, libraries]) => {
+    unpackDebian(name, architecture, directory);
+    return libraries.map((library) => ({
+      path: `lib/${triple}/${library}`,
+      mode: 0o755,
+      content: readLibrary(directory, triple, library),
+    }));
+  });
+  const { path, source } = LOADERS[architecture];
+  return [...files, { path, mode: 0o755, content: readFileSync(join(directory, source)) }];
+}
+
+/** Debian's packages of this release have libraries in /lib and in /usr/lib. */
+function readLibrary(directory: string, triple: string, library: string): Buffer {
+  try {
+    return readFileSync(join(directory, "lib", triple, library));
+  } catch {
+    return readFileSync(join(directory, "usr", "lib", triple, library));
+  }
+}
+
+/** Returns the archive of a one-layer image; `layer` is the compressed root file system, `diffId` the hash of the uncompressed one. */
+export async function writeImage(architecture: Architecture, root: Buffer, facts: Facts): Promise<Buffer> {
+  const layer = await compress(root);
+  const created = new Date(facts.timeSeconds * 1000).toISOString();
+  const name = `localhost/berth:${facts.version}`;
+  const labels = {
+    "org.opencontainers.image.created": created,
+    "org.opencontainers.image.description": facts.description,
+    "org.opencontainers.image.licenses": "Apache-2.0",
+    "org.opencontainers.image.revision": facts.revision,
+    "org.opencontainers.image.title": "berth",
+    "org.opencontainers.image.version": facts.version,
+  };
+  const config = json({
+    ...{ architecture, os: "linux", created },
+    config: {
+      User: `${NONROOT}:${NONROOT}`,
+      Env: ["PATH=/usr/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],
+      Cmd: ["/usr/bin/berthctl", "--help"],
+      Labels: labels,
+    },
+    rootfs: { type: "layers", diff_ids: [`sha256:${sha256(root)}`] },
+    history: [{ created, created_by: "npm run release" }],
+  });
+  const manifest = json({
+    schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.manifest.v1+json",
+    config: describe("application/vnd.oci.image.config.v1+json", config),
+    layers: [describe("application/vnd.oci.image.layer.v1.tar+gzip", layer)],
+    annotations: labels,
+  });
+  const index = json({
+    schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.index.v1+json",
+    manifests: [
+      {
+        ...describe("application/vnd.oci.image.manifest.v1+json", manifest),
+        platform: { architecture, os: "linux" },
+        annotations: { "io.containerd.image.name": name, "org.opencontainers.image.ref.name": facts.version },
+      },
+    ],
+  });
+  const loading = [{ Config: blobPath(config), RepoTags: [name], Layers: [blobPath(layer)] }];
+  const file = (path: string, content: Buffer) => ({ path, mode: 0o644, content });
+  const blobs = [config, manifest, layer].map((content) => file(blobPath(content), content));
+  const entries = [file("oci-layout", json({ imageLayoutVersion: "1.0.0" })), file("index.json", index)];
+  return writeTar(withDirectories([...entries, file("manifest.json", json(loading)), ...blobs]), facts.timeSeconds);
+}
+
+const json = (value: object): Buffer => Buffer.from(JSON.stringify(value));
+const blobPath = (content: Buffer): string => `blobs/sha256/${sha256(content)}`;
+const describe = (mediaType: string, content: Buffer) => ({
+  mediaType,
+  digest: `sha256:${sha256(content)}`,
+  size: content.length,
+});

@@ -1,0 +1,53 @@
+/** Shim and addon for one processor, compiled in a temporary folder by native/build.sh. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root } from "../setup/paths.mjs";
+import { type Architecture, unpackDebian } from "./sources.ts";
+
+export const TRIPLES: Readonly<Record<Architecture, string>> = {
+  amd64: "x86_64-linux-gnu",
+  arm64: "aarch64-linux-gnu",
+};
+
+interface NativeOptions {
+  readonly architecture: Architecture;
+  /** Of the npm package of Node.js: its headers are used. */
+  readonly node: ReadonlyMap<string, Buffer>;
+  /** The text that `berth --version` prints for the build. */
+  readonly build: string;
+  readonly directory: string;
+}
+
+export function buildNative({ architecture, node, build, directory }: NativeOptions): { shim: Buffer; addon: Buffer } {
+  const triple = TRIPLES[architecture];
+  const headers = join(directory, "headers");
+  for (const [path, content] of node) {
+    if (!path.startsWith("package/include/node/")) continue;
+    const target = join(headers, path.slice("package/include/node/".length));
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
+  const env = {
+    ...process.env,
+    BERTH_OUT: join(directory, "out"),
+    BERTH_SHIM_CC: `${triple}-gcc -specs=${writeMuslSpecs(architecture, directory)}`,
+    BERTH_ADDON_CC: `${triple}-gcc`,
+    BERTH_NODE_HEADERS: headers,
+    BERTH_BUILD: build,
+  };
+  for (const part of ["shim", "addon"]) execFileSync("sh", [join(root, "native", "build.sh"), part], { env });
+  const read = (path: string): Buffer => readFileSync(join(directory, "out", path));
+  return { shim: read("bin/berth"), addon: read("native/berth.node") };
+}
+
+/** The package's own specs with the paths of the unpacked package: musl-gcc for any processor. */
+function writeMuslSpecs(architecture: Architecture, directory: string): string {
+  const musl = join(directory, "musl");
+  unpackDebian("musl-dev", architecture, musl);
+  const folder = TRIPLES[architecture].replace("-gnu", "-musl");
+  const specs = readFileSync(join(musl, "usr", "lib", folder, "musl-gcc.specs"), "utf8");
+  const path = join(directory, "musl-gcc.specs");
+  writeFileSync(path, specs.replaceAll(/\/usr\/(?=include|lib)/g, `${musl}/usr/`));
+  return path;
+}

@@ -1,0 +1,40 @@
+/** The files of Berth for one processor, as they lie in usr/lib/berth of the image and in lib/berth of the tarball. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../setup/paths.mjs";
+import type { ArchiveEntry } from "./archive.ts";
+
+const PLUGINS = ["berth", "coordinator", "ifacer"];
+
+/** `shebang` is the first line of each executable bundle. */
+export function productEntries(native: { shim: Buffer; addon: Buffer }, shebang: string): ArchiveEntry[] {
+  const dist = join(root, "dist");
+  const bundles = readdirSync(dist)
+    .filter((name) => name.endsWith(".mjs"))
+    .sort();
+  return [
+    ...bundles.map((path) => {
+      const text = readFileSync(join(dist, path), "utf8");
+      return { path, mode: 0o755, content: Buffer.from(text.replace(/^#!.*/, shebang)) };
+    }),
+    { path: "core/berth-core.wasm", mode: 0o644, content: readFileSync(join(dist, "core", "berth-core.wasm")) },
+    { path: "native/berth.node", mode: 0o755, content: native.addon },
+    ...PLUGINS.map((name) => ({ path: `bin/${name}`, mode: 0o755, content: native.shim })),
+  ];
+}
+
+export function below(folder: string, entries: readonly ArchiveEntry[]): ArchiveEntry[] {
+  return entries.map((entry) => ({ ...entry, path: `${folder}/${entry.path}` }));
+}
+
+/** Adds the directories above the entries, each before what it holds. */
+export function withDirectories(entries: readonly ArchiveEntry[]): ArchiveEntry[] {
+  const known = new Set(entries.map(({ path }) => path));
+  return entries.flatMap((entry) => {
+    const parts = entry.path.split("/").slice(0, -1);
+    const folders = parts.map((_, index) => parts.slice(0, index + 1).join("/"));
+    const missing = folders.filter((path) => !known.has(path));
+    for (const path of missing) known.add(path);
+    return [...missing.map((path) => ({ path, mode: 0o755 })), entry];
+  });
+}
