@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
+import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -93,7 +93,7 @@ describe("an agent of a cluster", () => {
     expect((await node.runtime.attach(late)).addresses).toHaveLength(1);
     await world.deletePod(pod);
     await end(late);
-    await world.settle();
+    await world.untilClean();
   });
 });
 
@@ -119,7 +119,7 @@ describe("retention: a pod of a StatefulSet", () => {
   });
 
   it("takes another address, and gives up the kept one, when its pools are others now", async () => {
-    await world.pool({ name: "green", subnet: "10.7.0.0/24", default: false });
+    await world.pool("green", { subnet: "10.7.0.0/24" });
     const first = await world.createPod({ name: "db-1", node: "n1", owner });
     const before = (await world.node("n1").runtime.attach(first)).addresses[0];
     await end(first);

@@ -9,7 +9,7 @@ import type { DemandSettings } from "../../host/controller/types.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/objects.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";

@@ -2,36 +2,36 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
-import { COOLDOWN_MS, GRACE_MS, KeepingNode } from "./keeping-node.ts";
-import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
+import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { recordLog } from "../unit/agent/recorded-log.ts";
 
 const DAY_MS = 86_400_000;
 const HASH = "0123456789abcdef0123456789abcdef";
 
-let world: RegistryWorld;
-let node: KeepingNode;
+let world: World;
+let node: ReconciledNode;
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start(startPlane);
-  await world.plane.client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
-  node = await KeepingNode.open(world.plane, "n1");
+  world = await openWorld();
+  await world.namespace("shop");
+  node = await ReconciledNode.open(world.plane, "n1", recordLog());
 });
 
 afterEach(async () => {
   vi.useRealTimers();
   await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
   const isOthers = ({ namespace }: { namespace: string }): boolean => namespace !== "shop";
-  await until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
+  await lab.until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
   for (let turn = 0; turn < 2; turn++) {
-    await node.look();
+    await node.reconcile();
     node.advance(GRACE_MS);
   }
-  await node.look();
+  await node.reconcile();
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect([await node.rows(), await world.lines()], "nothing is left").toEqual([[], []]);
 });
 
@@ -53,24 +53,24 @@ const isWatched = ({ uid }: lab.LabPod): boolean =>
   [...node.parts.pods.items.values()].some((each) => each.uid === uid);
 
 async function deletePod(pod: lab.LabPod): Promise<void> {
-  await until("the watch has seen it", () => isWatched(pod));
+  await lab.until("the watch has seen it", () => isWatched(pod));
   await lab.deletePod(world.plane.client, pod);
-  await until("the watch shows it", () => !isWatched(pod));
+  await lab.until("the watch shows it", () => !isWatched(pod));
 }
 
 it("leak: a pod is gone and its DEL never came: the address goes at the second look, and its object when it has cooled", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS - 1_000);
-  await node.look();
+  await node.reconcile();
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   node.advance(1_000);
-  await node.look();
+  await node.reconcile();
   expect([await rowOf("10.6.0.1"), await world.lines()]).toEqual(["Cooling", [`10.6.0.1 Bound ${pod.uid}`]]);
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect([await rowOf("10.6.0.1"), await world.lines()]).toEqual(["free", []]);
 });
 
@@ -79,21 +79,21 @@ it("leak: a pod that is terminating keeps its address, however long that takes",
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: ["example.org/slow"] } });
   await node.attach("10.6.0.1", pod);
   await world.plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
-  await until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
+  await lab.until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
-    await node.look();
+    await node.reconcile();
   }
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: null } });
-  await until("the watch shows it", () => !isWatched(pod));
+  await lab.until("the watch shows it", () => !isWatched(pod));
 });
 
 it("leak: a finished Job pod gives its address back at once, without being deleted", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await lab.finishPod(world.plane.client, pod);
-  await until("its address cools", async () => (await rowOf("10.6.0.1")) === "Cooling");
+  await lab.until("its address cools", async () => (await rowOf("10.6.0.1")) === "Cooling");
   expect(await node.detach(pod), "a DEL that comes now finds nothing").toEqual([]);
   expect(isWatched(pod)).toBe(true);
 });
@@ -101,21 +101,21 @@ it("leak: a finished Job pod gives its address back at once, without being delet
 it("leak: a watch that has stopped does not mislead: a pod made anew under the same name keeps its address, the old one's goes later", async () => {
   const old = await createPod({ name: "web" });
   await node.attach("10.6.0.1", old);
-  await until("the watch shows it", () => isWatched(old));
+  await lab.until("the watch shows it", () => isWatched(old));
   await node.parts.pods.close();
   await lab.deletePod(world.plane.client, old);
   const anew = await createPod({ name: "web" });
   await node.attach("10.6.0.2", anew);
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
-    await node.look();
+    await node.reconcile();
   }
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Bound"]);
   await node.stop();
   await node.start();
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Cooling", "Bound"]);
 });
 
@@ -123,13 +123,13 @@ it("leak: nothing goes while the API server is away, and all of it after", async
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS);
   await world.plane.server.stop();
   await expect(node.parts.collector.sweep()).rejects.toThrow();
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.server.start();
-  await until("it goes", async () => {
+  await lab.until("it goes", async () => {
     await node.parts.collector.sweep().catch(() => {});
     return (await rowOf("10.6.0.1")) === "Cooling";
   });
@@ -145,15 +145,15 @@ it("leak: a pod that the API server refuses to show keeps its address, and no ot
   };
   await deletePod(hidden);
   await deletePod(gone);
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Bound", "Cooling"]);
   expect(node.lines.filter((line) => line.includes("Reading a pod was refused"))).not.toEqual([]);
   node.api.before = async () => {};
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect(await rowOf("10.6.0.1")).toBe("Cooling");
 });
 
@@ -163,14 +163,14 @@ it("undo: an object that the API server refuses to show delays no other, and is 
   await node.stop();
   node.wipe();
   node.api.before = async ({ method, path }) => {
-    if (method !== "GET" || path !== `${ALLOCATIONS}/10.6.0.1`) return;
+    if (method !== "GET" || path !== `${lab.ALLOCATIONS}/10.6.0.1`) return;
     throw new ApiError({ status: 403, reason: "Forbidden", operation: `GET ${path}`, message: "not for you" });
   };
   await node.start();
   expect(await node.rows()).toEqual([`10.6.0.2 Bound ${pods[1]?.uid} ${UNKNOWN_CONTAINER}`]);
   expect(node.lines.filter((line) => line.includes("Reading an allocation of this node failed"))).not.toEqual([]);
   node.api.before = async () => {};
-  await node.look();
+  await node.reconcile();
   expect(await node.rows()).toEqual(
     pods.map(({ uid }, index) => `10.6.0.${index + 1} Bound ${uid} ${UNKNOWN_CONTAINER}`),
   );
@@ -180,14 +180,14 @@ it("leak: the time of day jumps by a day, and back: nobody is collected early", 
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
-  await node.look();
+  await node.reconcile();
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + DAY_MS });
-  await node.look();
+  await node.reconcile();
   vi.setSystemTime(Date.now() - 2 * DAY_MS);
-  await node.look();
+  await node.reconcile();
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect(await rowOf("10.6.0.1")).toBe("Cooling");
 });
 
@@ -198,7 +198,7 @@ it("static-pods: a static pod keeps its address with its mirror pod, and without
   const row = await node.attach("10.6.0.1", owner, { netns: "/proc/self/ns/net" });
   const sweep = async (): Promise<void> => {
     node.advance(GRACE_MS);
-    await node.look();
+    await node.reconcile();
   };
   await sweep();
   await sweep();
@@ -225,9 +225,9 @@ it("unattached: the address of a NIC that never came is left to the two minutes 
   await node.attach("10.6.0.1", pod);
   await node.attach("10.6.0.2", pod, { ifName: "net1", containerId: "" });
   await deletePod(pod);
-  await node.look();
+  await node.reconcile();
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect([await rowOf("10.6.0.1"), await rowOf("10.6.0.2")]).toEqual(["Cooling", "Bound"]);
   await node.registry.releaseUnattached(node.nowMs());
   await node.registry.idle();

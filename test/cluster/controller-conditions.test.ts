@@ -4,23 +4,24 @@ import { startConditions } from "../../host/controller/conditions/conditions-con
 import type { Condition } from "../../host/controller/objects.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
-import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
-import { until } from "./registry-world.ts";
+import type { LabController } from "../../scripts/lab/cluster/controller.ts";
+import { POOLS, until } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: PoolsWorld;
-let told: KubeEvent[] = [];
+let world: World;
+const told: KubeEvent[] = [];
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
+  world = await openWorld(borrowPlane);
 });
 afterEach(async () => {
   await world.depose();
-  told = [];
+  told.splice(0);
 });
 afterAll(() => world?.stop());
 
-const events = { emit: (event: KubeEvent) => void told.push(event), close: async () => {} };
-const lead = (): Promise<WatchedController> => world.lead({ conditions: startConditions }, { events });
+const lead = (): Promise<LabController> => world.lead({ conditions: startConditions }, { events: told });
 
 async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
   const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
@@ -45,15 +46,15 @@ describe("conditions of a pool", () => {
 
   it("follow a shrink under a pod and its end; the time of the transition stays, and an event tells it once", async () => {
     await world.pool("green", { subnet: "10.21.0.0/24" });
-    await world.allocate("green", "10.21.0.99");
+    await world.allocate("10.21.0.99", { pool: "green" });
     await lead();
     await until("it is ready", has("ippools", "green", "Ready", "True"));
-    await world.plane.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.9"] } });
+    await world.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.9"] } });
     await until("the shrink is told", has("ippools", "green", "InUseOutsideRange", "True"));
     const first = await conditionOf("ippools", "green", "InUseOutsideRange");
     expect(first?.message).toContain("10.21.0.99 (pod shop/web-0)");
     expect(first?.observedGeneration).toBe(2);
-    await world.plane.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.8"] } });
+    await world.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.8"] } });
     const isFollowed = async () =>
       (await conditionOf("ippools", "green", "InUseOutsideRange"))?.observedGeneration === 3;
     await until("the next generation is judged", isFollowed);
@@ -85,8 +86,8 @@ describe("conditions of a pool", () => {
 
   it("name who keeps a deleted pool", async () => {
     await world.pool("gone", { subnet: "10.24.0.0/24" }, { finalizers: ["other.example/one"] });
-    await world.allocate("gone", "10.24.0.9");
-    await world.plane.client.delete(`${POOLS}/gone`);
+    await world.allocate("10.24.0.9", { pool: "gone" });
+    await world.client.delete(`${POOLS}/gone`);
     await lead();
     await until("it is told", has("ippools", "gone", "DeletedWithHolders", "True"));
     expect((await conditionOf("ippools", "gone", "DeletedWithHolders"))?.message).toBe(
@@ -94,14 +95,14 @@ describe("conditions of a pool", () => {
     );
     await world.release("10.24.0.9");
     await until("nobody does", has("ippools", "gone", "DeletedWithHolders", "False"));
-    await world.plane.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
+    await world.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
   });
 
   it("conflict: tell of a machine that answers for three addresses", async () => {
     await world.pool("proxy", { subnet: "10.25.0.0/24" });
     const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth0" } as const;
     for (const last of [1, 2, 3])
-      await world.allocate("proxy", `10.25.0.${last}`, { state: "Quarantined", holders: [], quarantine });
+      await world.allocate(`10.25.0.${last}`, { pool: "proxy", state: "Quarantined", holders: [], quarantine });
     await lead();
     await until("it is told", has("ippools", "proxy", "ProxyArpSuspected", "True"));
     expect(eventsOf("proxy")).toEqual(["ProxyArpSuspected"]);
@@ -110,10 +111,10 @@ describe("conditions of a pool", () => {
 
 it("conditions of Subnets and reserved addresses", async () => {
   await world.pool("held", { subnet: "10.26.0.0/24" });
-  await world.allocate("held", "10.26.0.9");
-  await world.create("Subnet", "subnets", "narrow", { subnet: "10.26.0.0/24", ips: ["10.26.0.1-10.26.0.100"] });
-  await world.create("Subnet", "subnets", "second", { subnet: "10.26.0.0/24", ips: ["10.26.0.90-10.26.0.120"] });
-  await world.create("ReservedIP", "reservedips", "nine", { ips: ["10.26.0.9"] });
+  await world.allocate("10.26.0.9", { pool: "held" });
+  await world.subnet("narrow", { subnet: "10.26.0.0/24", ips: ["10.26.0.1-10.26.0.100"] });
+  await world.subnet("second", { subnet: "10.26.0.0/24", ips: ["10.26.0.90-10.26.0.120"] });
+  await world.create("ReservedIP", "nine", { ips: ["10.26.0.9"] });
   await lead();
   await until("the reservation is held", has("reservedips", "nine", "ReservedInUse", "True"));
   expect((await conditionOf("reservedips", "nine", "ReservedInUse"))?.message).toContain("10.26.0.9 (pod shop/web-0)");
@@ -133,7 +134,7 @@ describe("a second controller", () => {
       await until(`${name} is judged`, has("ippools", name, "Ready", "True"));
     }
     await world.depose();
-    told = [];
+    told.splice(0);
     const { api, caches } = await lead();
     await world.pool("mark", { subnet: "10.40.0.0/24" });
     await until("it has judged", has("ippools", "mark", "Ready", "True"));
@@ -148,7 +149,7 @@ describe("a second controller", () => {
     await world.lead(
       { conditions: startConditions },
       {
-        events,
+        events: told,
         prepare: (api) => {
           api.before = async ({ method }) => {
             if (method === "PATCH" && writes++ > 0) throw new Error("It died here");
@@ -167,10 +168,10 @@ describe("a second controller", () => {
 
 it("counts, conditions and an agent's mark are written to one status, and none of them is lost", async () => {
   await world.pool("busy", { subnet: "10.42.0.0/24" });
-  await world.lead({ usage: startUsage, conditions: startConditions }, { events });
+  await world.lead({ usage: startUsage, conditions: startConditions }, { events: told });
   for (let mark = 0; mark < 20; mark++) {
     const wanted = `2026-11-20T04:00:${String(mark).padStart(2, "0")}Z`;
-    await world.plane.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
+    await world.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
   }
   await until("all is there", async () => {
     const { status } = await world.read("ippools", "busy");

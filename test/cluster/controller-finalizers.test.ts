@@ -3,18 +3,20 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER, POOL_LEAVING_RECHECK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
-import { POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
-import { until } from "./registry-world.ts";
+import type { LabController } from "../../scripts/lab/cluster/controller.ts";
+import { POOLS, until } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: PoolsWorld;
+let world: World;
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
+  world = await openWorld(borrowPlane);
 });
 afterEach(() => world.depose());
 afterAll(() => world?.stop());
 
-const lead = (): Promise<WatchedController> => world.lead({ finalizers: startFinalizers });
+const lead = (): Promise<LabController> => world.lead({ finalizers: startFinalizers });
 const finalizersOf = async (name: string): Promise<string[] | undefined> =>
   (await world.read("ippools", name))?.metadata.finalizers;
 const isMarked = async (name: string) => (await finalizersOf(name))?.includes(IN_USE_FINALIZER) === true;
@@ -33,17 +35,17 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await lead();
     await world.pool("green", { subnet: "10.21.0.0/24" });
     await until("it is marked", () => isMarked("green"));
-    await world.plane.client.patch(`${POOLS}/green`, { metadata: { finalizers: null } });
+    await world.client.patch(`${POOLS}/green`, { metadata: { finalizers: null } });
     await until("it is marked again", () => isMarked("green"));
   });
 
   it("until its last address is free, and goes by the event of that", async () => {
     await world.pool("grey", { subnet: "10.22.0.0/24" });
-    await world.allocate("grey", "10.22.0.9");
-    await world.allocate("grey", "10.22.0.10", { state: "Cooling", holders: [] });
+    await world.allocate("10.22.0.9", { pool: "grey" });
+    await world.allocate("10.22.0.10", { pool: "grey", state: "Cooling", holders: [] });
     const { api } = await lead();
     await until("it is marked", () => isMarked("grey"));
-    await world.plane.client.delete(`${POOLS}/grey`);
+    await world.client.delete(`${POOLS}/grey`);
     await world.release("10.22.0.9");
     const askedFor = () => api.calls.filter((call) => call === "GET ipallocations").length;
     const asked = askedFor();
@@ -68,9 +70,9 @@ describe("pool-changes: a pool carries the finalizer", () => {
     let claims = 0;
     api.before = async ({ path, query }) => {
       if (path.endsWith("/ipallocations") && query?.fieldSelector === "spec.pool=pink" && claims++ === 0)
-        await world.allocate("pink", "10.23.0.9");
+        await world.allocate("10.23.0.9", { pool: "pink" });
     };
-    await world.plane.client.delete(`${POOLS}/pink`);
+    await world.client.delete(`${POOLS}/pink`);
     await until("the list was asked for", () => claims > 0);
     await until("the claim is there", () => caches.allocations.items.has("10.23.0.9"));
     const claimedMs = performance.now();
@@ -91,7 +93,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
       if (method === "PATCH") isDead = true;
       if (isDead) throw new Error("It died here");
     };
-    await world.plane.client.delete(`${POOLS}/red`);
+    await world.client.delete(`${POOLS}/red`);
     await until("it died before the write", () => isDead);
     await world.depose();
     expect(await isMarked("red")).toBe(true);
@@ -101,7 +103,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
 
   it("and one that is deleted before anybody has seen it is simply gone", async () => {
     await world.pool("brief", { subnet: "10.25.0.0/24" });
-    await world.plane.client.delete(`${POOLS}/brief`);
+    await world.client.delete(`${POOLS}/brief`);
     expect(await isGone("brief")).toBe(true);
   });
 });
@@ -111,7 +113,7 @@ it("a controller that leads no more takes no finalizer away", async () => {
   const controller = await lead();
   await until("it is marked", () => isMarked("late"));
   controller.resign();
-  await world.plane.client.delete(`${POOLS}/late`);
+  await world.client.delete(`${POOLS}/late`);
   await until("it knows of the deletion", () => controller.caches.pools.items.get("late")?.deleting === true);
   const calls = controller.api.calls.length;
   const sinceMs = performance.now();

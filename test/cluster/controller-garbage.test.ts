@@ -4,125 +4,116 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";
 import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";
 import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import {
   COOLDOWN_MS,
-  GarbageWorld,
   GRACE_MS,
   INTERVAL_MS,
+  type LabCollector,
   NODE_LOST_MS,
-  OUT_OF_SERVICE,
-  WEB,
-} from "./garbage-world.ts";
-import { ALLOCATIONS, until } from "./registry-world.ts";
+} from "../../scripts/lab/cluster/collector.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { allocate, bind, openCollector, WEB } from "./collected.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef";
 
-let plane: ControlPlane;
-let world: GarbageWorld;
+let world: World;
+let collector: LabCollector;
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await GarbageWorld.start();
-  plane = world.plane;
+  ({ world, collector } = await openCollector());
 });
 
 afterEach(async () => {
-  world.api.before = async () => {};
-  await world.clear();
+  await collector.clear();
 });
 
-afterAll(() => world?.close());
+afterAll(() => world?.stop());
 
 function createPod(node: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
-  return lab.createPod(plane.client, { name: `pod-${++podCount}`, node, ...spec });
+  return lab.createPod(world.client, { name: `pod-${++podCount}`, node, ...spec });
 }
 
 it("node-lost: a pod and its node are gone: quarantine after a grace, with who had it, and nothing before", async () => {
   const pod = await createPod("n1");
-  await world.bind("10.6.0.1", pod, { workload: WEB });
-  await lab.deletePod(plane.client, pod);
-  await world.look();
-  world.advance(GRACE_MS - 1);
-  await world.look();
+  await bind({ world, collector }, "10.6.0.1", pod, { workload: WEB });
+  await lab.deletePod(world.client, pod);
+  await collector.sweep(GRACE_MS - 1);
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
-  world.advance(1);
-  await world.look();
+  collector.advance(1);
+  await collector.sweep();
   expect(await world.spec("10.6.0.1")).toMatchObject({
     ...{ state: "Quarantined", node: "n1", holders: [], workload: { uid: WEB.uid, member: WEB.member } },
     quarantine: { reason: "NodeLost", holder: { pod: pod.name, podUID: pod.uid, interface: "eth0", node: "n1" } },
   });
-  expect(world.events.map(({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`).sort()).toEqual([
-    "IPPool blue NodeLost",
-    "Node n1 NodeLost",
-  ]);
-  await world.collector.sweep();
-  expect(world.collector.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
+  expect(
+    collector.events.map(({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`).sort(),
+  ).toEqual(["IPPool blue NodeLost", "Node n1 NodeLost"]);
+  await collector.gc.sweep();
+  expect(collector.gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
 });
 
 it("node-lost: a pod that the API server still has keeps its address, whatever becomes of the node", async () => {
   const pod = await createPod("n1");
-  await world.bind("10.6.0.1", pod);
-  for (const taints of [[], [OUT_OF_SERVICE]]) {
-    await world.setNode("n1", "Unknown", taints);
-    await world.look();
-    world.advance(10 * INTERVAL_MS);
-    await world.look();
-    await world.deleteNode("n1");
-    world.advance(10 * INTERVAL_MS);
-    await world.look();
+  await bind({ world, collector }, "10.6.0.1", pod);
+  for (const taints of [[], [lab.OUT_OF_SERVICE]]) {
+    await collector.setNode("n1", "Unknown", taints);
+    await collector.sweep();
+    collector.advance(10 * INTERVAL_MS);
+    await collector.sweep();
+    await collector.deleteNode("n1");
+    collector.advance(10 * INTERVAL_MS);
+    await collector.sweep();
   }
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
 it("node-lost: a node that is ready is its agent's, until that has done nothing for long", async () => {
-  await world.setNode("n1", "True");
+  await collector.setNode("n1", "True");
   const pod = await createPod("n1");
-  await world.bind("10.6.0.1", pod);
-  await lab.deletePod(plane.client, pod);
-  await world.look();
-  world.advance(2 * INTERVAL_MS + NODE_LOST_MS - 1);
-  await world.look();
+  await bind({ world, collector }, "10.6.0.1", pod);
+  await lab.deletePod(world.client, pod);
+  await collector.sweep(2 * INTERVAL_MS + NODE_LOST_MS - 1);
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
-  world.advance(1);
-  await world.look();
+  collector.advance(1);
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
 it("node-lost: a node that comes back in between begins anew", async () => {
-  await world.setNode("n1", "Unknown");
+  await collector.setNode("n1", "Unknown");
   const pod = await createPod("n1");
-  await world.bind("10.6.0.1", pod);
-  await lab.deletePod(plane.client, pod);
-  await world.look();
-  await world.setNode("n1", "True");
-  await world.setNode("n1", "Unknown");
-  world.advance(GRACE_MS);
-  await world.look();
+  await bind({ world, collector }, "10.6.0.1", pod);
+  await lab.deletePod(world.client, pod);
+  await collector.sweep();
+  await collector.setNode("n1", "True");
+  await collector.setNode("n1", "Unknown");
+  collector.advance(GRACE_MS);
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
-  world.advance(GRACE_MS);
-  await world.look();
+  collector.advance(GRACE_MS);
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
 it("node-lost: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
-  await world.setNode("n1", "Unknown");
+  await collector.setNode("n1", "Unknown");
   const pods = [];
   for (let last = 1; last <= 20; last++) {
     const pod = await createPod("n1");
     pods.push(pod);
-    await world.bind(`10.6.0.${last}`, pod, last === 20 ? { workload: WEB } : {});
+    await bind({ world, collector }, `10.6.0.${last}`, pod, last === 20 ? { workload: WEB } : {});
   }
-  world.workloads.set(WEB.uid, "alive");
-  await world.setNode("n1", "Unknown", [OUT_OF_SERVICE]);
-  await world.collector.checkDue();
-  expect((await plane.client.get(ALLOCATIONS)).items).toHaveLength(20);
-  for (const pod of pods) await lab.deletePod(plane.client, pod);
-  world.advance(1_000);
+  collector.liveness.set(WEB.uid, "alive");
+  await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
+  await collector.gc.checkDue();
+  expect((await world.client.get(lab.ALLOCATIONS)).items).toHaveLength(20);
+  for (const pod of pods) await lab.deletePod(world.client, pod);
+  collector.advance(1_000);
   // By its own timer: nobody asks it to look.
   const start = performance.now();
-  await until("they are free", async () => (await plane.client.get(ALLOCATIONS)).items.length === 1);
+  await lab.until("they are free", async () => (await world.client.get(lab.ALLOCATIONS)).items.length === 1);
   console.log(`20 addresses of a node out of service: free after ${Math.round(performance.now() - start)} ms`);
   expect(performance.now() - start).toBeLessThan(COLLECTION_RETRY_MS);
   expect(await world.spec("10.6.0.20")).toMatchObject({
@@ -132,35 +123,29 @@ it("node-lost: addresses of a node that is said to be out of service are free wi
 });
 
 it("static-pods: a static pod without a mirror pod keeps its address as long as its node is there", async () => {
-  await world.setNode("n1", "Unknown");
+  await collector.setNode("n1", "Unknown");
   const pod = { ...(await createPod("n1")), uid: HASH };
-  await world.bind("10.6.0.1", pod);
-  await plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
-  await world.look();
-  world.advance(10 * INTERVAL_MS);
-  await world.look();
+  await bind({ world, collector }, "10.6.0.1", pod);
+  await world.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
+  await collector.sweep(10 * INTERVAL_MS);
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
-  await world.deleteNode("n1");
-  await world.look();
-  world.advance(GRACE_MS);
-  await world.look();
+  await collector.deleteNode("n1");
+  await collector.sweep(GRACE_MS);
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
 it("retention: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
-  await world.allocate("10.6.0.1", "n1", { state: "Kept", workload: WEB });
-  await world.allocate("10.6.0.2", "n1", { state: "Kept", workload: { ...WEB, uid: "alive" } });
-  await world.allocate("10.6.0.3", "n1", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
-  world.workloads.set("alive", "alive");
-  world.workloadGone(WEB.uid);
-  await world.collector.checkDue();
-  world.advance(GRACE_MS);
-  await world.collector.checkDue();
+  await allocate({ world, collector }, "10.6.0.1", { state: "Kept", workload: WEB });
+  await allocate({ world, collector }, "10.6.0.2", { state: "Kept", workload: { ...WEB, uid: "alive" } });
+  await allocate({ world, collector }, "10.6.0.3", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
+  collector.liveness.set("alive", "alive");
+  collector.ownerGone(WEB.uid);
+  await collector.gc.checkDue();
+  collector.advance(GRACE_MS);
+  await collector.gc.checkDue();
   expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Cooling", node: "n1" });
   expect((await world.spec("10.6.0.1"))?.workload).toBeUndefined();
-  await world.look();
-  world.advance(GRACE_MS);
-  await world.look();
+  await collector.sweep(GRACE_MS);
   expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual([
     "free",
     "Kept n1",
@@ -169,66 +154,59 @@ it("retention: what is kept for a workload that is gone cools, and is free when 
 });
 
 it("cooling-visibility: what cools on a node that is there is its agent's for its cooldown longer", async () => {
-  await world.setNode("n1", "True");
-  await world.allocate("10.6.0.1", "n1");
-  await world.allocate("10.6.0.2", "n2");
-  await world.look();
-  world.advance(GRACE_MS);
-  await world.look();
+  await collector.setNode("n1", "True");
+  await allocate({ world, collector }, "10.6.0.1");
+  await allocate({ world, collector }, "10.6.0.2", { node: "n2" });
+  await collector.sweep(GRACE_MS);
   expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Cooling n1", "free"]);
-  world.advance(COOLDOWN_MS);
-  await world.look();
+  collector.advance(COOLDOWN_MS);
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
 it("pool-changes: an allocation of a pool that is gone is legal, and told of", async () => {
-  await world.setNode("n1", "True");
-  await world.bind("10.7.0.1", await createPod("n1"), { pool: "old" });
-  await world.look();
-  world.advance(10 * INTERVAL_MS);
-  await world.look();
+  await collector.setNode("n1", "True");
+  await bind({ world, collector }, "10.7.0.1", await createPod("n1"), { pool: "old" });
+  await collector.sweep(10 * INTERVAL_MS);
   expect(await world.stateOf("10.7.0.1")).toBe("Bound n1");
-  expect(world.collector.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
+  expect(collector.gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
 });
 
 it("leak: who has just begun to lead observes anew", async () => {
-  await world.allocate("10.6.0.1", "n1");
-  await world.look();
-  world.advance(10 * INTERVAL_MS);
-  await world.stop();
-  await world.start();
-  await world.look();
+  await allocate({ world, collector }, "10.6.0.1");
+  await collector.sweep();
+  collector.advance(10 * INTERVAL_MS);
+  await collector.lead();
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Cooling n1");
-  world.advance(GRACE_MS);
-  await world.look();
+  collector.advance(GRACE_MS);
+  await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
 it("leak: whoever writes to the object, or makes its pod anew, right before it is collected, keeps it", async () => {
   const pod = await createPod("n1", { name: "web-0" });
-  await world.bind("10.6.0.1", pod);
-  await world.allocate("10.6.0.2", "n1");
-  await lab.deletePod(plane.client, pod);
-  await world.look();
-  world.advance(GRACE_MS);
-  const path = (address: string): string => `${ALLOCATIONS}/${address}`;
+  await bind({ world, collector }, "10.6.0.1", pod);
+  await allocate({ world, collector }, "10.6.0.2");
+  await lab.deletePod(world.client, pod);
+  await collector.sweep();
+  collector.advance(GRACE_MS);
+  const path = (address: string): string => `${lab.ALLOCATIONS}/${address}`;
   let rewritten = 0;
-  world.api.before = async ({ method, path: called }) => {
+  collector.api.before = async ({ method, path: called }) => {
     if (method !== "PUT" && method !== "DELETE") return;
     rewritten++;
-    await plane.client.patch(called, { spec: { since: new Date().toISOString() } });
+    await world.client.patch(called, { spec: { since: new Date().toISOString() } });
   };
-  await world.look();
+  await collector.sweep();
   expect(rewritten).toBeGreaterThanOrEqual(2);
   expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Bound n1", "Cooling n1"]);
   // And that counts as new: the time begins again.
-  world.api.before = async () => {};
-  await world.look();
-  world.advance(GRACE_MS - 1);
-  await world.look();
+  collector.api.before = async () => {};
+  await collector.sweep(GRACE_MS - 1);
   expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Bound n1", "Cooling n1"]);
   // The pod of that UID is back in the API server, as after a restored etcd: nothing may happen.
-  await plane.client.patch(path("10.6.0.1"), {
+  await world.client.patch(path("10.6.0.1"), {
     spec: {
       holders: [
         {
@@ -241,27 +219,25 @@ it("leak: whoever writes to the object, or makes its pod anew, right before it i
       ],
     },
   });
-  world.advance(10 * INTERVAL_MS);
-  await world.look();
-  world.advance(10 * INTERVAL_MS);
-  await world.look();
+  collector.advance(10 * INTERVAL_MS);
+  await collector.sweep(10 * INTERVAL_MS);
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
 it("leak: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
-  await world.setNode("n1", "Unknown");
+  await collector.setNode("n1", "Unknown");
   const pod = await createPod("n1");
-  await world.bind("10.6.0.1", pod);
-  await lab.deletePod(plane.client, pod);
-  await world.look();
-  world.advance(GRACE_MS);
+  await bind({ world, collector }, "10.6.0.1", pod);
+  await lab.deletePod(world.client, pod);
+  await collector.sweep();
+  collector.advance(GRACE_MS);
   let asked = 0;
-  world.api.before = async ({ method, path }) => {
+  collector.api.before = async ({ method, path }) => {
     if (method !== "GET" || path !== `${lab.NODES}/n1` || asked++ > 0) return;
     const conditions = [{ type: "Ready", status: "True" }];
-    await plane.client.patch(`${lab.NODES}/n1/status`, { status: { conditions } });
+    await world.client.patch(`${lab.NODES}/n1/status`, { status: { conditions } });
   };
-  await world.look();
+  await collector.sweep();
   expect([asked > 0, await world.stateOf("10.6.0.1")]).toEqual([true, "Bound n1"]);
 });
 
@@ -269,44 +245,44 @@ it("leak: a node that comes back right before the write keeps its addresses, wha
 async function fill(count: number): Promise<void> {
   const work = Array.from({ length: count }, (_, index) => `10.6.${1 + Math.floor(index / 200)}.${1 + (index % 200)}`);
   const one = async (): Promise<void> => {
-    for (let address = work.pop(); address !== undefined; address = work.pop()) await world.allocate(address, "n1");
+    for (let address = work.pop(); address !== undefined; address = work.pop())
+      await allocate({ world, collector }, address);
   };
   await Promise.all(Array.from({ length: 16 }, one));
 }
 
-const countAll = async (): Promise<number> => (await plane.client.get(ALLOCATIONS)).items.length;
+const countAll = async (): Promise<number> => (await world.client.get(lab.ALLOCATIONS)).items.length;
 
 it("leak: more than a page; the API server goes in the middle, and nothing is half done", async () => {
   const count = COLLECTION_PAGE + 20;
   await fill(count);
-  await world.collector.sweep();
-  world.advance(GRACE_MS);
+  await collector.gc.sweep();
+  collector.advance(GRACE_MS);
   let deletes = 0;
-  world.api.before = async ({ method, path }) => {
+  collector.api.before = async ({ method, path }) => {
     if (method === "DELETE" && ++deletes > 40) throw new ApiUnavailable(`DELETE ${path}`, "The API server is away");
   };
-  await expect(world.collector.sweep()).rejects.toThrow("The API server is away");
+  await expect(collector.gc.sweep()).rejects.toThrow("The API server is away");
   expect(await countAll()).toBe(count - 40);
-  world.api.before = async () => {};
-  await world.collector.sweep();
+  collector.api.before = async () => {};
+  await collector.gc.sweep();
   expect(await countAll()).toBe(0);
 });
 
 it("leak: who leads no more writes no more", async () => {
   await fill(60);
-  await world.collector.sweep();
-  world.advance(GRACE_MS);
+  await collector.gc.sweep();
+  collector.advance(GRACE_MS);
   let deletes = 0;
-  world.api.before = async ({ method }) => {
-    if (method === "DELETE" && ++deletes === 10) world.controller.resign();
+  collector.api.before = async ({ method }) => {
+    if (method === "DELETE" && ++deletes === 10) collector.controller.resign();
   };
-  await expect(world.collector.sweep()).rejects.toThrow("leads no more");
+  await expect(collector.gc.sweep()).rejects.toThrow("leads no more");
   const begun = deletes;
-  await expect(world.collector.sweep()).rejects.toThrow("leads no more");
-  await world.stop();
+  await expect(collector.gc.sweep()).rejects.toThrow("leads no more");
+  await world.depose();
   expect(deletes).toBe(begun);
   // Some that were under way have been carried out, or none.
   expect(await countAll()).toBeGreaterThanOrEqual(50);
-  world.api.before = async () => {};
-  await world.start();
+  await collector.lead();
 });

@@ -8,25 +8,25 @@ import type { Condition } from "../../host/controller/objects.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
+import type { LabController } from "../../scripts/lab/cluster/controller.ts";
+import { BERTH, POOLS, SETTINGS, until } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
-import { BERTH, POOLS, PoolsWorld, type WatchedController } from "./pools-world.ts";
-import { until } from "./registry-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: PoolsWorld;
-let told: KubeEvent[] = [];
-const events = { emit: (event: KubeEvent) => void told.push(event), close: async () => {} };
-const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+let world: World;
+const told: KubeEvent[] = [];
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
+  world = await openWorld(borrowPlane);
 });
 afterEach(async () => {
   await world.depose();
-  told = [];
+  told.splice(0);
 });
 afterAll(() => world?.stop());
 
-const lead = () => world.lead({ conditions: startConditions }, { events });
+const lead = () => world.lead({ conditions: startConditions }, { events: told });
 
 function generatedSpec(name: string, subnet: string, { ips, wanted }: { ips: string[]; wanted: number }) {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
@@ -36,7 +36,7 @@ function generatedSpec(name: string, subnet: string, { ips, wanted }: { ips: str
 
 /** As the controller does it, who alone may: without addresses first. */
 async function generate(
-  { client }: WatchedController,
+  { client }: LabController,
   name: string,
   subnet: string,
   { ips, wanted, network }: { ips: string[]; wanted: number; network: string },
@@ -47,13 +47,13 @@ async function generate(
   if (ips.length > 0) await fill({ client }, name, ips);
 }
 
-async function fill({ client }: Pick<WatchedController, "client">, name: string, ips: string[]): Promise<void> {
+async function fill({ client }: Pick<LabController, "client">, name: string, ips: string[]): Promise<void> {
   await client.call({ method: "PATCH", path: `${POOLS}/${name}`, body: { spec: { ips } } });
 }
 
 /** A Subnet with the addresses 1 to 6 of 10.70.`third`.0/24, of which its status gives these away. */
 async function subnet(name: string, third: number, pools: { name: string; ips: string[] }[]): Promise<void> {
-  await world.create("Subnet", "subnets", name, {
+  await world.subnet(name, {
     subnet: `10.70.${third}.0/24`,
     ips: [`10.70.${third}.1-10.70.${third}.6`],
   });
@@ -61,7 +61,7 @@ async function subnet(name: string, third: number, pools: { name: string; ips: s
 }
 
 const assign = (name: string, pools: { name: string; ips: string[] }[]) =>
-  world.plane.client.patch(`${BERTH}/subnets/${name}/status`, { status: { pools } });
+  world.client.patch(`${BERTH}/subnets/${name}/status`, { status: { pools } });
 
 async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
   const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
@@ -129,19 +129,14 @@ describe("a generated pool", () => {
   it("says which limit is in the way, at once when a setting becomes one, and when it is one no more", async () => {
     const ips = ["10.70.5.1-10.70.5.2"];
     await subnet("wide", 5, [{ name: "big", ips }]);
-    const settings = (text: string) => ({ metadata: { name: "vendor-conf" }, data: { "conf.yml": text } });
-    await world.plane.client.create(CONFIG_MAPS, {
-      apiVersion: "v1",
-      kind: "ConfigMap",
-      ...settings("maxGeneratedPoolSize: 2"),
-    });
+    await world.settings({ maxGeneratedPoolSize: 2 });
     await generate(await lead(), "big", "wide", { network: "10.70.5.0/24", ips, wanted: 4 });
     await until("it is told", is("ippools", "big", "Supplied", { reason: "PoolTooLarge" }));
-    await world.plane.client.patch(`${CONFIG_MAPS}/vendor-conf`, settings("maxGeneratedAddressesPerNamespace: 2"));
+    await world.settings({ maxGeneratedAddressesPerNamespace: 2 });
     await until("the other is told", is("ippools", "big", "Supplied", { reason: "NamespaceLimit" }));
     expect(eventsOf("big")).toEqual(["Supplied"]);
-    await world.plane.client.delete(`${CONFIG_MAPS}/vendor-conf`);
-    await world.plane.client.delete(`${BERTH}/subnets/wide`);
+    await world.client.delete(SETTINGS);
+    await world.client.delete(`${BERTH}/subnets/wide`);
     await until("the Subnet is missed", is("ippools", "big", "Supplied", { reason: "SubnetGone" }));
   });
 });
@@ -155,10 +150,10 @@ it("what pods wait for is told well before the next round about all else", async
     const { conditions } = (body as { status: { conditions: Condition[] } }).status;
     firsts.set(path, conditions.map(({ type }) => type).join());
   };
-  const prepare = (api: WatchedController["api"]): void => {
+  const prepare = (api: LabController["api"]): void => {
     api.after = note;
   };
-  const controller = await world.lead({ conditions: startConditions }, { events, prepare });
+  const controller = await world.lead({ conditions: startConditions }, { events: told, prepare });
   const names = ["late-1", "late-2", "late-3"];
   for (const [index, name] of names.entries()) {
     // The other rounds, which write Ready, rest for a second after this.
@@ -180,7 +175,7 @@ it("a second controller writes nothing when all is said", async () => {
     await until(`${name} is judged`, is("ippools", name, "Ready", { status: "True" }));
   }
   await world.depose();
-  told = [];
+  told.splice(0);
   const { api } = await lead();
   await world.pool("last", { subnet: "10.70.9.0/24" });
   await until("it has judged", is("ippools", "last", "Ready", { status: "True" }));
@@ -189,12 +184,12 @@ it("a second controller writes nothing when all is said", async () => {
 });
 
 it("beside the part that divides the Subnets: one write for a pool that gets all, a lack while there is one, and its end", async () => {
-  await world.create("Subnet", "subnets", "shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
-  const applications = new ScriptedPoolOwners();
+  await world.subnet("shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
+  const poolOwners = new ScriptedPoolOwners();
   const parts = { subnets: startSubnets, conditions: startConditions };
-  await world.lead(parts, { events, poolOwners: applications });
+  await world.lead(parts, { events: told, poolOwners: poolOwners });
   const poolOf = async (name: string) => {
-    const { items } = await world.plane.client.get(POOLS);
+    const { items } = await world.client.get(POOLS);
     return items.find(
       ({ spec }: { spec: { generated?: { application: { name: string } } } }) =>
         spec.generated?.application.name === name,
@@ -203,16 +198,16 @@ it("beside the part that divides the Subnets: one write for a pool that gets all
   const conditionsOf = async (name: string): Promise<Condition[]> => (await poolOf(name))?.status?.conditions ?? [];
   const says = (name: string, type: string, reason: string) => async () =>
     (await conditionsOf(name)).some((each) => each.type === type && each.reason === reason);
-  applications.want("first", "u-first", { count: 3, subnets: ["shared"] });
+  poolOwners.want("first", "u-first", { count: 3, subnets: ["shared"] });
   await until("it is ready", says("first", "Ready", "Ready"));
   expect(await conditionsOf("first")).toHaveLength(1);
-  applications.want("second", "u-second", { count: 4, reason: "3 replicas and 1 more", subnets: ["shared"] });
+  poolOwners.want("second", "u-second", { count: 4, reason: "3 replicas and 1 more", subnets: ["shared"] });
   await until("the other one lacks some", says("second", "Supplied", "SubnetFull"));
   expect((await conditionsOf("second")).find(({ type }) => type === "Supplied")?.message).toBe(
     'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "shared" has 0 free of 5, 5 assigned to 2 pools',
   );
   await until("the Subnet says who waits", is("subnets", "shared", "Full", { status: "True" }));
-  applications.want("first", "u-first", { count: 1, reason: "0 replicas and 1 more", subnets: ["shared"] });
+  poolOwners.want("first", "u-first", { count: 1, reason: "0 replicas and 1 more", subnets: ["shared"] });
   await until("it has all", says("second", "Supplied", "Supplied"));
   await until("nobody waits", is("subnets", "shared", "Full", { status: "False" }));
   const { name: first } = (await poolOf("first")).metadata;

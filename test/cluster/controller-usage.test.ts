@@ -3,76 +3,38 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import type { KubeApi, KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { parseIp } from "../../host/net/ip.ts";
+import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
-import {
-  allocationLabels,
-  allocationName,
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../host/resources/ip-allocation.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
-import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { LabController, LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
+import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { claim, proposal } from "../unit/registry/registry-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { ALLOCATIONS, RegistryWorld, until, WatchedApi } from "./registry-world.ts";
 
-const POOLS = "/apis/ipam.vendor.io/v1/ippools";
-const USAGES = "/apis/ipam.vendor.io/v1/ippoolusages";
+const USAGES = `${BERTH}/ippoolusages`;
 
-let plane: ControlPlane;
-/** Of the controller's account. */
-let kubeconfig: string;
-let agents: RegistryWorld;
-let running: LabController[] = [];
+let world: World;
 
 beforeAll(async () => {
-  plane = await borrowPlane();
-  agents = new RegistryWorld(plane);
-  kubeconfig = await writeControllerKubeconfig(plane);
+  world = await openWorld(borrowPlane);
+});
+afterEach(() => world.depose());
+afterAll(async () => {
+  await world?.clear();
+  await world?.stop();
 });
 
-afterEach(async () => {
-  for (const controller of running) await controller.close();
-  running = [];
-});
-
-afterAll(() => agents?.stop());
-
-/** Everything that a controller writes, beside what it asks. */
-async function start(wrap: (api: WatchedApi) => KubeApi = (api) => api): Promise<LabController & { api: WatchedApi }> {
-  const bare = await startParts(kubeconfig, {});
-  const api = new WatchedApi(bare.client);
-  const controller = await startParts(
-    kubeconfig,
-    { usage: startUsage, shares: startShares },
-    { deps: { api: wrap(api) } },
-  );
-  running.push(controller, bare);
-  return { ...controller, api, problems: (name) => controller.problems(name) };
-}
-
-async function createPool(name: string, spec: object): Promise<string> {
-  const object = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec };
-  return (await plane.client.create(POOLS, object)).metadata.uid;
-}
+const start = (prepare?: LabControllerOptions["prepare"]): Promise<LabController> =>
+  world.lead({ usage: startUsage, shares: startShares }, prepare === undefined ? {} : { prepare });
 
 async function allocate(pool: string, address: string, state: "Bound" | "Cooling" = "Bound", namespace = "shop") {
-  const ip = parseIp(address) ?? expect.fail(address);
   const holder = { namespace, pod: "web-0", podUid: "u-1", ifName: "eth0", node: "n1" };
-  const spec: IpAllocationSpec = {
-    ...{ ip, addressSpace: "", prefixLength: 24, pool, state, node: "n1" },
-    holders: state === "Bound" ? [holder] : [],
-  };
-  const metadata = { name: allocationName(ip, ""), labels: allocationLabels(spec) };
-  await plane.client.create(ALLOCATIONS, encodeIpAllocation(spec, metadata));
+  await world.allocate(address, { pool, state, holders: state === "Bound" ? [holder] : [] });
 }
 
 async function read(pool: string): Promise<IpPoolUsage | undefined> {
-  const object = await plane.client.get(`${USAGES}/${pool}`).catch(() => undefined);
+  const object = await world.client.get(`${USAGES}/${pool}`).catch(() => undefined);
   return object === undefined ? undefined : decodeIpPoolUsage(object, "test");
 }
 
@@ -83,7 +45,7 @@ const counts = async (pool: string) => {
 
 describe("exhaustion: a pool's usage has an object of its own", () => {
   it("which the pool owns, and which says how much and what is in use", async () => {
-    const uid = await createPool("blue", { subnet: "10.20.0.0/24", ips: ["10.20.0.8-10.20.0.23"] });
+    const uid = await world.pool("blue", { subnet: "10.20.0.0/24", ips: ["10.20.0.8-10.20.0.23"] });
     await allocate("blue", "10.20.0.9");
     await allocate("blue", "10.20.0.23", "Cooling");
     await start();
@@ -91,27 +53,27 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
     const found = await read("blue");
     expect(found).toMatchObject({ poolUid: uid, usage: { total: 16, free: 14, bound: 1, cooling: 1, kept: 0 } });
     expect([...(found?.usage.bitmap ?? [])]).toEqual([0b10, 0b1000_0000]);
-    const { metadata } = await plane.client.get(`${USAGES}/blue`);
+    const { metadata } = await world.client.get(`${USAGES}/blue`);
     expect(metadata.ownerReferences).toMatchObject([{ kind: "IPPool", name: "blue", uid, controller: true }]);
   });
 
   it("which follows at once when much changes, and IPPool itself says the counts of before", async () => {
-    await createPool("green", { subnet: "10.21.0.0/24", ips: ["10.21.0.1-10.21.0.10"] });
+    await world.pool("green", { subnet: "10.21.0.0/24", ips: ["10.21.0.1-10.21.0.10"] });
     await start();
     await until("it is counted", async () => (await read("green"))?.usage.total === 10);
-    await until("the pool, too", async () => (await plane.client.get(`${POOLS}/green`)).status?.total === 10);
+    await until("the pool, too", async () => (await world.client.get(`${POOLS}/green`)).status?.total === 10);
     for (let last = 1; last <= 5; last++) await allocate("green", `10.21.0.${last}`);
     await until("the object follows", async () => (await read("green"))?.usage.bound === 5);
-    expect((await plane.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
+    expect((await world.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
   });
 
   it("pool-changes: which names the ranges that it was made for, and is made anew when they change", async () => {
-    await createPool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
+    await world.pool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
     await allocate("grey", "10.22.0.8");
     await start();
     await until("it is counted", async () => (await read("grey"))?.usage.bound === 1);
     const before = await read("grey");
-    await plane.client.patch(`${POOLS}/grey`, { spec: { ips: ["10.22.0.1-10.22.0.4"] } });
+    await world.client.patch(`${POOLS}/grey`, { spec: { ips: ["10.22.0.1-10.22.0.4"] } });
     await until("it is counted anew", async () => (await read("grey"))?.usage.total === 4);
     const after = await read("grey");
     expect(after?.usage).toMatchObject({ total: 4, free: 4, bound: 1, outside: 1 });
@@ -119,20 +81,20 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
   });
 
   it("which goes with its pool", async () => {
-    await createPool("brown", { subnet: "10.23.0.0/24" });
+    await world.pool("brown", { subnet: "10.23.0.0/24" });
     await start();
     await until("it is there", async () => (await read("brown")) !== undefined);
-    await plane.client.delete(`${POOLS}/brown`);
+    await world.client.delete(`${POOLS}/brown`);
     await until("it is gone", async () => (await read("brown")) === undefined);
   });
 
   it("which is made again for another pool of the same name", async () => {
-    await createPool("white", { subnet: "10.24.0.0/24" });
+    await world.pool("white", { subnet: "10.24.0.0/24" });
     const first = await start();
     await until("it is there", async () => (await read("white")) !== undefined);
     await first.close();
-    await plane.client.delete(`${POOLS}/white`);
-    const uid = await createPool("white", { subnet: "10.25.0.0/30" });
+    await world.client.delete(`${POOLS}/white`);
+    const uid = await world.pool("white", { subnet: "10.25.0.0/30" });
     await start();
     await until("it is the new pool's", async () => (await read("white"))?.poolUid === uid);
     expect((await read("white"))?.usage.total).toBe(2);
@@ -141,29 +103,29 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
 
 describe("a second controller", () => {
   it("that starts anew writes only what differs", async () => {
-    await createPool("pink", { subnet: "10.26.0.0/24" });
-    await createPool("red", { subnet: "10.27.0.0/24" });
+    await world.pool("pink", { subnet: "10.26.0.0/24" });
+    await world.pool("red", { subnet: "10.27.0.0/24" });
     const first = await start();
     await until(
       "both are counted",
       async () => (await read("pink")) !== undefined && (await read("red")) !== undefined,
     );
     await until("and the pools say so", async () => {
-      const { items } = await plane.client.get(POOLS);
+      const { items } = await world.client.get(POOLS);
       return items.every(({ status }: { status?: { total?: number } }) => status?.total !== undefined);
     });
     await first.close();
     await allocate("red", "10.27.0.9");
     const { api } = await start();
     await until("the difference is written", async () => (await read("red"))?.usage.bound === 1);
-    await until("the pool's status, too", async () => (await plane.client.get(`${POOLS}/red`)).status?.used === 1);
+    await until("the pool's status, too", async () => (await world.client.get(`${POOLS}/red`)).status?.used === 1);
     const writes = api.calls.filter((call) => !call.startsWith("GET"));
     expect(writes.sort()).toEqual(["PATCH ippools/red/status", "PUT ippoolusages/red"]);
   });
 
   it("goes on where one died between two writes", async () => {
-    await createPool("one", { subnet: "10.28.0.0/24" });
-    await createPool("two", { subnet: "10.29.0.0/24" });
+    await world.pool("one", { subnet: "10.28.0.0/24" });
+    await world.pool("two", { subnet: "10.29.0.0/24" });
     const dead = new Error("It died here");
     let isDead = false;
     const first = await start((api) => {
@@ -174,7 +136,6 @@ describe("a second controller", () => {
           isDead = true;
         }
       };
-      return api;
     });
     await until("one of them is there", async () => ((await read("one")) ?? (await read("two"))) !== undefined);
     await until("and the other failed", () => first.problems("usage").length > 0);
@@ -189,7 +150,7 @@ describe("a second controller", () => {
     await until("it has begun", () => controller.api.calls.some((call) => call.startsWith("GET ippoolusages")));
     controller.resign();
     const before = controller.api.calls.length;
-    await createPool("late", { subnet: "10.30.0.0/24" });
+    await world.pool("late", { subnet: "10.30.0.0/24" });
     await until("it knows the pool", () => controller.caches.pools.items.has("late"));
     await controller.close();
     expect(controller.api.calls.slice(before).filter((call) => !call.startsWith("GET"))).toEqual([]);
@@ -199,10 +160,10 @@ describe("a second controller", () => {
 
 describe("a usage object that somebody else has touched", () => {
   it.each([
-    ["deleted", "10.34.0", (path: string) => plane.client.delete(path)],
-    ["edited", "10.35.0", (path: string) => plane.client.patch(path, { status: { bound: 77, free: 0 } })],
+    ["deleted", "10.34.0", (path: string) => world.client.delete(path)],
+    ["edited", "10.35.0", (path: string) => world.client.patch(path, { status: { bound: 77, free: 0 } })],
   ])("is right again after it was %s, with the next change", async (pool, prefix, touch) => {
-    await createPool(pool, { subnet: `${prefix}.0/24`, ips: [`${prefix}.1-${prefix}.4`] });
+    await world.pool(pool, { subnet: `${prefix}.0/24`, ips: [`${prefix}.1-${prefix}.4`] });
     await start();
     await until("it is counted", async () => (await read(pool))?.usage.total === 4);
     await touch(`${USAGES}/${pool}`);
@@ -214,9 +175,9 @@ describe("a usage object that somebody else has touched", () => {
 
 describe("an agent", () => {
   it("reads the object on demand, once while nothing is new, and does without one", async () => {
-    await createPool("read", { subnet: "10.32.0.0/22" });
+    await world.pool("read", { subnet: "10.32.0.0/22" });
     await allocate("read", "10.32.0.9");
-    const agent = await agents.openNode();
+    const agent = await world.openRegistry();
     expect(await agent.registry.readUsageSummary("read")).toBeUndefined();
     await start();
     await until("it is counted", async () => (await read("read"))?.usage.bound === 1);
@@ -229,12 +190,12 @@ describe("an agent", () => {
   });
 
   it("cooling-visibility: that learns from it of a pool at 80 % shows what cools there", async () => {
-    await createPool("tight", { subnet: "10.33.0.0/22", ips: ["10.33.0.1-10.33.0.10"] });
+    await world.pool("tight", { subnet: "10.33.0.0/22", ips: ["10.33.0.1-10.33.0.10"] });
     for (let last = 1; last <= 8; last++) await allocate("tight", `10.33.0.${last}`);
     await start();
     await until("it is counted", async () => (await read("tight"))?.usage.bound === 8);
-    const agent = await agents.openNode();
-    const stateOf = async (name: string) => (await plane.client.get(`${ALLOCATIONS}/${name}`)).spec.state;
+    const agent = await world.openRegistry();
+    const stateOf = async (name: string) => (await world.client.get(`${ALLOCATIONS}/${name}`)).spec.state;
     for (const [owner, address] of [
       ["a", "10.33.0.9"],
       ["b", "10.33.0.10"],
@@ -251,52 +212,39 @@ describe("an agent", () => {
 });
 
 it("the status of a pool that an agent marks as wanted keeps its mark", async () => {
-  await createPool("busy", { subnet: "10.31.0.0/24" });
+  await world.pool("busy", { subnet: "10.31.0.0/24" });
   const wanted = "2026-11-20T04:00:00Z";
-  await plane.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
+  await world.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
   await start();
-  await until("the counts are there", async () => (await plane.client.get(`${POOLS}/busy`)).status?.total === 254);
-  expect((await plane.client.get(`${POOLS}/busy`)).status).toMatchObject({ wanted, total: 254, used: 0 });
+  await until("the counts are there", async () => (await world.client.get(`${POOLS}/busy`)).status?.total === 254);
+  expect((await world.client.get(`${POOLS}/busy`)).status).toMatchObject({ wanted, total: 254, used: 0 });
   expect(await counts("busy")).toEqual({ bound: 0, cooling: 0, free: 254, total: 254 });
 });
 
 it("the Coordinator tells of namespaces that have as many addresses as they may have, and beside that what it told before", async () => {
-  const coordinators = "/apis/ipam.vendor.io/v1/coordinators";
-  const conf = (most: number) => ({ data: { "conf.yml": `maxAddressesPerNamespace: ${most}` } });
-  const maps = "/api/v1/namespaces/kube-system/configmaps";
-  await plane.client.create(maps, {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "vendor-conf" },
-    ...conf(3),
-  });
-  await plane.client.create(coordinators, {
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "Coordinator",
-    metadata: { name: "default" },
-    spec: {},
-  });
-  await plane.client.patch(`${coordinators}/default/status`, { status: { phase: "Synced", reason: "as before" } });
-  await createPool("share", { subnet: "10.39.0.0/24" });
+  await world.settings({ maxAddressesPerNamespace: 3 });
+  await world.create("Coordinator", "default", {});
+  await world.client.patch(`${COORDINATORS}/default/status`, { status: { phase: "Synced", reason: "as before" } });
+  await world.pool("share", { subnet: "10.39.0.0/24" });
   for (const last of [1, 2]) await allocate("share", `10.39.0.${last}`, "Bound", "tenant");
   await allocate("share", "10.39.0.3", "Cooling", "tenant");
   for (const last of [5, 6, 7]) await allocate("share", `10.39.0.${last}`, "Bound", "crowd");
   await start();
   const told = async () => {
-    const { status } = await plane.client.get(`${coordinators}/default`);
+    const { status } = await world.client.get(`${COORDINATORS}/default`);
     expect(status).toMatchObject({ phase: "Synced", reason: "as before" });
     return (status.fullNamespaces ?? []).filter(({ name }: { name: string }) => name === "tenant");
   };
-  const isCrowdTold = async () => JSON.stringify(await plane.client.get(`${coordinators}/default`)).includes('"crowd"');
+  const isCrowdTold = async () => JSON.stringify(await world.client.get(`${COORDINATORS}/default`)).includes('"crowd"');
   await until("another namespace is told of", isCrowdTold);
   expect(await told()).toEqual([]);
   await allocate("share", "10.39.0.4", "Bound", "tenant");
   await until("the namespace is told of", async () => (await told()).length === 1);
   expect(await told()).toEqual([{ name: "tenant", addresses: 3 }]);
-  await plane.client.patch(`${ALLOCATIONS}/10.39.0.4`, { spec: { state: "Cooling", holders: [] } });
+  await world.client.patch(`${ALLOCATIONS}/10.39.0.4`, { spec: { state: "Cooling", holders: [] } });
   await until("it has fewer", async () => (await told()).length === 0);
-  await plane.client.patch(`${maps}/vendor-conf`, conf(2));
+  await world.settings({ maxAddressesPerNamespace: 2 });
   await until("it may have fewer", async () => (await told()).length === 1);
-  await plane.client.patch(`${maps}/vendor-conf`, conf(0));
+  await world.settings({ maxAddressesPerNamespace: 0 });
   await until("nobody is limited", async () => (await told()).length === 0);
 });

@@ -8,7 +8,7 @@ import { applyFile } from "../../scripts/lab/apply.ts";
 import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { poolObject } from "../../scripts/lab/cluster/pods.ts";
+import { poolObject } from "../../scripts/lab/cluster/objects.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 

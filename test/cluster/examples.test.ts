@@ -7,25 +7,26 @@ import { checkPools } from "../../host/resources/check-pools.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
 import { decodeSubnet } from "../../host/resources/subnet.ts";
 import { applyFolder, readDocuments } from "../../scripts/lab/apply.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
-import { PoolsWorld } from "./pools-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const FOLDER = join(root, "deploy", "examples");
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith(".yaml"));
 
-let world: PoolsWorld;
+let world: World;
 let objects: KubeObject[] = [];
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
+  world = await openWorld(borrowPlane);
   objects = (await Promise.all(FILES.map((name) => readDocuments(join(FOLDER, name))))).flat();
 });
 afterAll(() => world?.stop());
 
 describe("the examples", () => {
   it("are taken by the API server, all of them", async () => {
-    expect(await applyFolder(world.plane.client, FOLDER)).toHaveLength(objects.length);
+    expect(await applyFolder(world.client, FOLDER)).toHaveLength(objects.length);
   });
 
   it("are what Berth can use: pools and Subnets that fit together, annotations that can be followed", () => {

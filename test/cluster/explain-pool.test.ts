@@ -11,21 +11,18 @@ import {
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { EMPTY_SNAPSHOT } from "../../host/resources/snapshot.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
-import { until } from "./registry-world.ts";
+import { connectAgentClient } from "../../scripts/lab/cluster/in-process.ts";
+import { BERTH, POOLS, until } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: PoolsWorld;
+let world: World;
 let live: LiveObjects;
 let close = async (): Promise<void> => {};
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
-  const kubeconfig = await world.plane.writeKubeconfig("n1", {
-    token: await requestNodeToken(world.plane.client, "n1"),
-  });
-  const client = await connectClient(kubeconfig, "berth-agent");
+  world = await openWorld(borrowPlane);
+  const client = await connectAgentClient(world.plane, "n1");
   live = openLiveObjects(client);
   close = () => client.close();
 });
@@ -37,17 +34,17 @@ afterAll(async () => {
 /** What an agent says that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
   const catalogue = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
-  const tools = { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live };
-  return explainPool(await gatherPoolFacts(tools, name)).split("\n");
+  const deps = { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live };
+  return explainPool(await gatherPoolFacts(deps, name)).split("\n");
 }
 
 it("a generated pool that waits for its Subnet, with all that the agent's account may see", async () => {
-  await world.create("Subnet", "subnets", "blue", { subnet: "10.71.0.0/24", ips: ["10.71.0.1-10.71.0.6"] });
+  await world.subnet("blue", { subnet: "10.71.0.0/24", ips: ["10.71.0.1-10.71.0.6"] });
   const pools = [
     { name: "web", ips: ["10.71.0.1-10.71.0.2"], application: "Deployment shop/web" },
     { name: "db", ips: ["10.71.0.3-10.71.0.6"], application: "StatefulSet shop/db" },
   ];
-  await world.plane.client.patch(`${BERTH}/subnets/blue/status`, { status: { total: 6, assigned: 6, pools } });
+  await world.client.patch(`${BERTH}/subnets/blue/status`, { status: { total: 6, assigned: 6, pools } });
   const { client } = await world.lead({ conditions: startConditions, usage: startUsage });
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
   const generated = {
@@ -65,7 +62,7 @@ it("a generated pool that waits for its Subnet, with all that the agent's accoun
   await client.call({ method: "POST", path: POOLS, body });
   const ips = ["10.71.0.1-10.71.0.2"];
   await client.call({ method: "PATCH", path: `${POOLS}/web`, body: { spec: { ips } } });
-  await world.allocate("web", "10.71.0.2");
+  await world.allocate("10.71.0.2", { pool: "web" });
   await until("it is judged and counted", async () => {
     const usage = await world.read("ippoolusages", "web");
     const { conditions = [] } = (await world.read("ippools", "web")).status ?? {};

@@ -3,7 +3,7 @@
  */
 import { expect } from "vitest";
 import { seededRandom } from "../../scripts/lab/cluster/api-faults.ts";
-import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
+import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
 import { attach, endPod, expectOwned, insist, pause, RECOVERY_MS, report } from "./fault-questions.ts";
 
@@ -82,7 +82,7 @@ export async function chaos(world: World, { seed, durationMs, podsPerNode }: Cha
   const pods = (await Promise.all(lives)).flat();
   const what = `seed ${seed}: ${done.join(", ")}`;
   report(`chaos, seed ${seed}, ${done.length} faults`, { pods: pods.length, quietMs: performance.now() - quietMs });
-  const wrong = await world.settle(RECOVERY_MS).then(
+  const wrong = await world.untilClean(RECOVERY_MS).then(
     () => "",
     ({ message }) => message,
   );

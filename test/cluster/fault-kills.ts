@@ -71,12 +71,12 @@ async function killAt(world: World, node: LabNode, number: number): Promise<bool
   if (isKilledLate) await restart(node);
   await ending;
   // What a DEL leaves for later has effects, too, and nothing settles while the agent is dead.
-  const settling = world.settle().then(() => false);
+  const settling = world.untilClean().then(() => false);
   const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), settling]));
   if (isKilledLast) {
     settling.catch(() => {});
     await restart(node);
-    await world.settle();
+    await world.untilClean();
   } else await settling;
   return !isStarted || isKilled || isKilledLate || isKilledLast;
 }

@@ -1,10 +1,9 @@
 /** What the fault tests ask of a world again and again, and the figures that they print. */
 import { expect } from "vitest";
-import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
-import { SYSTEM } from "../../scripts/lab/cluster/rights.ts";
-import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
+import { type LabPod, SYSTEM, until } from "../../scripts/lab/cluster/objects.ts";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { inParallel } from "../../scripts/lab/parallel.ts";
 
 /** After a fault is over, every pod that should run has its address within this time. */
 export const RECOVERY_MS = 10_000;
@@ -13,16 +12,6 @@ export const RECOVERY_MS = 10_000;
 const ENDS_AT_ONCE = 8;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Asks until it is so; fails with `what` after `limitMs`. Gives how long it took. */
-export async function until(what: string, isTrue: () => Promise<boolean> | boolean, limitMs = 20_000): Promise<number> {
-  const start = performance.now();
-  while (!(await isTrue())) {
-    if (performance.now() - start > limitMs) expect.fail(`Not within ${limitMs} ms: ${what}`);
-    await pause(30);
-  }
-  return performance.now() - start;
-}
 
 /** What needs the API server is done again until it has answered; a 404 is an answer. */
 export async function insist(work: () => Promise<void>, limitMs = 60_000): Promise<void> {
@@ -98,7 +87,7 @@ const DRAIN_MS = 45_000;
 /** All pods of the world end; nothing is left, not even what cools. */
 export async function drainAll(world: World): Promise<void> {
   await endAll(world);
-  report("drained", { tookMs: await world.drain(DRAIN_MS) });
+  report("drained", { tookMs: await world.untilEmpty(DRAIN_MS) });
 }
 
 /** All pods of the world end but the agents' own; nothing is left but what cools. */
@@ -108,7 +97,7 @@ export async function endAll(world: World): Promise<void> {
     endPod(world, { namespace, name, uid, node: spec.nodeName });
   const isTested = ({ metadata }: KubeObject): boolean => metadata.namespace !== SYSTEM;
   await inParallel(items.filter(isTested), ENDS_AT_ONCE, end);
-  await world.settle();
+  await world.untilClean();
 }
 
 /** Resolves when the API server says that it is ready. */

@@ -3,9 +3,9 @@
  * should run has its address in time. The tests in the gate and the long ones share it.
  */
 import { expect } from "vitest";
-import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
-import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
+import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
 import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
+import { inParallel } from "../../scripts/lab/parallel.ts";
 import { attach, endPod, expectOwned, pause, RECOVERY_MS, report, startPod } from "./fault-questions.ts";
 
 /** Calls of plugins at once on one node, while pods are started before a storm. */
@@ -51,7 +51,7 @@ export async function storm(world: World, options: StormOptions): Promise<StormO
   const running = (await Promise.all([disturbance, ...gusts])).flatMap((came) => came ?? []);
   const attachedMs = Math.max(...running.map(({ atMs }) => atMs)) - endedMs;
   const slowestMs = Math.max(...running.map(({ tookMs }) => tookMs));
-  const cleanMs = await world.settle(RECOVERY_MS);
+  const cleanMs = await world.untilClean(RECOVERY_MS);
   report(name, { attachedMs, slowestMs, cleanMs });
   expect(attachedMs).toBeLessThan(RECOVERY_MS);
   for (const { pod } of running) await expectOwned(world, pod);

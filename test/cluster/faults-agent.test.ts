@@ -3,7 +3,7 @@
  */
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { ALLOCATIONS, type LabPod } from "../../scripts/lab/cluster/pods.ts";
+import { ALLOCATIONS, boundObject, until } from "../../scripts/lab/cluster/objects.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
@@ -20,7 +20,6 @@ import {
   RECOVERY_MS,
   report,
   startPod,
-  until,
 } from "./fault-questions.ts";
 import { startPods, storm } from "./fault-storm.ts";
 
@@ -47,7 +46,7 @@ afterAll(async () => {
 });
 
 it("of two agents one gets the last address, the other is told that there is none, and gets it when it is free", async () => {
-  await world.pool({ name: "last", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
+  await world.pool("last", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
   for (const isAhead of [true, false]) {
     for (const { proxy } of world.nodes()) if (!isAhead) proxy.holdWatches();
     const annotations = { ippool: { ipv4: ["last"] } };
@@ -67,7 +66,7 @@ it("of two agents one gets the last address, the other is told that there is non
     report("last address", { waitedMs: performance.now() - start });
     expect(performance.now() - start).toBeLessThan(RECOVERY_MS);
     await endPod(world, loser);
-    await world.settle();
+    await world.untilClean();
   }
 });
 
@@ -84,7 +83,7 @@ it("an agent is killed when its create was carried out and before it hears of it
   await node.agent.start();
   const start = performance.now();
   expect((await adding).addresses).toHaveLength(1);
-  report("killed after the create", { attachedMs: performance.now() - start, cleanMs: await world.settle() });
+  report("killed after the create", { attachedMs: performance.now() - start, cleanMs: await world.untilClean() });
   await expectOwned(world, pod);
 });
 
@@ -122,7 +121,7 @@ it("the journal is wiped: the addresses of live pods are found again, and a late
   report("wiped", { adoptedMs: performance.now() - start });
   // Pods that come meanwhile get none of them.
   const more = await startPods(world, "more", 6);
-  expect(await world.settle()).toBeLessThan(RECOVERY_MS);
+  expect(await world.untilClean()).toBeLessThan(RECOVERY_MS);
   // An old sandbox of a live pod is cleaned up.
   for (const pod of own) await node.runtime.del(pod, node.runtime.newContainerId());
   await pause(3_000);
@@ -142,7 +141,7 @@ it("an allocation is deleted by hand: the live pod's object is made again (recre
     const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
     await forceDelete(world.client, address);
   }
-  await world.settle(RECOVERY_MS);
+  await world.untilClean(RECOVERY_MS);
   report("deleted by hand", { cleanMs: performance.now() - start });
   for (const pod of pods) await expectOwned(world, pod);
 });
@@ -156,7 +155,10 @@ it("an allocation is deleted by hand while its agent is dead, and another pod ha
     const name = `usurper-${each.replaceAll(".", "-")}`;
     const usurper = await world.createPod({ name, node: "n2", annotations: { ippool: { ipv4: ["none"] } } });
     await forceDelete(world.client, each);
-    await world.client.create(ALLOCATIONS, allocation(each, usurper));
+    await world.client.create(
+      ALLOCATIONS,
+      boundObject({ address: each, node: "n2", pod: name, podUID: usurper.uid, prefixLength: 23 }),
+    );
   }
   await agent.start();
   const isTold = (each: string) => agent.stderr().includes(`usurper-${each.replaceAll(".", "-")}`);
@@ -175,9 +177,3 @@ it("an allocation is deleted by hand while its agent is dead, and another pod ha
   const isBack = async () => (await objectsOf(world, pods[0])).length === 1;
   report("name freed", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
 });
-
-function allocation(address: string, { namespace, name, uid, node }: LabPod): object {
-  const holder = { namespace, pod: name, podUID: uid, interface: "eth0", node };
-  const spec = { address, prefixLength: 23, pool: "blue", state: "Bound", node, holders: [holder] };
-  return { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address }, spec };
-}

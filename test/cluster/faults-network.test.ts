@@ -3,8 +3,9 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { type LabNode, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod, until } from "./fault-questions.ts";
+import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod } from "./fault-questions.ts";
 import { storm } from "./fault-storm.ts";
 
 const ALL = ["get", "list", "post", "put", "patch", "delete"] as const;

@@ -4,7 +4,7 @@
 
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { NODES } from "../../scripts/lab/cluster/pods.ts";
+import { NODES } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import {
@@ -70,7 +70,7 @@ it("a node is cut off and removed while its pods live on: nobody gets their addr
   await attach(world, world.node("n2"), late);
   report("node lost", { attachedMs: performance.now() - start });
   expect(performance.now() - start).toBeLessThan(RECOVERY_MS);
-  await world.settle();
+  await world.untilClean();
 });
 
 it("a node's object is deleted while its agent runs: its pods keep their addresses", async () => {
@@ -79,7 +79,7 @@ it("a node's object is deleted while its agent runs: its pods keep their address
   await world.client.delete(`${NODES}/n1`);
   await pause(6_000);
   for (const pod of pods) await expectOwned(world, pod);
-  await world.settle();
+  await world.untilClean();
   await world.client.create(NODES, { metadata: { name: "n1", labels: { "kubernetes.io/hostname": "n1" } } });
   const pod = await startPod(world, "n1", "next");
   await expectOwned(world, pod);
@@ -98,7 +98,7 @@ it("clocks are wrong by a day: nothing cools for a shorter time, nothing is coll
   // Twelve addresses for pods of four nodes, of which two run at a time: they go round.
   for (let round = 0; round < 3; round++) {
     const pods = await Promise.all(world.nodes().map(({ name }) => startPod(world, name, `round-${round}-${name}`)));
-    await world.settle();
+    await world.untilClean();
     await Promise.all(pods.map((pod) => endPod(world, pod)));
   }
   await storm(world, { name: "clocks", pods: 2, durationMs: 2_000 });

@@ -1,5 +1,6 @@
 /** What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it was some time ago. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import {
   attach,
@@ -14,7 +15,6 @@ import {
   report,
   serverReady,
   startPod,
-  until,
 } from "./fault-questions.ts";
 import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.ts";
 
@@ -57,7 +57,7 @@ it("an agent comes back while the API server is away: a DEL is answered, an ADD 
   report("agent without a server", { deletedMs, attachedMs: atMs - upMs });
   expect(atMs - upMs).toBeLessThan(RECOVERY_MS);
   await world.deletePod(leaving);
-  await world.settle();
+  await world.untilClean();
   for (const pod of [staying, coming]) await expectOwned(world, pod);
 });
 
@@ -90,12 +90,12 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
   for (const { proxy } of world.nodes()) proxy.releaseWatches();
   for (const pod of coming) await attach(world, world.node(pod.node), pod);
   for (const pod of leaving) await endPod(world, pod);
-  await world.settle();
+  await world.untilClean();
   await world.plane.restore(copy);
   const start = performance.now();
   // The pods that had gone are back as objects, and are deleted again: no runtime has them.
   for (const pod of leaving) await world.deletePod(pod);
-  await world.settle(RECOVERY_MS);
+  await world.untilClean(RECOVERY_MS);
   report("restored", { cleanMs: performance.now() - start });
   for (const pod of coming) await expectOwned(world, pod);
   // Resource versions are given out again; that must not stop what follows.
@@ -103,7 +103,7 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
 });
 
 it("an address that went to another pod after the copy was taken: both are told of, and the live one has it in the end (recreate)", async () => {
-  await world.pool({ name: "few", subnet: "10.7.0.0/24", ips: ["10.7.0.7"], default: false });
+  await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
   const annotations = { ippool: { ipv4: ["few"] } };
   const before = await world.createPod({ name: "before", node: "n1", annotations });
   await attach(world, world.node("n1"), before);
@@ -111,7 +111,7 @@ it("an address that went to another pod after the copy was taken: both are told 
   const copy = await world.plane.snapshot();
   await endPod(world, before);
   await attach(world, world.node("n2"), after);
-  await world.settle();
+  await world.untilClean();
   await world.plane.restore(copy);
   const { agent } = world.node("n2");
   const isTold = () =>
@@ -122,5 +122,5 @@ it("an address that went to another pod after the copy was taken: both are told 
   await world.deletePod(before);
   const isBack = async () => (await objectsOf(world, after)).length === 1;
   report("reused", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
-  await world.settle();
+  await world.untilClean();
 });

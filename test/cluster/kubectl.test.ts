@@ -7,14 +7,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { ALLOCATIONS, nodeObject, POOLS } from "../../scripts/lab/cluster/pods.ts";
-import { boundObject, forceDeleteAll, openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
+import { ALLOCATIONS, boundObject, nodeObject, POOLS } from "../../scripts/lab/cluster/objects.ts";
+import { forceDeleteAll, openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
 import { applyKinds, type ForeignKind } from "../../scripts/lab/cluster/workload-kinds.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
 import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { commandsOf, listTexts } from "../unit/house/kubectl-lines.ts";
-import { type RightsWorld, startRightsWorld, WORKLOAD } from "./rights-world.ts";
+import { openRights, WORKLOAD } from "./rights-objects.ts";
 
 const FOREIGN: readonly ForeignKind[] = [
   { group: "crd.projectcalico.org", version: "v1", kind: "IPPool", plural: "ippools", scope: "Cluster" },
@@ -30,15 +31,15 @@ const NAMES = [POOL, "blue", "default", "10.6.0.21", "10.6.0.77"];
 const PAGES = listTexts().filter((path) => path.endsWith(".md"));
 const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))];
 
-let world: RightsWorld;
+let world: World;
 let admin: KubeClient;
 let controller: KubeClient;
 let home: string;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "berth-kubectl-"));
-  world = await startRightsWorld();
-  admin = world.admin;
+  world = await openRights();
+  admin = world.client;
   await applyKinds(admin, FOREIGN);
   controller = await openAsController(world.plane);
   await admin.create("/api/v1/nodes", nodeObject("n1"));

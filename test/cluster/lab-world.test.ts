@@ -2,7 +2,7 @@
  * The world of the cluster tests before Berth comes into it: pods that are bound, run, finish and go; what the audit says of real objects; which rights agents have.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ALLOCATIONS, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { ALLOCATIONS, boundObject, podPath } from "../../scripts/lab/cluster/objects.ts";
 import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -18,11 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => world?.stop());
 
-function allocation(address: string, podUID: string): object {
-  const holder = { namespace: "shop", pod: "web-0", podUID, interface: "eth0", node: "n1" };
-  const spec = { address, prefixLength: 24, pool: "blue", state: "Bound", node: "n1", holders: [holder] };
-  return { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address }, spec };
-}
+const allocation = (address: string, podUID: string): object => boundObject({ address, node: "n1", podUID });
 
 it("a pod is bound, runs with the ledger's addresses, finishes and goes", async () => {
   const pod = await world.createPod({ name: "web-0", node: "n1", annotations: { ippool: { ipv4: ["blue"] } } });
@@ -47,11 +43,11 @@ it("a pod is bound, runs with the ledger's addresses, finishes and goes", async 
   expect(await world.audit()).toEqual([expect.stringMatching(/^10\.6\.0\.10 is Bound to .*, which has finished$/)]);
   await world.deletePod(pod);
   await expect(world.client.get(podPath(pod))).rejects.toMatchObject({ status: 404 });
-  await expect(world.settle(200)).rejects.toThrow(
-    /Still wrong after 200 ms:\n10\.6\.0\.10 is Bound to .*, which is gone/,
+  await expect(world.untilClean(200)).rejects.toThrow(
+    /Not within 200 ms: .*\n10\.6\.0\.10 is Bound to .*, which is gone/,
   );
   await forceDelete(world.client, "10.6.0.10");
-  await world.settle();
+  await world.untilClean();
 });
 
 it("only that very pod is deleted", async () => {

@@ -4,11 +4,10 @@ import { Agent, request } from "node:https";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { DEFINITIONS_CRD, definitionsCrd, until as untilTrue } from "../../scripts/lab/cluster/objects.ts";
 import { PlaneReset } from "../../scripts/lab/cluster/plane.ts";
-import { DEFINITIONS_CRD, definitionsCrd } from "../../scripts/lab/cluster/pods.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client.ts";
-import { until as untilTrue } from "./registry-world.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -87,7 +86,7 @@ async function openWatch(url: string, query: string) {
   return { lines, status: () => status, ended: () => end, close: () => agent.destroy() };
 }
 
-const until = (isTrue: () => boolean | Promise<boolean>): Promise<void> => untilTrue(`${isTrue}`, isTrue);
+const until = (isTrue: () => boolean | Promise<boolean>): Promise<number> => untilTrue(`${isTrue}`, isTrue);
 
 describe("the proxy", () => {
   const order = (fault: Fault, rest: Partial<FaultRule> = {}) => proxy.rules.add({ verbs: ["post"], fault, ...rest });

@@ -5,46 +5,59 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
-import { deletePod, type LabPod, setRunning } from "../../scripts/lab/cluster/pods.ts";
-import { OTHERS, OWN, openWorld, type TestNode, type TestWorld } from "./prefetch-world.ts";
-import { until } from "./registry-world.ts";
+import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../../scripts/lab/cluster/agent-node.ts";
+import { applyDefinition, deletePod, type LabPod, setRunning, until } from "../../scripts/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: TestWorld;
-let node: TestNode;
+let world: World;
+let node: AgentNode;
 let serial = 0;
 
 beforeAll(async () => {
-  world = await openWorld([
-    { name: "blue", subnet: "10.6.0.0/16" },
-    { name: "green", subnet: "10.8.0.0/24", default: false },
-    { name: "tiny", subnet: "10.7.0.0/30", ips: ["10.7.0.1"], default: false },
-  ]);
-  const definitions = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
-  for (const [name, plugin] of Object.entries({ own: OWN, others: OTHERS })) {
-    const config = JSON.stringify({ cniVersion: "1.0.0", name: `net-${name}`, plugins: [plugin] });
-    const kind = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" };
-    await world.plane.client.create(definitions, { ...kind, metadata: { name }, spec: { config } });
-  }
+  world = await startWorld({
+    startPlane: borrowPlane,
+    settings: { allocationCooldown: "30s" },
+    pools: [
+      { name: "blue", subnet: "10.6.0.0/16" },
+      { name: "green", subnet: "10.8.0.0/24", default: false },
+      { name: "tiny", subnet: "10.7.0.0/30", ips: ["10.7.0.1"], default: false },
+    ],
+  });
+  for (const [name, plugin] of Object.entries({ own: BERTH_PLUGIN, others: OTHER_PLUGIN }))
+    await applyDefinition(world.client, "shop", name, {
+      cniVersion: "1.0.0",
+      name: `net-${name}`,
+      plugins: [plugin],
+    });
 });
 afterAll(() => world?.stop());
 
 beforeEach(async () => {
-  node = await world.openNode(`n${++serial}`);
+  node = await world.openAgent(`n${++serial}`, { plugin: BERTH_PLUGIN });
 });
 afterEach(() => node.close());
 
 const bind = (name: string, rest: object = {}): Promise<LabPod> =>
-  world.bind({ name: `${name}-${serial}`, node: node.name, ...rest });
+  world.bindPod({ name: `${name}-${serial}`, node: node.name, ...rest });
 
 /** What the API server has of a pod. */
 const objectsOf = async ({ name }: LabPod): Promise<string[]> =>
-  (await world.allocations()).filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1));
+  (await world.allocations())
+    .flatMap(({ spec }) => (spec.holders ?? []).map((holder: KubeObject) => ({ ...holder, state: spec.state })))
+    .filter(({ pod }) => pod === name)
+    .map((holder) => `${holder.interface} ${holder.state}`)
+    .sort();
 
-const claimed = (pod: LabPod, count = 1): Promise<void> =>
+const claimed = (pod: LabPod, count = 1): Promise<number> =>
   until(
     `${count} claimed for ${pod.name}`,
-    async () => node.stats().claimed >= count && (await objectsOf(pod)).length === count,
+    async () => node.stats.claimed >= count && (await objectsOf(pod)).length === count,
   );
+
+/** In any state. */
+const hasObject = async (address: string): Promise<boolean> => (await world.spec(address)) !== undefined;
 
 /** The watch has come so far that it shows this one: those before it were seen, too. */
 async function seen(): Promise<void> {
@@ -56,41 +69,40 @@ describe("an ADD after a prefetch", () => {
   it("prefetch: asks the API server for nothing, and no other object is made", async () => {
     const pod = await bind("web");
     await claimed(pod);
-    const before = [...node.calls];
+    const before = [...node.api.calls];
     expect(before.filter((call) => call === "POST ipallocations")).toHaveLength(1);
     const { addresses } = await node.add(pod);
     expect(addresses).toMatch(/^10\.6\./);
-    expect(node.calls).toEqual(before);
+    expect(node.api.calls).toEqual(before);
     expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
-    expect(node.stats()).toMatchObject({ wanted: 1, claimed: 1, adds: 1, used: 1 });
+    expect(node.stats).toMatchObject({ wanted: 1, claimed: 1, adds: 1, used: 1 });
   });
 
   it("finds it when the agent was killed and started anew in between: the journal has it", async () => {
     const pod = await bind("web");
     await claimed(pod);
-    node = await world.restart(node);
-    await until("it is found", () => node.stats().found === 1);
+    await node.crash();
+    await until("it is found", () => node.stats.found === 1);
     const { addresses } = await node.add(pod);
     expect(addresses).toMatch(/^10\.6\./);
-    expect(node.calls.filter((call) => call === "POST ipallocations")).toEqual([]);
+    expect(node.api.calls.filter((call) => call === "POST ipallocations")).toEqual([]);
     expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
-    expect(node.stats()).toMatchObject({ claimed: 0, used: 1 });
+    expect(node.stats).toMatchObject({ claimed: 0, used: 1 });
   });
 });
 
 describe("the ADD that arrives first waits for the claim under way instead of starting its own", () => {
   it("and there is one create", async () => {
-    const answer = Promise.withResolvers<void>();
-    node.hold = (call) => (call === "POST ipallocations" ? answer.promise : undefined);
+    const claim = node.api.holdCall("POST", "before");
     const pod = await bind("web");
-    await until("it is under way", () => node.calls.includes("POST ipallocations"));
+    await claim.reached;
     const adding = node.add(pod);
-    await until("the ADD waits", () => node.stats().waited === 1);
-    answer.resolve();
+    await until("the ADD waits", () => node.stats.waited === 1);
+    claim.open();
     await adding;
-    expect(node.calls.filter((call) => call === "POST ipallocations")).toHaveLength(1);
+    expect(node.api.calls.filter((call) => call === "POST ipallocations")).toHaveLength(1);
     expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
-    expect(node.stats()).toMatchObject({ waited: 1, used: 1 });
+    expect(node.stats).toMatchObject({ waited: 1, used: 1 });
   });
 
   it("one that comes right with the binding is served, once", async () => {
@@ -106,39 +118,40 @@ describe("nothing is claimed", () => {
   it("for hostNetwork pods", async () => {
     const pod = await bind("web", { hostNetwork: true });
     await seen();
-    expect([await objectsOf(pod), node.stats().wanted]).toEqual([[], 1]);
+    expect([await objectsOf(pod), node.stats.wanted]).toEqual([[], 1]);
   });
 
   it("for running pods after an agent start", async () => {
-    await node.close();
+    await node.stop();
     const [running, waiting] = [await bind("running"), await bind("waiting")];
-    await setRunning(world.plane.client, running, ["10.6.255.1"]);
-    node = await world.restart(node);
+    await setRunning(world.client, running, ["10.6.255.1"]);
+    await node.crash();
     await claimed(waiting);
-    expect([await objectsOf(running), node.stats().wanted]).toEqual([[], 1]);
+    expect([await objectsOf(running), node.stats.wanted]).toEqual([[], 1]);
   });
 
   it("for NICs of other IPAMs: of two NICs only Berth's", async () => {
-    await node.close();
-    node = await world.restart(node, { plugin: OTHERS });
+    await node.stop();
+    node.setNetwork(OTHER_PLUGIN);
+    await node.crash();
     const pod = await bind("web", { annotations: { "k8s.v1.cni.cncf.io/networks": "others, own" } });
     await claimed(pod);
     expect(await objectsOf(pod)).toEqual(["net2 Bound"]);
-    const before = [...node.calls];
+    const before = [...node.api.calls];
     await node.add(pod, { ifName: "net2", network: "net-own" });
-    expect(node.calls).toEqual(before);
-    expect(node.stats()).toMatchObject({ wanted: 1, used: 1 });
+    expect(node.api.calls).toEqual(before);
+    expect(node.stats).toMatchObject({ wanted: 1, used: 1 });
   });
 
   it("when a pool is exhausted: one look, no waiting, and its ADD says why", async () => {
     const annotations = { ippool: { ipv4: ["tiny"] } };
     await claimed(await bind("first", { annotations }));
-    const before = node.calls.length;
+    const before = node.api.calls.length;
     const pod = await bind("second", { annotations });
-    await until("it has failed", () => node.stats().failed === 1);
+    await until("it has failed", () => node.stats.failed === 1);
     // One of all that have an address, one of those that cool elsewhere as this pool's, one of those that cool as another pool's.
-    const calls = node.calls.slice(before);
-    expect(calls.filter((call) => call === "LIST ipallocations").length).toBeLessThanOrEqual(3);
+    const calls = node.api.calls.slice(before);
+    expect(calls.filter((call) => call === "GET ipallocations").length).toBeLessThanOrEqual(3);
     expect(calls).not.toContain("POST ipallocations");
     await expect(node.add(pod)).rejects.toMatchObject({ code: 101 });
   });
@@ -149,14 +162,14 @@ describe("ippools", () => {
     const ippools = ["eth0", "net1", "net2"].map((name) => ({ interface: name, ipv4: ["blue"] }));
     const pod = await bind("web", { annotations: { ippools, "k8s.v1.cni.cncf.io/networks": "own, own" } });
     await claimed(pod, 3);
-    const before = [...node.calls];
+    const before = [...node.api.calls];
     expect(before.filter((call) => call === "POST ipallocations")).toHaveLength(3);
     const first = await node.add(pod);
     const second = await node.add(pod, { ifName: "net1", network: "net-own" });
     const third = await node.add(pod, { ifName: "net2", network: "net-own" });
     expect(new Set([first, second, third].map(({ addresses }) => addresses)).size).toBe(3);
-    expect(node.calls).toEqual(before);
-    expect(node.stats()).toMatchObject({ claimed: 3, adds: 3, used: 3 });
+    expect(node.api.calls).toEqual(before);
+    expect(node.stats).toMatchObject({ claimed: 3, adds: 3, used: 3 });
   });
 });
 
@@ -167,44 +180,41 @@ describe("prefetch: what does not fit when the ADD comes", () => {
     const [address = ""] = node.aheadOf(pod);
     const path = `/api/v1/namespaces/shop/pods/${pod.name}`;
     const annotations = { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["green"] }) };
-    await world.plane.client.patch(path, { metadata: { annotations } });
+    await world.client.patch(path, { metadata: { annotations } });
     await until("the watch has seen it", () => {
-      const known = node.cluster.resources.state.snapshot.pods.get(`shop/${pod.name}`);
+      const known = node.snapshot.pods.get(`shop/${pod.name}`);
       return known?.annotations["ipam.vendor.io/ippool"] !== undefined;
     });
     const { addresses } = await node.add(pod);
     expect(addresses).toMatch(/^10\.8\./);
-    await until("the first is free", async () => !(await world.hasObject(address)));
+    await until("the first is free", async () => !(await hasObject(address)));
     expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
-    expect(node.stats()).toMatchObject({ used: 0, discarded: 1 });
+    expect(node.stats).toMatchObject({ used: 0, discarded: 1 });
   });
 });
 
 describe("retention: a pod that keeps its address", () => {
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "5d0e7f8a-0000-4000-8000-000000000001" };
-  const stateOf = async (address: string): Promise<string> => {
-    const { spec } = await world.plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations/${address}`);
-    return spec.state;
-  };
+  const stateOf = async (address: string): Promise<string> => (await world.spec(address))?.state;
 
   it("has it ahead of its ADD, and it is kept when the pod is deleted before that", async () => {
     const first = await bind("db", { owner });
     const { addresses: address } = await node.add(first);
-    await node.cluster.registry.release({ containerId: `c-${first.name}`, ifName: "eth0" });
-    await deletePod(world.plane.client, first);
+    await node.del(first);
+    await deletePod(world.client, first);
     await until("it is kept", async () => (await stateOf(address)) === "Kept");
 
     const second = await bind("db", { owner });
     await until("it is claimed ahead", () => node.aheadOf(second).length > 0);
     expect(node.aheadOf(second)).toEqual([address]);
-    await deletePod(world.plane.client, second);
+    await deletePod(world.client, second);
     await until("it is kept again", async () => (await stateOf(address)) === "Kept");
 
     const third = await bind("db", { owner });
     await until("it is claimed ahead again", () => node.aheadOf(third).length > 0);
-    const before = [...node.calls];
+    const before = [...node.api.calls];
     expect(await node.add(third)).toMatchObject({ addresses: address });
-    expect(node.calls).toEqual(before);
+    expect(node.api.calls).toEqual(before);
     expect(await stateOf(address)).toBe("Bound");
   });
 });
@@ -216,10 +226,10 @@ describe("static-pods: a static pod", () => {
       annotations: { "kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash },
     });
     await claimed(mirror);
-    const before = [...node.calls];
+    const before = [...node.api.calls];
     await node.add({ ...mirror, uid: hash });
-    expect(node.calls).toEqual(before);
-    expect(node.stats()).toMatchObject({ claimed: 1, used: 1 });
+    expect(node.api.calls).toEqual(before);
+    expect(node.stats).toMatchObject({ claimed: 1, used: 1 });
   });
 });
 
@@ -228,22 +238,20 @@ describe("a pod deleted before its ADD", () => {
     const pod = await bind("web");
     await claimed(pod);
     const [address = ""] = node.aheadOf(pod);
-    expect(await world.hasObject(address)).toBe(true);
-    await deletePod(world.plane.client, pod);
-    await until("it is free", async () => !(await world.hasObject(address)));
-    expect(node.stats()).toMatchObject({ claimed: 1, returned: 1 });
+    expect(await hasObject(address)).toBe(true);
+    await deletePod(world.client, pod);
+    await until("it is free", async () => !(await hasObject(address)));
+    expect(node.stats).toMatchObject({ claimed: 1, returned: 1 });
   });
 
   it("while its claim is under way: nothing of it stays", async () => {
-    const answer = Promise.withResolvers<void>();
-    node.hold = (call) => (call === "POST ipallocations" ? answer.promise : undefined);
+    const claim = node.api.holdCall("POST", "before");
     const pod = await bind("web");
-    await until("it is under way", () => node.calls.includes("POST ipallocations"));
-    await deletePod(world.plane.client, pod);
-    await until("the watch has seen it", () => !node.cluster.resources.state.snapshot.pods.has(`shop/${pod.name}`));
-    answer.resolve();
-    node.hold = undefined;
-    await until("it was counted", () => node.stats().withdrawn + node.stats().returned === 1);
+    await claim.reached;
+    await deletePod(world.client, pod);
+    await until("the watch has seen it", () => !node.snapshot.pods.has(`shop/${pod.name}`));
+    claim.open();
+    await until("it was counted", () => node.stats.withdrawn + node.stats.returned === 1);
     await until("nothing is left", async () => (await objectsOf(pod)).length === 0);
   });
 });
@@ -254,12 +262,12 @@ describe("a pod that never comes gives its address back", () => {
     await claimed(pod);
     const [address = ""] = node.aheadOf(pod);
     await node.later(UNATTACHED_MS - 10_000);
-    expect(await world.hasObject(address)).toBe(true);
+    expect(await hasObject(address)).toBe(true);
     await node.later(10_000);
-    await until("it is free", async () => !(await world.hasObject(address)));
+    await until("it is free", async () => !(await hasObject(address)));
     const { addresses } = await node.add(pod);
     expect(addresses).toMatch(/^10\.6\./);
     expect(await objectsOf(pod)).toEqual(["eth0 Bound"]);
-    expect(node.stats()).toMatchObject({ claimed: 1, timedOut: 1, used: 0 });
+    expect(node.stats).toMatchObject({ claimed: 1, timedOut: 1, used: 0 });
   });
 });

@@ -1,33 +1,33 @@
 /** Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that was restored. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
+import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
-import { COOLDOWN_MS, GRACE_MS, KeepingNode, requireMac } from "./keeping-node.ts";
-import { ALLOCATIONS, RegistryWorld, until } from "./registry-world.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { recordLog } from "../unit/agent/recorded-log.ts";
+import { mac } from "../unit/kernel/values.ts";
 
-const MAC = requireMac("02:00:00:00:00:07");
+const MAC = mac("02:00:00:00:00:07");
 
-let world: RegistryWorld;
-const nodes: KeepingNode[] = [];
+let world: World;
+const nodes: ReconciledNode[] = [];
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start(startPlane);
-  await world.plane.client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  world = await openWorld();
+  await world.namespace("shop");
 });
 
 afterEach(async () => {
   for (const node of nodes.splice(0)) await node.close();
-  await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
   await world.clear();
 });
 
 afterAll(() => world?.stop());
 
-async function openNode(name: string): Promise<KeepingNode> {
-  const node = await KeepingNode.open(world.plane, name);
+async function openNode(name: string): Promise<ReconciledNode> {
+  const node = await ReconciledNode.open(world.plane, name, recordLog());
   nodes.push(node);
   return node;
 }
@@ -37,7 +37,7 @@ function createPod(node: string, name = `pod-${++podCount}`): Promise<lab.LabPod
 }
 
 const stateOf = async (address: string): Promise<string> => {
-  const object = await world.object(address);
+  const object = await world.allocation(address);
   return object === undefined
     ? "absent"
     : `${object.spec.state} ${object.spec.node} ${object.spec.holders[0]?.podUid ?? "-"}`;
@@ -54,11 +54,11 @@ it("recreate: an object that was deleted by hand is made again at once, and anot
   await one.attach("10.6.0.1", pod);
   const figures: number[] = [];
   for (let turn = 0; turn < 10; turn++) {
-    const before = (await world.object("10.6.0.1"))?.uid;
+    const before = (await world.allocation("10.6.0.1"))?.uid;
     await deleteObject("10.6.0.1");
     const start = performance.now();
-    await until("it is made again", async () => {
-      const now = await world.object("10.6.0.1");
+    await lab.until("it is made again", async () => {
+      const now = await world.allocation("10.6.0.1");
       return now !== undefined && now.uid !== before;
     });
     figures.push(performance.now() - start);
@@ -81,9 +81,9 @@ it("recreate: if another node was first, nothing is deleted and nothing is silen
     if (method !== "GET") await gate.promise;
   };
   await deleteObject("10.6.0.1");
-  await until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
+  await lab.until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
   gate.resolve();
-  await until("it is noticed", () => one.parts.lost.count === 1);
+  await lab.until("it is noticed", () => one.parts.lost.count === 1);
   const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
   expect(one.parts.own.problems).toEqual([text]);
   expect(one.lines).toContain(`error ${text}`);
@@ -92,7 +92,7 @@ it("recreate: if another node was first, nothing is deleted and nothing is silen
     `Bound n2 ${rival.uid}`,
     [`10.6.0.1 Bound ${pod.uid} c-${pod.uid}`],
   ]);
-  await until("the pod's event is there", async () => {
+  await lab.until("the pod's event is there", async () => {
     const { items } = await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
     return items.some(
       ({ reason, regarding }: { reason: string; regarding: { uid: string } }) =>
@@ -100,12 +100,12 @@ it("recreate: if another node was first, nothing is deleted and nothing is silen
     );
   });
   // It is told once, however often it is found again.
-  await one.look();
+  await one.reconcile();
   expect([one.parts.lost.count, one.lines.filter((line) => line.startsWith("error"))]).toEqual([1, [`error ${text}`]]);
   // The pod ends: its DEL must not touch what is the other's.
   await one.detach(pod);
   one.advance(COOLDOWN_MS);
-  await one.look();
+  await one.reconcile();
   expect([one.parts.own.problems, await one.rows(), await stateOf("10.6.0.1")]).toEqual([
     [],
     [],
@@ -118,17 +118,17 @@ it("recreate: what was lost is the pod's again when the other has let go of it",
   const pod = await createPod("n1");
   await one.attach("10.6.0.1", pod);
   await one.stop();
-  const { metadata, ...rest } = await world.plane.client.get(`${ALLOCATIONS}/10.6.0.1`);
+  const { metadata, ...rest } = await world.plane.client.get(`${lab.ALLOCATIONS}/10.6.0.1`);
   const holders = [{ ...rest.spec.holders[0], podUID: "another", node: "n9" }];
   await deleteObject("10.6.0.1");
   const other = { ...rest, metadata: { name: metadata.name }, spec: { ...rest.spec, node: "n9", holders } };
-  await world.plane.client.create(ALLOCATIONS, other);
+  await world.plane.client.create(lab.ALLOCATIONS, other);
   await one.start();
-  await until("the loss is noticed", () => one.parts.lost.count === 1);
+  await lab.until("the loss is noticed", () => one.parts.lost.count === 1);
   await deleteObject("10.6.0.1");
-  await one.look();
-  await until("the watch shows it", async () => {
-    await one.look();
+  await one.reconcile();
+  await lab.until("the watch shows it", async () => {
+    await one.reconcile();
     return one.parts.own.problems.length === 0;
   });
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
@@ -150,21 +150,21 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
   );
   for (const pod of pods) expect(await node.detach(pod), "late-del: nobody knows that container").toEqual([]);
   node.advance(10 * GRACE_MS);
-  await node.look();
+  await node.reconcile();
   expect(await node.rows()).toHaveLength(20);
   const bound = async (): Promise<number> => (await node.rows()).filter((row) => row.includes(" Bound ")).length;
   for (const [index, pod] of pods.entries()) {
     const { uid } = pod;
     await lab.deletePod(world.plane.client, pod);
-    await until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
-    await node.look();
+    await lab.until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
+    await node.reconcile();
     expect(await bound(), "the first look only notes it").toBe(20 - index);
     node.advance(GRACE_MS);
-    await node.look();
+    await node.reconcile();
     expect(await bound()).toBe(19 - index);
   }
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect([await node.rows(), await world.lines()]).toEqual([[], []]);
 });
 
@@ -184,20 +184,20 @@ it("undo: an object that no NIC has goes at the second look", async () => {
   const node = await openNode("n1");
   const pod = await createPod("n1");
   await node.attach("10.6.0.1", pod);
-  const object = await world.plane.client.get(`${ALLOCATIONS}/10.6.0.1`);
+  const object = await world.plane.client.get(`${lab.ALLOCATIONS}/10.6.0.1`);
   const { metadata, ...spare } = object;
-  await world.plane.client.create(ALLOCATIONS, {
+  await world.plane.client.create(lab.ALLOCATIONS, {
     ...spare,
     metadata: { name: "10.6.0.2" },
     spec: { ...spare.spec, address: "10.6.0.2" },
   });
-  await until("the watch shows it", () => node.parts.own.stats.objects === 2);
-  await node.look();
+  await lab.until("the watch shows it", () => node.parts.own.stats.objects === 2);
+  await node.reconcile();
   expect(await node.rows()).toHaveLength(1);
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect([await stateOf("10.6.0.1"), await stateOf("10.6.0.2")]).toEqual([`Bound n1 ${pod.uid}`, "absent"]);
 });
 
@@ -215,21 +215,21 @@ it("undo: etcd is restored from last night: what is missing is made again, what 
   await node.detach(dead);
   await lab.deletePod(world.plane.client, dead);
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
   await world.plane.restore(lastNight);
-  await until("all is there again", async () => {
-    await node.look().catch(() => {});
+  await lab.until("all is there again", async () => {
+    await node.reconcile().catch(() => {});
     return (await world.lines()).length === 3 && (await node.rows()).length === 3;
   });
   expect(await stateOf("10.6.0.3")).toBe(`Bound n1 ${young.uid}`);
   await lab.deletePod(world.plane.client, dead);
-  await until("the watch shows it", () => !node.parts.pods.items.has("shop/dead"));
-  await node.look();
+  await lab.until("the watch shows it", () => !node.parts.pods.items.has("shop/dead"));
+  await node.reconcile();
   node.advance(GRACE_MS);
-  await node.look();
+  await node.reconcile();
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
   expect(node.parts.own.problems).toEqual([]);
 });
@@ -252,7 +252,7 @@ it("undo: what is in quarantine is in quarantine after the journal was lost, and
   expect(first).toMatchObject({ state: "Quarantined", quarantine: { mac: MAC, parent: "ens5" } });
   expect(second?.state).toBe("Cooling");
   node.advance(COOLDOWN_MS);
-  await node.look();
+  await node.reconcile();
   expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -"]);
 });
 
@@ -268,8 +268,8 @@ it("the watch of a node's allocations tells of each pod three times at most, and
   }
   for (const pod of pods) await one.detach(pod);
   one.advance(COOLDOWN_MS);
-  await one.look();
-  await until("the watch has told all", () => one.parts.own.stats.objects === 0);
+  await one.reconcile();
+  await lab.until("the watch has told all", () => one.parts.own.stats.objects === 0);
   const after = one.parts.own.stats;
   const events = (after.events - before.events) / pods.length;
   const bytes = (after.bytes - before.bytes) / pods.length;
@@ -285,13 +285,13 @@ it("node-lost: what other nodes answer for is left alone, whatever became of the
   await gone.attach("10.6.0.2", await createPod("n2"));
   await gone.stop();
   await lab.deletePod(world.plane.client, pod);
-  const before = await world.objects();
+  const before = await world.allocations();
   const node = await openNode("n1");
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
-    await node.look();
+    await node.reconcile();
   }
-  expect(await world.objects()).toEqual(before);
+  expect(await world.allocations()).toEqual(before);
   expect(await node.rows()).toEqual([]);
   expect(node.api.takeWrites()).toEqual([]);
 });

@@ -1,17 +1,18 @@
 /** Addresses that outlive their pods (retention), on the cluster's registry. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { claim, held, proposal } from "../unit/registry/registry-suite.ts";
-import { pass, RegistryWorld } from "./registry-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
 
-let world: RegistryWorld;
+let world: World;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await openWorld(borrowPlane);
 });
 
 afterEach(() => world.clear());
@@ -28,10 +29,10 @@ describe("retention: an identity that moves", () => {
     claim(owner, [proposal(NAME)], { pod: "web-0", workload: WORKLOAD, ...options });
 
   it("retention: a released address is kept, the row goes, and the next pod of the member takes it over", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
-    await pass(node, 0);
+    await node.pass(0);
     expect([await world.lines(), await node.registry.list(undefined, 9)]).toEqual([[`${NAME} Kept -`], []]);
     expect(await other.registry.claim(claim("x", [proposal(NAME)]))).toMatchObject({ kind: "taken" });
     const stranger = { pod: "web-1", workload: { ...WORKLOAD, member: "web-1" } };
@@ -42,16 +43,19 @@ describe("retention: an identity that moves", () => {
   });
 
   it("retention: a pod elsewhere finds by one list what is kept for it, and gets it", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
-    await pass(node, 0);
+    await node.pass(0);
     expect(await other.registry.findRetained({ ...WORKLOAD, member: "web-1" })).toEqual([]);
     const [kept] = await other.registry.findRetained(WORKLOAD);
     expect([kept?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
     other.api.calls.splice(0);
-    const wish = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], { pod: "web-0", workload: WORKLOAD });
-    expect(held(await other.registry.claim(wish))).toEqual([NAME]);
+    const request = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], {
+      pod: "web-0",
+      workload: WORKLOAD,
+    });
+    expect(held(await other.registry.claim(request))).toEqual([NAME]);
     expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
   });
 
@@ -61,49 +65,49 @@ describe("retention: an identity that moves", () => {
       asked.push(`${namespace}/${pod}/${uid}`);
       return uid === "b";
     };
-    const [node, other] = [await world.openNode(), await world.openNode({ isLivePod })];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry({ isLivePod })];
     await node.registry.claim(ofWeb("a"));
     expect(await other.registry.claim(ofWeb("c"))).toMatchObject({ kind: "taken" });
     expect(held(await other.registry.claim(ofWeb("b")))).toEqual([NAME]);
     expect(asked).toEqual(["shop/web-0/c", "shop/web-0/b"]);
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     expect([await world.lines(), node.lost]).toEqual([[`${NAME} Bound b`], []]);
     expect(await node.registry.list(undefined, 9)).toEqual([]);
   });
 
   it("retention: what was new to the member is not kept when its claim is undone, what was kept is", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.undo(created(await node.registry.claim(ofWeb("a"))));
-    await pass(node, 0);
+    await node.pass(0);
     expect(await world.lines()).toEqual([]);
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
-    await pass(node, 0);
+    await node.pass(0);
     await node.registry.undo(created(await node.registry.claim(ofWeb("b"))));
-    await pass(node, 0);
+    await node.pass(0);
     expect(await world.lines()).toEqual([`${NAME} Kept -`]);
   });
 
   it("retention: what was claimed ahead and gives way to an address that is asked for is not kept", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(ofWeb("a", { containerId: "" }));
     const asked = proposal("10.0.0.2", { requested: true });
     await node.registry.claim(claim("a", [asked], { pod: "web-0", workload: WORKLOAD }));
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual(["10.0.0.2 Bound a"]);
   });
 
   it("retention: what its member cannot have any more cools", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
-    await pass(node, 0);
+    await node.pass(0);
     const kept = await other.registry.findRetained(WORKLOAD);
     await other.registry.releaseRetained(kept);
     await other.registry.releaseRetained(kept);
     expect(await world.lines()).toEqual([`${NAME} Cooling -`]);
-    await pass(other);
+    await other.pass();
     expect(await world.lines()).toEqual([]);
   });
 });

@@ -7,17 +7,20 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
+import { ALLOCATIONS, until } from "../../scripts/lab/cluster/objects.ts";
+import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
-import { ALLOCATIONS, hold, pass, RegistryWorld, type TestNode, until } from "./registry-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 const NAME = "10.0.0.1";
 
-let world: RegistryWorld;
+let world: World;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await openWorld(borrowPlane);
 });
 
 afterEach(() => world.clear());
@@ -25,7 +28,7 @@ afterEach(() => world.clear());
 afterAll(() => world?.stop());
 
 /** The pod's own address, proposed again after its release. */
-async function again(node: TestNode, options: object = {}) {
+async function again(node: RegistryNode, options: object = {}) {
   const row = await node.registry.findAddress("", ip(NAME));
   return claim("a", [proposal(NAME, { replaces: row?.version ?? 0 })], options);
 }
@@ -34,22 +37,22 @@ const lost = () => new ApiUnavailable("POST", "the connection broke");
 
 describe("sandbox-restart: an ADD against a release", () => {
   it("sandbox-restart: withdraws one that was not sent: nothing is written", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
     node.api.takeWrites();
     expect(held(await node.registry.claim(await again(node, { containerId: "next" })))).toEqual([NAME]);
-    await pass(node);
+    await node.pass();
     expect([await world.lines(), node.api.calls]).toEqual([[`${NAME} Bound a`], []]);
   });
 
   it("sandbox-restart: waits for a delete that was sent, and claims anew", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
-    const before = await world.object(NAME);
+    const before = await world.allocation(NAME);
     await node.registry.release(FIRST);
     node.clockMs += COOLDOWN_MS;
-    const gate = hold(node, "DELETE", "before");
+    const gate = node.api.holdCall("DELETE", "before");
     const expired = node.registry.expire();
     await gate.reached;
     const add = node.registry.claim(await again(node, { containerId: "next" }));
@@ -60,12 +63,12 @@ describe("sandbox-restart: an ADD against a release", () => {
     expect(held(await add)).toEqual([NAME]);
     await expired;
     expect(await world.lines()).toEqual([`${NAME} Bound a`]);
-    expect((await world.object(NAME))?.uid).not.toBe(before?.uid);
+    expect((await world.allocation(NAME))?.uid).not.toBe(before?.uid);
     expect(node.api.takeWrites()).toEqual(["POST", "DELETE", "POST"]);
   });
 
   it("sandbox-restart: binds an object that is shown as cooling by compare-and-swap", async () => {
-    const node = await world.openNode({ poolSize: 256 });
+    const node = await world.openRegistry({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
     await node.registry.idle();
@@ -74,22 +77,22 @@ describe("sandbox-restart: an ADD against a release", () => {
   });
 
   it("sandbox-restart: is not answered when a DEL came while its address was claimed", async () => {
-    const node = await world.openNode();
-    const gate = hold(node, "POST", "after");
+    const node = await world.openRegistry();
+    const gate = node.api.holdCall("POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
     add.catch(() => {});
     await gate.reached;
     await node.registry.release(FIRST);
     gate.open();
     await expect(add).rejects.toThrow('Interface "eth0" was released while its addresses were claimed');
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual([]);
   });
 });
 
 describe("undo: an answer that is lost", () => {
   it("undo: the name is taken by the claim's own first attempt", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     node.api.before = async (call) => {
       node.api.before = async () => {};
       await node.api.call(call);
@@ -99,26 +102,26 @@ describe("undo: an answer that is lost", () => {
   });
 
   it("undo: the name is taken by the same pod's other interface: that is somebody else", async () => {
-    const [one, other] = [await world.openNode(), await world.openNode()];
+    const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     await one.registry.claim(claim("a", [proposal(NAME)]));
     const outcome = await other.registry.claim(claim("a", [proposal(NAME, { ifName: "net1" })], { ifName: "net1" }));
     expect(outcome).toMatchObject({ kind: "taken" });
   });
 
   it("undo: a claim whose create was carried out and never answered is undone", async () => {
-    const node = await world.openNode();
-    const gate = hold(node, "POST", "after");
+    const node = await world.openRegistry();
+    const gate = node.api.holdCall("POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
     gate.fail(lost());
     await expect(add).rejects.toThrow("The API server did not record the address: the connection broke");
-    await pass(node, 0);
+    await node.pass(0);
     expect([await world.lines(), node.freed]).toEqual([[], []]);
-    await pass(node, LATE_WRITE_MS);
+    await node.pass(LATE_WRITE_MS);
     expect(node.freed).toEqual([NAME]);
   });
 
   it("undo: a create that is carried out only after the claim gave up is found and deleted", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     let late: KubeCall | undefined;
     node.api.before = async (call) => {
       node.api.before = async () => {};
@@ -126,17 +129,17 @@ describe("undo: an answer that is lost", () => {
       throw lost();
     };
     await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("broke");
-    await pass(node, 0);
+    await node.pass(0);
     expect(node.freed).toEqual([]);
     await world.plane.client.create(ALLOCATIONS, late?.body ?? {});
-    await pass(node, LATE_WRITE_MS);
+    await node.pass(LATE_WRITE_MS);
     expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
   });
 
   it("undo: a claim whose caller hangs up is undone, with the object that is being created", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     const hangUp = new AbortController();
-    const gate = hold(node, "POST", "after");
+    const gate = node.api.holdCall("POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]), hangUp.signal);
     add.catch(() => {});
     await gate.reached;
@@ -144,15 +147,15 @@ describe("undo: an answer that is lost", () => {
     await expect(add).rejects.toThrow("the caller hung up");
     gate.open();
     await until("the object is gone", async () => {
-      await pass(node, LATE_WRITE_MS);
+      await node.pass(LATE_WRITE_MS);
       return (await world.lines()).length === 0;
     });
     expect(await node.registry.list(undefined, 9)).toEqual([]);
   });
 
   it("undo: a caller that hangs up while it waits for the pod's claim ahead is let go at once", async () => {
-    const node = await world.openNode();
-    const gate = hold(node, "POST", "before");
+    const node = await world.openRegistry();
+    const gate = node.api.holdCall("POST", "before");
     const ahead = node.registry.claim(claim("a", [proposal(NAME)], { containerId: "" }));
     await gate.reached;
     const add = node.registry.claim(claim("a", [proposal(NAME)]), AbortSignal.abort(new Error("the caller hung up")));
@@ -165,9 +168,9 @@ describe("undo: an answer that is lost", () => {
 
 describe("recreate: a record that vanished", () => {
   it("recreate: is made again at once", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
-    const { uid = "" } = (await world.object(NAME)) ?? {};
+    const { uid = "" } = (await world.allocation(NAME)) ?? {};
     await forceDelete(world.plane.client, NAME);
     node.registry.observe({ kind: "gone", name: NAME, uid });
     await node.registry.idle();
@@ -175,7 +178,7 @@ describe("recreate: a record that vanished", () => {
   });
 
   it("recreate: whose name is somebody else's by now is told, and nothing is deleted", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await forceDelete(world.plane.client, NAME);
     await other.registry.claim(claim("b", [proposal(NAME)]));
@@ -184,22 +187,22 @@ describe("recreate: a record that vanished", () => {
     expect(node.lost).toMatchObject([{ row: { owner: "a" }, by: { owner: "b" } }]);
     expect(await node.registry.findOwner("a")).toMatchObject([{ state: "Bound" }]);
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual([`${NAME} Bound b`]);
   });
 });
 
 describe("clocks-and-boots: an agent that ends in between", () => {
   it("clocks-and-boots: between create and confirmation: the pod's next ADD gets the address, and nothing is written", async () => {
-    const node = await world.openNode();
-    const gate = hold(node, "POST", "after");
+    const node = await world.openRegistry();
+    const gate = node.api.holdCall("POST", "after");
     const add = node.registry.claim(claim("a", [proposal(NAME)]));
     await gate.reached;
-    await node.closeRegistry();
+    await node.stop();
     gate.open();
     // Row and object are there, but the journal cannot say so any more: the ADD is not answered.
     await expect(add).rejects.toThrow("The registry is closed");
-    await node.open();
+    await node.start();
     expect(await node.registry.findOwner("a")).toMatchObject([{ state: "Bound", isConfirmed: false }]);
     await node.registry.expire();
     node.api.takeWrites();
@@ -209,27 +212,27 @@ describe("clocks-and-boots: an agent that ends in between", () => {
   });
 
   it("clocks-and-boots: between a release and its delete: the next agent deletes", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
-    await node.closeRegistry();
+    await node.stop();
     node.clockMs += COOLDOWN_MS;
-    await node.open();
+    await node.start();
     await node.registry.expire();
     expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
   });
 
   it("clocks-and-boots: with its journal lost: the pod's ADD finds its own object, another pod's does not get it", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
-    await node.closeRegistry();
+    await node.stop();
     node.wipe();
-    await node.open();
+    await node.start();
     expect(await node.registry.claim(claim("b", [proposal(NAME)]))).toMatchObject({
       kind: "taken",
       by: [{ owner: "a" }],
     });
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual([`${NAME} Bound a`]);
     expect(held(await node.registry.claim(claim("a", [proposal(NAME)])))).toEqual([NAME]);
   });
@@ -237,11 +240,11 @@ describe("clocks-and-boots: an agent that ends in between", () => {
 
 describe("leak: what is known may be old", () => {
   it("leak: an object that was changed since is looked at again, and then deleted", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await world.plane.client.patch(`${ALLOCATIONS}/${NAME}`, { metadata: { annotations: { note: "by hand" } } });
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual([]);
     expect(node.api.calls.slice(1)).toEqual([
       `DELETE ipallocations/${NAME}`,
@@ -251,12 +254,12 @@ describe("leak: what is known may be old", () => {
   });
 
   it("leak: an object that is another one by now is left alone", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await forceDelete(world.plane.client, NAME);
     await other.registry.claim(claim("b", [proposal(NAME)]));
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     expect([await world.lines(), node.freed]).toEqual([[`${NAME} Bound b`], [NAME]]);
   });
 });
@@ -270,28 +273,28 @@ describe("an API server that does not do it", () => {
   });
 
   it("refuses a claim: the reason is the answer, and nothing stays", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     node.api.before = async (call) => {
       if (call.method === "POST") throw refused;
     };
     await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("address: agents may not create");
-    await pass(node, 0);
+    await node.pass(0);
     expect([await node.registry.list(undefined, 9), node.freed]).toEqual([[], [NAME]]);
   });
 
   it("is away: a DEL is answered, and the object goes when it is back", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     node.api.before = async () => {
       throw lost();
     };
     expect(await node.registry.release(FIRST)).toHaveLength(1);
-    await pass(node);
+    await node.pass();
     expect([await world.lines(), node.registry.size.backlog, node.freed]).toEqual([[`${NAME} Bound a`], 1, []]);
     node.api.before = async () => {};
     await node.registry.expire();
     expect(await world.lines()).toHaveLength(1);
-    await pass(node, RETRY_MAX_MS);
+    await node.pass(RETRY_MAX_MS);
     expect([await world.lines(), node.registry.size]).toEqual([[], { known: 0, backlog: 0 }]);
   });
 });

@@ -6,18 +6,19 @@ import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { WANTED_INTERVAL_MS } from "../../host/registry/kubernetes/foreign-objects.ts";
 import { LIST_MAX_ADDRESSES } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { POOLS } from "../../scripts/lab/cluster/objects.ts";
+import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
 import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
-import { pass, RegistryWorld, type TestNode } from "./registry-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const FIRST = { containerId: "c-a", ifName: "eth0" };
-const BLUE = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "blue" } };
 
-let world: RegistryWorld;
+let world: World;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await openWorld(borrowPlane);
 });
 
 afterEach(() => world.clear());
@@ -30,7 +31,7 @@ function taken(outcome: ClaimOutcome): Allocation {
 }
 
 /** The address of a node that cools, as `findCooling` tells it. */
-async function cooling(node: TestNode, address = "10.0.0.1") {
+async function cooling(node: RegistryNode, address = "10.0.0.1") {
   const found = await node.registry.findCooling([spanOfTen()], 9, "blue");
   const one = found.find((each) => formatIp(each.ip) === address);
   if (one === undefined) throw new Error(`${address} does not cool`);
@@ -39,27 +40,27 @@ async function cooling(node: TestNode, address = "10.0.0.1") {
 
 describe("what a pod's address costs", () => {
   it("in a large pool: one create and one delete", async () => {
-    const node = await world.openNode({ poolSize: 257 });
+    const node = await world.openRegistry({ poolSize: 257 });
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     expect(node.api.calls).toEqual(["POST ipallocations", "DELETE ipallocations/10.0.0.1"]);
     expect([await world.lines(), node.freed]).toEqual([[], ["10.0.0.1"]]);
   });
 
   it("cooling-visibility: in a pool of 256 addresses or fewer one more, which shows that it cools", async () => {
-    const node = await world.openNode({ poolSize: 256 });
+    const node = await world.openRegistry({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await node.registry.release(FIRST);
     await node.registry.idle();
     expect(await world.lines()).toEqual(["10.0.0.1 Cooling -"]);
-    await pass(node);
+    await node.pass();
     expect(node.api.takeWrites()).toEqual(["POST", "PUT", "DELETE"]);
   });
 
   it("an ADD after a claim ahead, and each further one of the pod, writes nothing", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal("10.0.0.1")], { containerId: "" }));
     expect(node.api.takeWrites()).toEqual(["POST"]);
     expect(held(await node.registry.claim(claim("a", [proposal("10.0.0.2")])))).toEqual(["10.0.0.1"]);
@@ -68,7 +69,7 @@ describe("what a pod's address costs", () => {
   });
 
   it("an ADD that comes while its claim ahead is under way waits for it, whatever becomes of that", async () => {
-    const [node, other] = [await world.openNode(), await world.openNode()];
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
     const both = (first: string) => [
       node.registry.claim(claim("a", [proposal(first)], { containerId: "" })),
@@ -78,7 +79,7 @@ describe("what a pod's address costs", () => {
     expect([ahead?.kind, add && held(add)]).toEqual(["taken", ["10.0.0.1"]]);
     expect(node.api.takeWrites()).toEqual(["POST", "POST"]);
     await node.registry.release(FIRST);
-    await pass(node);
+    await node.pass();
     node.api.takeWrites();
     expect((await Promise.all(both("10.0.0.2"))).map(held)).toEqual([["10.0.0.2"], ["10.0.0.2"]]);
     expect(node.api.takeWrites()).toEqual(["POST"]);
@@ -88,7 +89,7 @@ describe("what a pod's address costs", () => {
 
 describe("two nodes", () => {
   it("of two claims of one last address one wins, and the other hears who has it", async () => {
-    const [one, other] = [await world.openNode(), await world.openNode()];
+    const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     const outcomes = await Promise.all([
       one.registry.claim(claim("a", [proposal("10.0.0.1")])),
       other.registry.claim(claim("b", [proposal("10.0.0.1")])),
@@ -100,7 +101,7 @@ describe("two nodes", () => {
   });
 
   it("all or nothing: what was created beside a taken address is deleted again", async () => {
-    const [one, other] = [await world.openNode(), await world.openNode()];
+    const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     await one.registry.claim(claim("a", [proposal("10.0.0.2")]));
     const both = [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })];
     expect(taken(await other.registry.claim(claim("b", both)))).toMatchObject({ owner: "a", state: "Bound" });
@@ -109,22 +110,22 @@ describe("two nodes", () => {
   });
 
   it("node-lost: an address whose node was lost is not handed out, and that node's agent frees it", async () => {
-    const [lost, other] = [await world.openNode(), await world.openNode()];
+    const [lost, other] = [await world.openRegistry(), await world.openRegistry()];
     await lost.registry.claim(claim("a", [proposal("10.0.0.1")]));
-    await lost.closeRegistry();
+    await lost.stop();
     const spec = { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } };
     await world.plane.client.patch("/apis/ipam.vendor.io/v1/ipallocations/10.0.0.1", { spec });
     expect(taken(await other.registry.claim(claim("b", [proposal("10.0.0.1")])))).toMatchObject({
       state: "Quarantined",
     });
     expect(await other.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
-    await lost.open("boot-2");
-    await pass(lost);
+    await lost.start("boot-2");
+    await lost.pass();
     expect(await world.lines()).toEqual([]);
   });
 
   it("node-lost: a pod that lived on while its node was cut off gets its record back", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     const row = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
     const spec = { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } };
     await world.plane.client.patch("/apis/ipam.vendor.io/v1/ipallocations/10.0.0.1", { spec });
@@ -135,28 +136,28 @@ describe("two nodes", () => {
 
 describe("late-del: whose container it is", () => {
   it("late-del: a DEL of a container that is not recorded releases nothing, not even what nobody has attached", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
-    await node.closeRegistry();
+    await node.stop();
     node.wipe();
-    await node.open();
+    await node.start();
     const adoption = { ...proposal("10.0.0.1"), state: "Bound" as const, owner: "a", namespace: "shop", pod: "a" };
     expect(await node.registry.adopt(adoption)).toMatchObject({ containerId: UNKNOWN_CONTAINER });
     expect(await node.registry.release(FIRST)).toEqual([]);
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
   });
 
   it("late-del: GC only nominates: what goes, goes because its pod is gone", async () => {
     const gone = new Set<string>();
-    const node = await world.openNode({ isPodGone: async ({ owner }) => gone.has(owner) });
+    const node = await world.openRegistry({ isPodGone: async ({ owner }) => gone.has(owner) });
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await node.registry.claim(claim("b", [proposal("10.0.0.2")]));
     node.clockMs += 1;
     gone.add("b");
     const released = await node.registry.releaseOthers("net", [], node.clockMs);
     expect(released.map(({ owner }) => owner)).toEqual(["b"]);
-    await pass(node);
+    await node.pass();
     expect(await world.lines()).toEqual(["10.0.0.1 Bound a"]);
   });
 });
@@ -164,7 +165,7 @@ describe("late-del: whose container it is", () => {
 describe("cooling-visibility: what cools", () => {
   it("cooling-visibility: of a large pool is shown from 80 % on, or when somebody wants the pool", async () => {
     let share = 0.79;
-    const node = await world.openNode({ usedShare: () => share });
+    const node = await world.openRegistry({ usedShare: () => share });
     for (const owner of ["a", "b"]) {
       await node.registry.claim(claim(owner, [proposal(owner === "a" ? "10.0.0.1" : "10.0.0.2")]));
     }
@@ -182,7 +183,7 @@ describe("cooling-visibility: what cools", () => {
   });
 
   it("cooling-visibility: is as old as this node has seen it, whatever the clocks of others say", async () => {
-    const [one, other] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
+    const [one, other] = [await world.openRegistry({ poolSize: 256 }), await world.openRegistry({ poolSize: 256 })];
     other.clockMs = 86_400_000;
     await one.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await one.registry.release(FIRST);
@@ -194,35 +195,39 @@ describe("cooling-visibility: what cools", () => {
   });
 
   it("cooling-visibility: another node takes it over by compare-and-swap, once, and its old node lets go", async () => {
-    const nodes = [await world.openNode({ poolSize: 256 }), await world.openNode(), await world.openNode()] as const;
+    const nodes = [
+      await world.openRegistry({ poolSize: 256 }),
+      await world.openRegistry(),
+      await world.openRegistry(),
+    ] as const;
     const [old, one, other] = nodes;
     await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await old.registry.release(FIRST);
     await old.registry.idle();
-    const wishes = [await cooling(one), await cooling(other)] as const;
-    expect(held(await one.registry.claim(claim("b", [wishes[0]])))).toEqual(["10.0.0.1"]);
-    expect(taken(await other.registry.claim(claim("c", [wishes[1]])))).toMatchObject({ owner: "b" });
-    await pass(old);
+    const requests = [await cooling(one), await cooling(other)] as const;
+    expect(held(await one.registry.claim(claim("b", [requests[0]])))).toEqual(["10.0.0.1"]);
+    expect(taken(await other.registry.claim(claim("c", [requests[1]])))).toMatchObject({ owner: "b" });
+    await old.pass();
     expect([await world.lines(), await old.registry.list(undefined, 9)]).toEqual([["10.0.0.1 Bound b"], []]);
-    expect((await world.object("10.0.0.1"))?.spec.node).toBe(one.name);
+    expect((await world.allocation("10.0.0.1"))?.spec.node).toBe(one.name);
   });
 
   it("cooling-visibility: what was taken over from another node and is undone cools anew", async () => {
-    const [old, one] = [await world.openNode({ poolSize: 256 }), await world.openNode({ poolSize: 256 })];
+    const [old, one] = [await world.openRegistry({ poolSize: 256 }), await world.openRegistry({ poolSize: 256 })];
     await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await old.registry.release(FIRST);
     await old.registry.idle();
     const outcome = await one.registry.claim(claim("b", [await cooling(one)]));
     if (outcome.kind === "bound") await one.registry.undo(outcome.created);
-    await pass(one, COOLDOWN_MS - 1);
+    await one.pass(COOLDOWN_MS - 1);
     expect(await world.lines()).toEqual(["10.0.0.1 Cooling -"]);
-    await pass(one, 1);
+    await one.pass(1);
     expect(await world.lines()).toEqual([]);
   });
 
   it("cooling-visibility: an ADD that finds none marks the pool as wanted, at most once in a while", async () => {
-    await world.plane.client.create(POOLS, { ...BLUE, spec: { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] } });
-    const node = await world.openNode();
+    await world.pool("blue", { subnet: "10.0.0.0/24", ips: ["10.0.0.1-10.0.0.9"] });
+    const node = await world.openRegistry();
     const wanted = async () => (await world.plane.client.get(`${POOLS}/blue`)).status?.wanted;
     expect(await node.registry.findCooling([spanOfTen()], 9, "blue")).toEqual([]);
     expect(Date.parse(await wanted())).not.toBeNaN();
@@ -235,7 +240,7 @@ describe("cooling-visibility: what cools", () => {
 
 describe("exhaustion: near full", () => {
   it("exhaustion: a survey knows everybody's addresses, by name only, and those of this node", async () => {
-    const [one, other] = [await world.openNode(), await world.openNode()];
+    const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     await one.registry.claim(
       claim("a", [proposal("10.0.0.1"), proposal("10.0.0.9", { pool: "green", ifName: "net1" })]),
     );
@@ -250,7 +255,7 @@ describe("exhaustion: near full", () => {
   });
 
   it("exhaustion: surveys at once share a list, but none shares one that began before it", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     const gate = Promise.withResolvers<void>();
     node.api.before = () => gate.promise;
     const first = node.registry.listUsed(spanOfTen(), ["blue"]);
@@ -261,7 +266,7 @@ describe("exhaustion: near full", () => {
   });
 
   it("exhaustion: pools of more addresses than a list may have are not surveyed", async () => {
-    const node = await world.openNode({ poolSize: LIST_MAX_ADDRESSES + 1 });
+    const node = await world.openRegistry({ poolSize: LIST_MAX_ADDRESSES + 1 });
     expect(await node.registry.listUsed(spanOfTen(), ["blue"])).toBeUndefined();
     expect(node.api.calls).toEqual([]);
   });
@@ -269,14 +274,14 @@ describe("exhaustion: near full", () => {
 
 describe("conflict: quarantine", () => {
   it("conflict: is written behind the conflict, survives the DEL, and its end frees the address", async () => {
-    const node = await world.openNode({ poolSize: 256 });
+    const node = await world.openRegistry({ poolSize: 256 });
     const found = await node.registry.quarantine(
       await bind(node.registry, claim("a", [proposal("10.0.0.1")])),
       CONFLICT,
     );
     await node.registry.release(FIRST);
-    await pass(node);
-    const object = await world.object("10.0.0.1");
+    await node.pass();
+    const object = await world.allocation("10.0.0.1");
     const quarantine = { reason: "Conflict", mac: CONFLICT.mac, parent: CONFLICT.parent };
     expect(object?.spec).toMatchObject({ state: "Quarantined", holders: [], quarantine, node: node.name });
     if (found !== undefined) await node.registry.endQuarantine(found);
@@ -285,15 +290,15 @@ describe("conflict: quarantine", () => {
   });
 
   it("conflict: a node that goes down before it is written writes it when it is back", async () => {
-    const node = await world.openNode();
+    const node = await world.openRegistry();
     const bound = await bind(node.registry, claim("a", [proposal("10.0.0.1")]));
     node.api.before = async () => {
       throw new Error("the node is going down");
     };
     await node.registry.quarantine(bound, CONFLICT);
-    await node.closeRegistry();
+    await node.stop();
     node.api.before = async () => {};
-    await node.open();
+    await node.start();
     await node.registry.expire();
     expect(await world.lines()).toEqual(["10.0.0.1 Quarantined -"]);
   });

@@ -4,15 +4,17 @@
  */
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import type { Registry } from "../../host/registry/registry.ts";
+import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
 import { describeRegistry, type SuiteWorld } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
-import { RegistryWorld, type TestNode } from "./registry-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: RegistryWorld;
+let world: World;
 
 beforeAll(async () => {
-  world = await RegistryWorld.start();
+  world = await openWorld(borrowPlane);
 });
 
 afterEach(() => world.clear());
@@ -20,7 +22,7 @@ afterEach(() => world.clear());
 afterAll(() => world?.stop());
 
 /** The registry, whose answers come when the API server has been told. */
-function settled({ registry }: TestNode): Registry {
+function flushed({ registry }: RegistryNode): Registry {
   return new Proxy<Registry>(registry, {
     get: (target, name) => {
       const found: unknown = Reflect.get(target, name);
@@ -35,11 +37,11 @@ function settled({ registry }: TestNode): Registry {
 }
 
 async function withNode(poolSize: number, test: (world: SuiteWorld) => Promise<void>): Promise<void> {
-  const node = await world.openNode({ poolSize });
+  const node = await world.openRegistry({ poolSize });
   const advance = (milliseconds: number): void => {
     node.clockMs += milliseconds;
   };
-  await test({ registry: settled(node), freed: node.freed, advance, nowMs: () => node.clockMs });
+  await test({ registry: flushed(node), freed: node.freed, advance, nowMs: () => node.clockMs });
 }
 
 describe.each([

@@ -3,8 +3,9 @@
  * administrators everything but the deletion of an address in use. Pools: rights-pools.test.ts. Who steals the token of another agent: rights.test.ts.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ALLOCATIONS, POOLS } from "../../scripts/lab/cluster/pods.ts";
+import { ALLOCATIONS, POOLS } from "../../scripts/lab/cluster/objects.ts";
 import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import {
   type Address,
@@ -12,26 +13,25 @@ import {
   type Change,
   holderOn,
   objectOf,
+  openRights,
   outcomeOf,
   pathOf,
   placeObjects,
-  type RightsWorld,
   rewrite,
   snapshot,
-  startRightsWorld,
   WORKLOAD,
-} from "./rights-world.ts";
+} from "./rights-objects.ts";
 
-let world: RightsWorld;
+let world: World;
 let admin: KubeClient;
 let agent: KubeClient;
 let controller: KubeClient;
 
 beforeAll(async () => {
-  world = await startRightsWorld();
-  admin = world.admin;
-  agent = await world.open("b");
-  controller = await world.open("a", { account: "berth-controller" });
+  world = await openRights();
+  admin = world.client;
+  agent = await world.openClient("b");
+  controller = await world.openClient("a", { account: "berth-controller" });
 });
 beforeEach(() => placeObjects(admin));
 afterAll(() => world?.stop());
@@ -102,7 +102,7 @@ describe("node-rights: the agent of a node", () => {
   });
 
   it("does nothing with a token that names no node", async () => {
-    const unbound = await world.open("b", { isBound: false });
+    const unbound = await world.openClient("b", { isBound: false });
     const wanted = /^403 .*the token of the account berth-agent names no node; it must be bound to the agent's pod/;
     expect(await outcomeOf(unbound.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "b" })))).toMatch(wanted);
     expect(await outcomeOf(rewrite(unbound, "10.6.0.11", become("Cooling", "b")))).toMatch(wanted);

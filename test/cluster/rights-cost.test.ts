@@ -6,8 +6,8 @@ import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import { applyFile } from "../../scripts/lab/apply.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { ALLOCATIONS, NAMESPACES } from "../../scripts/lab/cluster/pods.ts";
-import { applyPolicies, boundObject, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
+import { ALLOCATIONS, boundObject, NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
+import { applyPolicies, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
@@ -23,8 +23,7 @@ const apis: KubeApi[] = [];
 beforeAll(async () => {
   plane = await startControlPlane();
   await applyCrds(plane.client);
-  const system = { apiVersion: "v1", kind: "Namespace", metadata: { name: "kube-system" } };
-  await plane.client.apply(`${NAMESPACES}/kube-system`, system);
+  await plane.client.apply(`${NAMESPACES}/kube-system`, namespaceObject("kube-system"));
   await applyFile(plane.client, join(root, "deploy", "rbac.yaml"));
 });
 afterAll(async () => {

@@ -1,13 +1,12 @@
 /** Built agents of two nodes at work, while somebody with the token of the one tries to get at the addresses of the other. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ALLOCATIONS } from "../../scripts/lab/cluster/pods.ts";
-import { inParallel } from "../../scripts/lab/cluster/runtime.ts";
-import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { ALLOCATIONS, createWorkload, until } from "../../scripts/lab/cluster/objects.ts";
+import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { inParallel } from "../../scripts/lab/parallel.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { until } from "./registry-world.ts";
-import { become, openAs, outcomeOf, pathOf, rewrite } from "./rights-world.ts";
+import { become, outcomeOf, pathOf, rewrite } from "./rights-objects.ts";
 
 const PODS = 30;
 
@@ -23,12 +22,9 @@ beforeAll(async () => {
     settings: { enableStatefulSet: true },
   });
   await applyWorkloadKinds(world.client);
-  thief = await openAs(world.plane, "n2");
+  thief = await world.openClient("n2");
 });
-afterAll(async () => {
-  thief?.close();
-  await world?.stop();
-});
+afterAll(() => world?.stop());
 
 it("node-rights: pods of both nodes come and go while somebody tries to free and to take every address of the first", async () => {
   const done: string[] = [];
@@ -66,16 +62,16 @@ it("node-rights: pods of both nodes come and go while somebody tries to free and
   };
   const attacking = attack();
   attacking.catch(() => {});
-  const wishes = Array.from({ length: PODS }, (_, index) => ({ name: `web-${index}`, node: `n${(index % 2) + 1}` }));
-  await inParallel(wishes, 6, async (wish) => {
-    const { runtime } = world.node(wish.node);
-    const pod = await world.createPod(wish);
+  const specs = Array.from({ length: PODS }, (_, index) => ({ name: `web-${index}`, node: `n${(index % 2) + 1}` }));
+  await inParallel(specs, 6, async (spec) => {
+    const { runtime } = world.node(spec.node);
+    const pod = await world.createPod(spec);
     const [address = ""] = (await runtime.attach(pod)).addresses;
-    const { spec } = await world.client.get(pathOf(address));
-    expect([spec.state, spec.node, spec.holders[0].podUID]).toEqual(["Bound", wish.node, pod.uid]);
+    const { state, node, holders } = await world.spec(address);
+    expect([state, node, holders[0].podUID]).toEqual(["Bound", spec.node, pod.uid]);
     expect(world.ledger.breaches).toEqual([]);
     refused.delete(address);
-    if (wish.node === "n1") await until(`somebody tries to get at ${address}`, () => refused.has(address));
+    if (spec.node === "n1") await until(`somebody tries to get at ${address}`, () => refused.has(address));
     await runtime.detach(pod);
     await world.deletePod(pod);
   });
@@ -85,19 +81,11 @@ it("node-rights: pods of both nodes come and go while somebody tries to free and
   expect(done).toEqual([]);
   // Besides the policies and the kind, objects that have changed or gone meanwhile.
   expect([...counts.keys()].filter((code) => !["403", "422", "409", "404"].includes(code))).toEqual([]);
-  await world.settle();
+  await world.untilClean();
 });
 
 it("retention: what somebody takes in the name of a workload is taken back by the agent whose pod lives", async () => {
-  const template = {
-    metadata: { labels: { app: "db" } },
-    spec: { containers: [{ name: "main", image: "local/pause:1" }] },
-  };
-  const { metadata } = await world.client.create(SETS, {
-    ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "db" } },
-    spec: { replicas: 1, serviceName: "db", selector: { matchLabels: { app: "db" } }, template },
-  });
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: metadata.uid };
+  const { namespace: _, ...owner } = await createWorkload(world.client, "StatefulSet", "db", { replicas: 1 });
   const pod = await world.createPod({ name: "db-0", node: "n1", owner });
   const [address = ""] = (await world.node("n1").runtime.attach(pod)).addresses;
   const { spec } = await world.client.get(pathOf(address));
@@ -109,5 +97,5 @@ it("retention: what somebody takes in the name of a workload is taken back by th
   });
   console.log(`taken back after ${(performance.now() - start).toFixed(1)} ms`);
   expect(await outcomeOf(thief.delete(pathOf(address)))).toMatch(/^403 /);
-  await world.settle();
+  await world.untilClean();
 });

@@ -3,12 +3,13 @@
  * hand; everybody else the opposite, so that no address of a Subnet gets into a second generated pool by hand.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { POOLS, poolObject } from "../../scripts/lab/cluster/objects.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
 import { openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
-import { outcomeOf, type RightsWorld, startRightsWorld } from "./rights-world.ts";
+import { openRights, outcomeOf } from "./rights-objects.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const SUBNETS = `${BERTH}/subnets`;
@@ -29,13 +30,13 @@ const generatedPool = (name: string, spec: object = {}): KubeObject => ({
 /** The controller manager's. */
 const COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-let world: RightsWorld;
+let world: World;
 let admin: KubeClient;
 let controller: KubeClient;
 
 beforeAll(async () => {
-  world = await startRightsWorld(() => startPlane({ accounts: [{ name: COLLECTOR, groups: [] }] }));
-  admin = world.admin;
+  world = await openRights(() => startPlane({ accounts: [{ name: COLLECTOR, groups: [] }] }));
+  admin = world.client;
   controller = await openAsController(world.plane);
   await admin.create(SUBNETS, {
     apiVersion: "ipam.vendor.io/v1",

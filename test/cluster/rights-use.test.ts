@@ -14,11 +14,19 @@ import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
+import {
+  ALLOCATIONS,
+  boundObject,
+  createWorkload,
+  type LabPod,
+  NODES,
+  POOLS,
+  until,
+} from "../../scripts/lab/cluster/objects.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { ALLOCATIONS, type LabPod, NODES, POOLS } from "../../scripts/lab/cluster/pods.ts";
-import { boundObject, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
+import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { installDefinitions, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runWorkloads } from "./rights-workloads.ts";
@@ -26,7 +34,6 @@ import { runWorkloads } from "./rights-workloads.ts";
 const PREFIX = "system:serviceaccount:kube-system:";
 const ACCOUNTS = ["berth-agent", "berth-controller"] as const;
 type Account = (typeof ACCOUNTS)[number];
-const PATIENCE_MS = 40_000;
 
 /** Granted and not used here, or not always: why it is needed nevertheless. */
 const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
@@ -101,14 +108,6 @@ async function startController(): Promise<ControllerProcess> {
   });
 }
 
-async function until(what: string, isTrue: () => Promise<boolean> | boolean, limitMs = PATIENCE_MS): Promise<void> {
-  const deadline = performance.now() + limitMs;
-  while (!(await isTrue())) {
-    if (performance.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
-    await sleep(50);
-  }
-}
-
 interface Call {
   readonly account: Account;
   /** `list ipam.vendor.io/ippools` */
@@ -155,7 +154,7 @@ it("agents and controller follow a kind that is installed later as soon as it is
     ).length;
   expect(await followers()).toBe(0);
   const startMs = performance.now();
-  await installDefinitions(world.client);
+  await world.installDefinitions();
   // Two agents and the controller. Without news of the kind they look again after MISSING_LOOK_MS.
   await until("all follow the kind", async () => (await followers()) === 3, MISSING_KIND_RETRY_MS / 2);
   console.log(
@@ -177,22 +176,7 @@ it("agents and controller do all their work, and are refused nothing", async () 
   await n2.runtime.attach(lost);
   world.ledger.drop(world.ledger.live().find(({ pod }) => pod.uid === lost.uid) ?? fail("web-1 has an address"));
   await world.deletePod(lost);
-  const set = {
-    apiVersion: "apps/v1",
-    kind: "StatefulSet",
-    metadata: { name: "db" },
-    spec: {
-      replicas: 1,
-      serviceName: "db",
-      selector: { matchLabels: { app: "db" } },
-      template: {
-        metadata: { labels: { app: "db" } },
-        spec: { containers: [{ name: "main", image: "local/pause:1" }] },
-      },
-    },
-  };
-  const { metadata } = await client.create(SETS, set);
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: metadata.uid };
+  const { namespace: _, ...owner } = await createWorkload(client, "StatefulSet", "db", { replicas: 1 });
   const before = await world.createPod({ name: "db-0", node: "n1", owner });
   const kept = await n1.runtime.attach(before);
   await n1.runtime.detach(before);
@@ -200,10 +184,10 @@ it("agents and controller do all their work, and are refused nothing", async () 
   const after = await world.createPod({ name: "db-0", node: "n2", owner });
   expect((await n2.runtime.attach(after)).addresses).toEqual(kept.addresses);
   // A pool is full; then it goes, with an address in use.
-  const wish = { ippool: { ipv4: ["two"] } };
+  const annotations = { ippool: { ipv4: ["two"] } };
   const full: LabPod[] = [];
   for (const [index, node] of [n1, n1, n2].entries()) {
-    const pod = await world.createPod({ name: `two-${index}`, node: node.name, annotations: wish });
+    const pod = await world.createPod({ name: `two-${index}`, node: node.name, annotations });
     full.push(pod);
     expect((await node.runtime.attach(pod, { limitMs: 0 })).addresses.length).toBe(index < 2 ? 1 : 0);
   }
@@ -211,21 +195,11 @@ it("agents and controller do all their work, and are refused nothing", async () 
   for (const pod of full) await world.deletePod(pod);
   for (const pod of full.slice(0, 2)) await n1.runtime.detach(pod);
   await until("the pool is gone", async () => (await client.get(POOLS)).items.length === 1);
-  await runWorkloads(world, until);
+  await runWorkloads(world);
   // A reservation of what is in use, and a subnet that overlaps.
   const [address] = world.ledger.find(web, "eth0")?.addresses ?? [];
-  await client.create("/apis/ipam.vendor.io/v1/reservedips", {
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "ReservedIP",
-    metadata: { name: "taken" },
-    spec: { ips: [address] },
-  });
-  await client.create("/apis/ipam.vendor.io/v1/subnets", {
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "Subnet",
-    metadata: { name: "over" },
-    spec: { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] },
-  });
+  await world.create("ReservedIP", "taken", { ips: [address] });
+  await world.subnet("over", { subnet: "10.6.0.0/16", ips: ["10.6.0.1-10.6.0.9"] });
   const isSynced = async () => (await client.get("/apis/ipam.vendor.io/v1/coordinators/default")).status !== undefined;
   await until("the Coordinator is made, and has a status", () => isSynced().catch(() => false));
   // A node is lost that never confirms, and one is off; a workload ends.

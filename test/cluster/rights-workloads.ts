@@ -1,41 +1,32 @@
 /**
  * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at last the Subnet.
- * Effects: writes workloads, pods and a Subnet; attaches pods.
  */
 import { expect } from "vitest";
-import { type LabPod, POOLS } from "../../scripts/lab/cluster/pods.ts";
+import {
+  createOwned,
+  type LabPod,
+  type OwnerReference,
+  POOLS,
+  podTemplate,
+  SUBNETS,
+  until,
+} from "../../scripts/lab/cluster/objects.ts";
 import type { World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 
-const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const NETWORK = /^10\.9\.0\./;
 
-interface Owner {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
 /** Rejects when a pod gets no address, when the Subnet that is not there is not named, or when a pool stays. */
-export async function runWorkloads(
-  world: World,
-  until: (what: string, isTrue: () => Promise<boolean>) => Promise<void>,
-): Promise<void> {
+export async function runWorkloads(world: World): Promise<void> {
   const { client } = world;
   const generated = async (): Promise<KubeObject[]> =>
     (await client.get(POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
-  await client.create(SUBNETS, {
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "Subnet",
-    metadata: { name: "lan" },
-    spec: { subnet: "10.9.0.0/24" },
-  });
+  await world.subnet("lan", { subnet: "10.9.0.0/24" });
   const { owners, paths } = await makeWorkloads(world);
   const pods: LabPod[] = [];
   for (const [index, owner] of owners.entries()) {
     const node = index % 2 === 0 ? "n1" : "n2";
-    const pod = await world.createPod({ name: `${owner.name}-x`, node, owner, annotations: wish("lan") });
+    const pod = await world.createPod({ name: `${owner.name}-x`, node, owner, annotations: annotationsOf("lan") });
     pods.push(pod);
     const { addresses, refusal } = await world.node(node).runtime.attach(pod);
     expect(addresses, `${owner.kind} ${owner.name}: ${refusal}`).toEqual([expect.stringMatching(NETWORK)]);
@@ -44,8 +35,8 @@ export async function runWorkloads(
   const stray = await world.createPod({
     name: "stray",
     node: "n1",
-    owner: owners[0] as Owner,
-    annotations: wish("none"),
+    owner: owners[0] as OwnerReference,
+    annotations: annotationsOf("none"),
   });
   const { refusal } = await world.node("n1").runtime.attach(stray, { limitMs: 0 });
   expect(refusal).toMatch(/Subnet \\"none\\" does not exist/);
@@ -61,26 +52,19 @@ export async function runWorkloads(
   await until("the Subnet is gone", async () => (await client.get(SUBNETS)).items.length === 0);
 }
 
-const wish = (subnet: string): Readonly<Record<string, unknown>> => ({ subnet: { ipv4: [subnet] } });
+const annotationsOf = (subnet: string): Readonly<Record<string, unknown>> => ({ subnet: { ipv4: [subnet] } });
 
-/** Whose the pods are to be, and where everything stands. */
-async function makeWorkloads({ client }: World): Promise<{ readonly owners: Owner[]; readonly paths: string[] }> {
+/** Owners of the pods, and the paths of all that was made. */
+async function makeWorkloads({ client }: World): Promise<{ owners: OwnerReference[]; paths: string[] }> {
   const paths: string[] = [];
-  const make = async (group: "apps" | "batch", kind: string, name: string, spec: object, owner?: Owner) => {
-    const apiVersion = `${group}/v1`;
-    const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
-    const collection = `/apis/${apiVersion}/namespaces/shop/${kind.toLowerCase()}s`;
-    const { metadata } = await client.create(collection, {
-      apiVersion,
-      kind,
-      metadata: { name, ownerReferences },
-      spec,
-    });
+  const make = async (group: "apps" | "batch", kind: string, name: string, spec: object, owner?: OwnerReference) => {
+    const collection = `/apis/${group}/v1/namespaces/shop/${kind.toLowerCase()}s`;
     paths.push(`${collection}/${name}`);
-    return { apiVersion, kind, name, uid: metadata.uid };
+    return createOwned(client, collection, { apiVersion: `${group}/v1`, kind }, name, spec, owner);
   };
-  const selector = (app: string) => ({ selector: { matchLabels: { app } }, template: templateOf(app) });
-  const job = { template: templateOf("job", { restartPolicy: "Never" }) };
+  const template = (app: string) => podTemplate(app, { subnet: "lan" });
+  const selector = (app: string) => ({ selector: { matchLabels: { app } }, template: template(app) });
+  const job = { template: podTemplate("job", { subnet: "lan", restartPolicy: "Never" }) };
   const web = await make("apps", "Deployment", "web", { replicas: 1, ...selector("web") });
   const cron = await make("batch", "CronJob", "cron", { schedule: "0 0 * * *", jobTemplate: { spec: job } });
   const owners = [
@@ -92,10 +76,4 @@ async function makeWorkloads({ client }: World): Promise<{ readonly owners: Owne
     await make("batch", "Job", "cron-1", job, cron),
   ];
   return { owners, paths };
-}
-
-function templateOf(app: string, spec: object = {}): object {
-  const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["lan"]}' };
-  const containers = [{ name: "main", image: "local/pause:1" }];
-  return { metadata: { labels: { app }, annotations }, spec: { containers, ...spec } };
 }

@@ -3,8 +3,9 @@
  * is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is changed by one that is refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../../scripts/lab/cluster/pods.ts";
+import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../../scripts/lab/cluster/objects.ts";
 import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import {
   type Address,
@@ -13,25 +14,24 @@ import {
   holderOn,
   OTHER_WORKLOAD,
   objectOf,
+  openRights,
   outcomeOf,
   pathOf,
   placeObjects,
-  type RightsWorld,
   rewrite,
   snapshot,
-  startRightsWorld,
   WORKLOAD,
-} from "./rights-world.ts";
+} from "./rights-objects.ts";
 
-let world: RightsWorld;
+let world: World;
 let admin: KubeClient;
 /** With the token of the agent of node b. */
 let thief: KubeClient;
 
 beforeAll(async () => {
-  world = await startRightsWorld();
-  admin = world.admin;
-  thief = await world.open("b");
+  world = await openRights();
+  admin = world.client;
+  thief = await world.openClient("b");
 });
 beforeEach(() => placeObjects(admin));
 afterAll(() => world?.stop());

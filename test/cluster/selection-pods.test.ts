@@ -1,44 +1,47 @@
 /** Selection in a cluster: who the pod of a request is, what its refusal looks like, and when the agent does not believe its own cache. */
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/pods.ts";
+import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/objects.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
 import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
-import { type SelectionWorld, startSelectionWorld } from "./selection-world.ts";
+import { NODE, openSelecting, type Selecting } from "./selecting.ts";
 
-let world: SelectionWorld;
+let selecting: Selecting;
+let world: World;
 let pods = 0;
 
 beforeAll(async () => {
-  world = await startSelectionWorld();
+  selecting = await openSelecting();
+  ({ world } = selecting);
   const pools = { ippool: 2, default: 5, other: 6 };
   for (const [name, net] of Object.entries(pools)) {
-    await world.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
+    await selecting.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
   }
 });
 
-afterAll(() => world?.close());
+afterAll(() => world?.stop());
 
-afterEach(() => world.holdPods(false));
+afterEach(() => selecting.node.api.releaseEvents());
 
 const only = (...names: string[]) => ({ ippool: { ipv4: names } });
 
 /** A pod of its own, and where its address is from. */
-async function poolOf(spec: object, wish: object = {}): Promise<readonly string[]> {
-  const pod = await world.pod({ name: `p${++pods}`, ...spec });
-  return (await world.add(pod, wish)).pools;
+async function poolOf(spec: object, options: object = {}): Promise<readonly string[]> {
+  const pod = await world.createPod({ node: NODE, name: `p${++pods}`, ...spec });
+  return (await selecting.add(pod, options)).pools;
 }
 
 describe("who asks", () => {
   it("a pool that was made just before the pod serves it", async () => {
     for (let round = 0; round < 5; round++) {
-      await world.pool(`y-${round}`, { subnet: `10.3${round}.0.0/24` });
+      await selecting.pool(`y-${round}`, { subnet: `10.3${round}.0.0/24` });
       expect(await poolOf({ annotations: only(`y-${round}`) })).toEqual([`y-${round}`]);
     }
   });
 
   it("nobody without a name", async () => {
     const pod = { namespace: "shop", name: "x", uid: "u" };
-    await expect(world.add(pod, { args: "IgnoreUnknown=1" })).rejects.toMatchObject({
+    await expect(selecting.add(pod, { args: "IgnoreUnknown=1" })).rejects.toMatchObject({
       code: 103,
       message: expect.stringContaining("CNI_ARGS has no K8S_POD_NAMESPACE"),
     });
@@ -46,49 +49,49 @@ describe("who asks", () => {
 
   it("a pod that the API server does not know is refused", async () => {
     const pod = { namespace: "shop", name: "ghost", uid: "6b6c2f2e-0000-4000-8000-000000000000" };
-    await expect(world.add(pod)).rejects.toMatchObject({
+    await expect(selecting.add(pod)).rejects.toMatchObject({
       code: 103,
       message: `Pod shop/ghost with UID ${pod.uid} is unknown: the API server has no pod of that name`,
     });
   });
 
   it("another pod of that name is another pod", async () => {
-    const pod = await world.pod({ name: "twin" });
+    const pod = await world.createPod({ node: NODE, name: "twin" });
     const uid = "6b6c2f2e-0000-4000-8000-000000000000";
-    await expect(world.add({ ...pod, uid })).rejects.toMatchObject({
+    await expect(selecting.add({ ...pod, uid })).rejects.toMatchObject({
       code: 103,
       message: expect.stringContaining(`the API server has one with UID ${pod.uid}`),
     });
   });
 
   it("a runtime that gives no UID means the pod that has the name now", async () => {
-    const pod = await world.pod({ name: `p${++pods}` });
-    expect((await world.add(pod, { uid: "" })).owner).toBe(pod.uid);
+    const pod = await world.createPod({ node: NODE, name: `p${++pods}` });
+    expect((await selecting.add(pod, { uid: "" })).owner).toBe(pod.uid);
   });
 
   it("a finished pod gets nothing", async () => {
-    const pod = await world.pod({ name: `p${++pods}` });
+    const pod = await world.createPod({ node: NODE, name: `p${++pods}` });
     await finishPod(world.client, pod);
     await expect
-      .poll(() => world.add(pod).catch((error: unknown) => error), { timeout: 5_000 })
+      .poll(() => selecting.add(pod).catch((error: unknown) => error), { timeout: 5_000 })
       .toMatchObject({ code: 103, message: expect.stringContaining("is finished (phase Succeeded)") });
   });
 
-  it("rule 16: a cache that is behind is not believed", async () => {
-    const old = await world.pod({ name: "again", annotations: only("p-ippool") });
-    expect((await world.add(old)).pools).toEqual(["p-ippool"]);
-    world.holdPods(true);
+  it("leak: a cache that is behind is not believed", async () => {
+    const old = await world.createPod({ node: NODE, name: "again", annotations: only("p-ippool") });
+    expect((await selecting.add(old)).pools).toEqual(["p-ippool"]);
+    selecting.node.api.holdEvents("/api/v1/pods");
     await deletePod(world.client, old);
-    const young = await world.pod({ name: "again", annotations: only("p-other") });
-    expect(await world.add(young)).toMatchObject({ pools: ["p-other"], owner: young.uid });
-    world.holdPods(false);
-    const again = () => world.add(old).catch((error: unknown) => error);
+    const young = await world.createPod({ node: NODE, name: "again", annotations: only("p-other") });
+    expect(await selecting.add(young)).toMatchObject({ pools: ["p-other"], owner: young.uid });
+    selecting.node.api.releaseEvents();
+    const again = () => selecting.add(old).catch((error: unknown) => error);
     await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 103 });
   });
 
   it("what is refused is an event of the pod, in the same words", async () => {
-    const pod = await world.pod({ name: `p${++pods}`, annotations: only("nowhere") });
-    const error: unknown = await world.add(pod).catch((failure: unknown) => failure);
+    const pod = await world.createPod({ node: NODE, name: `p${++pods}`, annotations: only("nowhere") });
+    const error: unknown = await selecting.add(pod).catch((failure: unknown) => failure);
     const text = String(error).replace(/^\w+: /, "");
     expect(text).toContain('pool "nowhere" does not exist');
     const events = async () => {
@@ -107,18 +110,18 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
   const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
 
   /** Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives the NIC of its default route. */
-  async function attach(name: string, wish: string) {
+  async function attach(name: string, routeNic: string) {
     const names = makeNamespaces("bsp");
     try {
-      const old = await world.pod({ name, annotations: route("eth0") });
-      const known = () => world.node.resources.state.snapshot.pods.get(`shop/${name}`)?.uid;
+      const old = await world.createPod({ node: NODE, name, annotations: route("eth0") });
+      const known = () => selecting.node.snapshot.pods.get(`shop/${name}`)?.uid;
       await expect.poll(known, { timeout: 5_000 }).toBe(old.uid);
-      world.holdPods(true);
+      selecting.node.api.holdEvents("/api/v1/pods");
       await deletePod(world.client, old);
-      const young = await world.pod({ name, annotations: route(wish) });
+      const young = await world.createPod({ node: NODE, name, annotations: route(routeNic) });
       let asking = young;
       const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
-      const { identifier } = world.node.ipam;
+      const { identifier } = selecting.node.cluster.ipam;
       await using coordinator = await openWorld(names, undefined, undefined, { identifier, args });
       for (const nic of [first, second]) {
         makeNic(names, nic);
@@ -127,7 +130,7 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
       expect(known()).toBe(old.uid);
       const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
       const explained = coordinator.explain("shop", name).join("\n");
-      world.holdPods(false);
+      selecting.node.api.releaseEvents();
       await expect.poll(known, { timeout: 5_000 }).toBe(young.uid);
       asking = old;
       const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
@@ -151,27 +154,31 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
   });
 });
 
-describe("rule 9: static pods", () => {
+describe("static-pods: static pods", () => {
   const HASH = "0123456789abcdef0123456789abcdef";
   const OTHER = "fedcba9876543210fedcba9876543210";
   const MIRROR = { "kubernetes.io/config.hash": OTHER, "kubernetes.io/config.mirror": OTHER };
 
   it("without a mirror pod the default rules apply, and the hash is the owner", async () => {
     const pod = { namespace: "shop", name: "etcd-n1", uid: HASH };
-    expect(await world.add(pod)).toMatchObject({ pools: ["p-default"], owner: HASH });
+    expect(await selecting.add(pod)).toMatchObject({ pools: ["p-default"], owner: HASH });
   });
 
   it("the mirror pod's annotations count, and the hash stays the owner", async () => {
-    const mirror = await world.pod({ name: "proxy-n1", annotations: { ...MIRROR, ...only("p-other") } });
-    expect(await world.add({ ...mirror, uid: OTHER })).toMatchObject({ pools: ["p-other"], owner: OTHER });
+    const mirror = await world.createPod({
+      node: NODE,
+      name: "proxy-n1",
+      annotations: { ...MIRROR, ...only("p-other") },
+    });
+    expect(await selecting.add({ ...mirror, uid: OTHER })).toMatchObject({ pools: ["p-other"], owner: OTHER });
     expect((await world.client.get(podPath(mirror))).metadata.uid).not.toBe(OTHER);
   });
 
   it("an annotation does not make one pod another", async () => {
-    const victim = await world.pod({ name: `p${++pods}` });
+    const victim = await world.createPod({ node: NODE, name: `p${++pods}` });
     const annotations = { "kubernetes.io/config.hash": victim.uid, ...only("p-other") };
-    const thief = await world.pod({ name: `p${++pods}`, annotations });
-    expect((await world.add(thief)).owner).toBe(thief.uid);
-    await expect(world.add(thief, { uid: victim.uid })).rejects.toMatchObject({ code: 103 });
+    const thief = await world.createPod({ node: NODE, name: `p${++pods}`, annotations });
+    expect((await selecting.add(thief)).owner).toBe(thief.uid);
+    await expect(selecting.add(thief, { uid: victim.uid })).rejects.toMatchObject({ code: 103 });
   });
 });

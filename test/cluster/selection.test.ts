@@ -5,35 +5,38 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CniError } from "../../host/cni/error.ts";
-import { NODE, type SelectionWorld, startSelectionWorld } from "./selection-world.ts";
+import { applyDefinition, COORDINATORS, POOLS } from "../../scripts/lab/cluster/objects.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { NODE, openSelecting, type Selecting } from "./selecting.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
-const POOLS = "/apis/ipam.vendor.io/v1/ippools";
-const COORDINATOR = "/apis/ipam.vendor.io/v1/coordinators/default";
+const COORDINATOR = `${COORDINATORS}/default`;
 
-let world: SelectionWorld;
+let selecting: Selecting;
+let world: World;
 let pods = 0;
 
 beforeAll(async () => {
-  world = await startSelectionWorld();
+  selecting = await openSelecting();
+  ({ world } = selecting);
   const pools = { ippools: 1, ippool: 2, namespace: 3, conf: 4, default: 5, other: 6 };
   for (const [name, net] of Object.entries(pools)) {
-    await world.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
+    await selecting.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
   }
   await world.namespace("named", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["p-namespace"]' } });
 });
 
-afterAll(() => world?.close());
+afterAll(() => world?.stop());
 
-afterEach(() => world.settings({}));
+afterEach(() => selecting.settings({}));
 
 const only = (...names: string[]) => ({ ippool: { ipv4: names } });
 
 /** A pod of its own, and where its address is from. */
-async function poolOf(spec: object, wish: object = {}): Promise<readonly string[]> {
-  const pod = await world.pod({ name: `p${++pods}`, ...spec });
-  return (await world.add(pod, wish)).pools;
+async function poolOf(spec: object, options: object = {}): Promise<readonly string[]> {
+  const pod = await world.createPod({ node: NODE, name: `p${++pods}`, ...spec });
+  return (await selecting.add(pod, options)).pools;
 }
 
 describe("the order of precedence", () => {
@@ -45,14 +48,14 @@ describe("the order of precedence", () => {
     ["the namespace", { namespace: "named" }, { ipam }, "p-namespace"],
     ["the CNI configuration", {}, { ipam }, "p-conf"],
     ["pools with default: true", {}, {}, "p-default"],
-  ])("%s", async (_what, spec, wish, pool) => expect(await poolOf(spec, wish)).toEqual([pool]));
+  ])("%s", async (_what, spec, options, pool) => expect(await poolOf(spec, options)).toEqual([pool]));
 
   it.each(["subnet", "subnets"])("annotation %s comes first, and is refused until pools are generated", async (key) => {
     const entry = { ipv4: ["net"] };
     const annotations = { [key]: key === "subnet" ? entry : [{ interface: "eth0", ...entry }], ...only("p-ippool") };
     const refusal = { code: 102, message: expect.stringContaining(`"ipam.vendor.io/${key}"`) };
     await expect(poolOf({ annotations })).rejects.toMatchObject(refusal);
-    await world.settings({ enableSubnet: false });
+    await selecting.settings({ enableSubnet: false });
     expect(await poolOf({ annotations })).toEqual(["p-ippool"]);
   });
 
@@ -65,17 +68,17 @@ describe("the order of precedence", () => {
 
 describe("filters", () => {
   /** The reason for which the pod's only pool is passed over, as its owner is told. */
-  async function briefOf(pool: string, spec: object = {}, wish: object = {}): Promise<string> {
-    return (await textsOf(pool, spec, wish)).brief;
+  async function briefOf(pool: string, spec: object = {}, options: object = {}): Promise<string> {
+    return (await textsOf(pool, spec, options)).brief;
   }
 
   /** The same as the node's log has it. */
-  async function refusalOf(pool: string, spec: object = {}, wish: object = {}): Promise<string> {
-    return (await textsOf(pool, spec, wish)).refusal;
+  async function refusalOf(pool: string, spec: object = {}, options: object = {}): Promise<string> {
+    return (await textsOf(pool, spec, options)).refusal;
   }
 
-  async function textsOf(pool: string, spec: object, wish: object): Promise<{ brief: string; refusal: string }> {
-    const outcome = poolOf({ annotations: only(pool), ...spec }, wish);
+  async function textsOf(pool: string, spec: object, options: object): Promise<{ brief: string; refusal: string }> {
+    const outcome = poolOf({ annotations: only(pool), ...spec }, options);
     const error: unknown = await outcome.then(String, (failure: unknown) => failure);
     expect(error).toMatchObject({ code: 100, forLog: expect.any(String) });
     const [brief = "", refusal = ""] = [(error as CniError).message, (error as CniError).forLog].map((text) =>
@@ -85,23 +88,23 @@ describe("filters", () => {
   }
 
   it("disable", async () => {
-    await world.pool("f-off", { subnet: "10.10.0.0/24", disable: true });
+    await selecting.pool("f-off", { subnet: "10.10.0.0/24", disable: true });
     expect(await refusalOf("f-off")).toBe("is disabled (spec.disable)");
   });
 
   it("family", async () => {
-    await world.pool("f-six", { subnet: "fd00:6::/64" });
+    await selecting.pool("f-six", { subnet: "fd00:6::/64" });
     expect(await refusalOf("f-six")).toBe("is an IPv6 pool, not IPv4");
   });
 
   it("nodeName", async () => {
-    await world.pool("f-node", { subnet: "10.11.0.0/24", nodeName: ["n2"] });
+    await selecting.pool("f-node", { subnet: "10.11.0.0/24", nodeName: ["n2"] });
     expect(await refusalOf("f-node")).toBe(`nodeName is "n2", this node is "${NODE}"`);
     expect(await briefOf("f-node")).toBe("is for other nodes (spec.nodeName)");
   });
 
   it("nodeAffinity, by the labels that the node has now", async () => {
-    await world.pool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
+    await selecting.pool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
     expect(await refusalOf("f-zone")).toContain("nodeAffinity does not match");
     await world.client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "b" } } });
     const outcome = () => poolOf({ annotations: only("f-zone") }).catch(() => undefined);
@@ -109,8 +112,8 @@ describe("filters", () => {
   });
 
   it("namespaceName and namespaceAffinity", async () => {
-    await world.pool("f-names", { subnet: "10.13.0.0/24", namespaceName: ["infra"] });
-    await world.pool("f-labels", { subnet: "10.14.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
+    await selecting.pool("f-names", { subnet: "10.13.0.0/24", namespaceName: ["infra"] });
+    await selecting.pool("f-labels", { subnet: "10.14.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
     expect(await refusalOf("f-names")).toBe('namespaceName is "infra", the pod\'s namespace is "shop"');
     expect(await briefOf("f-names")).toBe("is for other namespaces (spec.namespaceName)");
     expect(await refusalOf("f-labels")).toContain("namespaceAffinity does not match");
@@ -120,25 +123,25 @@ describe("filters", () => {
   });
 
   it("podAffinity", async () => {
-    await world.pool("f-pod", { subnet: "10.15.0.0/24", podAffinity: { matchLabels: { app: "db" } } });
+    await selecting.pool("f-pod", { subnet: "10.15.0.0/24", podAffinity: { matchLabels: { app: "db" } } });
     expect(await refusalOf("f-pod")).toBe("podAffinity does not match the labels of the pod");
     expect(await poolOf({ annotations: only("f-pod"), labels: { app: "db" } })).toEqual(["f-pod"]);
   });
 
   it("multusName, with the namespace of the definition", async () => {
     const config = { cniVersion: "1.0.0", type: "macvlan", ipam: { type: "berth" } };
-    await world.definition("infra", "lab", config);
-    await world.definition("shop", "lab", config);
-    await world.pool("f-net", { subnet: "10.16.0.0/24", multusName: ["infra/lab"] });
+    await applyDefinition(world.client, "infra", "lab", config);
+    await applyDefinition(world.client, "shop", "lab", config);
+    await selecting.pool("f-net", { subnet: "10.16.0.0/24", multusName: ["infra/lab"] });
     const annotations = { ...only("f-net"), [NETWORKS]: "lab,infra/lab" };
-    const wish = (ifName: string) => ({ ifName, network: "lab" });
-    expect(await refusalOf("f-net", { annotations }, wish("net1"))).toContain('multusName is "infra/lab"');
-    expect(await poolOf({ annotations }, wish("net2"))).toEqual(["f-net"]);
+    const options = (ifName: string) => ({ ifName, network: "lab" });
+    expect(await refusalOf("f-net", { annotations }, options("net1"))).toContain('multusName is "infra/lab"');
+    expect(await poolOf({ annotations }, options("net2"))).toEqual(["f-net"]);
   });
 
   it("a pool that is being deleted", async () => {
     const finalizers = ["example.com/hold"];
-    await world.pool("f-gone", { subnet: "10.17.0.0/24" });
+    await selecting.pool("f-gone", { subnet: "10.17.0.0/24" });
     await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers } });
     await world.client.delete(`${POOLS}/f-gone`);
     await expect.poll(() => refusalOf("f-gone"), { timeout: 30_000 }).toBe("is being deleted");
@@ -146,32 +149,32 @@ describe("filters", () => {
   });
 
   it("a pool that the API server takes and that cannot be used is passed over with its reason", async () => {
-    await world.pool("f-bad", { subnet: "10.18.0.0/24", ips: ["10.18.0.5-10.18.0.20", "10.18.0.10-10.18.0.30"] });
+    await selecting.pool("f-bad", { subnet: "10.18.0.0/24", ips: ["10.18.0.5-10.18.0.20", "10.18.0.10-10.18.0.30"] });
     expect(await refusalOf("f-bad")).toMatch(/^cannot be used: field "spec.ips/);
     expect(await poolOf({ annotations: only("f-bad", "p-other") })).toEqual(["p-other"]);
-    expect(world.node.resources.state.snapshot.problems.join()).toContain('IPPool "f-bad" cannot be used');
-    expect(world.node.readiness().ready).toBe(true);
+    expect(selecting.node.snapshot.problems.join()).toContain('IPPool "f-bad" cannot be used');
+    expect(selecting.node.cluster.readiness().ready).toBe(true);
     await world.client.delete(`${POOLS}/f-bad`);
   });
 
   it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
     const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
-    await world.pool("f-edit", good);
-    const pod = await world.pod({ name: `p${++pods}`, annotations: only("f-edit") });
-    const { addresses } = await world.add(pod);
-    await world.pool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
-    const again = () => world.add(pod).catch((error: unknown) => error);
+    await selecting.pool("f-edit", good);
+    const pod = await world.createPod({ node: NODE, name: `p${++pods}`, annotations: only("f-edit") });
+    const { addresses } = await selecting.add(pod);
+    await selecting.pool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
+    const again = () => selecting.add(pod).catch((error: unknown) => error);
     const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
     await expect
       .poll(again, { timeout: 30_000 })
       .toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
-    await world.pool("f-edit", good);
+    await selecting.pool("f-edit", good);
     await expect.poll(again, { timeout: 30_000 }).toMatchObject({ addresses });
   });
 
   it("of two pools that partly overlap one is passed over", async () => {
-    await world.pool("f-a", { subnet: "10.19.0.0/16" });
-    await world.pool("f-b", { subnet: "10.19.1.0/24" });
+    await selecting.pool("f-a", { subnet: "10.19.0.0/16" });
+    await selecting.pool("f-b", { subnet: "10.19.1.0/24" });
     expect(await refusalOf("f-b")).toContain("is refused: its subnet 10.19.1.0/24 partly overlaps 10.19.0.0/16");
     for (const name of ["f-a", "f-b"]) await world.client.delete(`${POOLS}/${name}`);
   });
@@ -179,25 +182,31 @@ describe("filters", () => {
 
 it("a pod of a namespace that has its share of addresses gets none, until it may have more", async () => {
   await world.namespace("greedy");
-  const coordinators = COORDINATOR.replace(/\/default$/, "");
-  const object = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec: {} };
-  await world.client.create(coordinators, object).catch(() => {});
+  await world.create("Coordinator", "default", {}).catch(() => {});
   const tell = (fullNamespaces: object[]) =>
     world.client.patch(`${COORDINATOR}/status`, { status: { fullNamespaces } });
   await tell([{ name: "greedy", addresses: 16_384 }]);
-  const pod = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
+  const pod = await world.createPod({
+    node: NODE,
+    name: `p${++pods}`,
+    namespace: "greedy",
+    annotations: only("p-other"),
+  });
   const outcome = () =>
-    world.add(pod).then(
+    selecting.add(pod).then(
       ({ pools }) => pools.length,
       (error: CniError) => `${error.code} ${error.message}`,
     );
   const refusal =
     '101 Pods and workloads of namespace "greedy" have 16384 addresses, and may have 16384 (maxAddressesPerNamespace of vendor-conf)';
-  await expect
-    .poll(() => world.node.resources.state.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 })
-    .toBe(1);
-  const other = await world.pod({ name: `p${++pods}`, namespace: "greedy", annotations: only("p-other") });
-  expect(await world.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
+  await expect.poll(() => selecting.node.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 }).toBe(1);
+  const other = await world.createPod({
+    node: NODE,
+    name: `p${++pods}`,
+    namespace: "greedy",
+    annotations: only("p-other"),
+  });
+  expect(await selecting.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
   await tell([]);
   await expect.poll(outcome, { timeout: 30_000 }).toBe(1);
 });
@@ -213,15 +222,19 @@ describe("several NICs", () => {
     ["the JSON list", JSON.stringify([{ name: "blue" }, { name: "green", namespace: "infra", interface: "data" }])],
   ])("%s names them, and entries without interface follow it", async (_what, networks) => {
     const ippools = [{ ipv4: ["p-ippools"] }, { ipv4: ["p-ippool"] }, { ipv4: ["p-other"] }];
-    const pod = await world.pod({ name: `p${++pods}`, annotations: { ippools, [NETWORKS]: networks } });
+    const pod = await world.createPod({
+      node: NODE,
+      name: `p${++pods}`,
+      annotations: { ippools, [NETWORKS]: networks },
+    });
     const given = [];
-    for (const ifName of ["eth0", "net1", "data"]) given.push(...(await world.add(pod, { ifName })).pools);
+    for (const ifName of ["eth0", "net1", "data"]) given.push(...(await selecting.add(pod, { ifName })).pools);
     expect(given).toEqual(["p-ippools", "p-ippool", "p-other"]);
   });
 
   it("the default network of a pod has the names of its definition", async () => {
-    await world.definition("kube-system", "core", berth("p-conf", { name: "inner" }));
-    await world.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
+    await applyDefinition(world.client, "kube-system", "core", berth("p-conf", { name: "inner" }));
+    await selecting.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
     const annotations = { ...only("d-core"), [DEFAULT_NETWORK]: "core" };
     await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 30_000 }).toEqual(["d-core"]);
     await expect(poolOf({ annotations: only("d-core") }, { network: "inner" })).rejects.toMatchObject({ code: 100 });
@@ -234,15 +247,19 @@ describe("several NICs", () => {
         { type: "coordinator", ...(mode === undefined ? {} : { mode }) },
       ],
     ];
-    await world.definition("shop", "chained", { cniVersion: "1.0.0", plugins: chain("underlay") });
-    await world.definition("infra", "chained", { cniVersion: "1.0.0", plugins: chain(undefined) });
+    await applyDefinition(world.client, "shop", "chained", { cniVersion: "1.0.0", plugins: chain("underlay") });
+    await applyDefinition(world.client, "infra", "chained", { cniVersion: "1.0.0", plugins: chain(undefined) });
     const spec = { mode: "disable", hostRuleTable: 700 };
     const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
     await world.client.apply(COORDINATOR, coordinator);
     const networks = [{ name: "chained" }, { name: "chained", namespace: "infra" }];
     const pod = { namespace: "shop", name: "x", labels: {}, annotations: { networks } };
     const modeOf = (ifName: string) => {
-      const { mode, hostRuleTable } = world.node.ipam.networks.settingsFor({ ifName, network: "chained", pod });
+      const { mode, hostRuleTable } = selecting.node.cluster.ipam.networks.settingsFor({
+        ifName,
+        network: "chained",
+        pod,
+      });
       return [mode, hostRuleTable];
     };
     await expect
@@ -258,17 +275,17 @@ describe("several NICs", () => {
 
 describe("vendor-conf", () => {
   it("a change holds without a restart; a bad one keeps the last good one, and is reported", async () => {
-    await world.pool("v-six", { subnet: "fd00:7::/64" });
+    await selecting.pool("v-six", { subnet: "fd00:7::/64" });
     const annotations = { ippool: { ipv4: ["p-other"], ipv6: ["v-six"] } };
     expect(await poolOf({ annotations })).toEqual(["p-other"]);
-    await world.settings({ enableIPv6: true });
+    await selecting.settings({ enableIPv6: true });
     expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
-    await world.badSettings({ enableIPv6: "perhaps" });
-    const problems = () => world.node.resources.state.problems.join();
+    await world.settings({ enableIPv6: "perhaps" });
+    const problems = () => selecting.node.cluster.resources.state.problems.join();
     await expect.poll(problems, { timeout: 30_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
     expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
-    expect(world.node.readiness().ready).toBe(true);
-    await world.settings({});
+    expect(selecting.node.cluster.readiness().ready).toBe(true);
+    await selecting.settings({});
     expect(await poolOf({ annotations })).toEqual(["p-other"]);
     expect(problems()).toBe("");
   });

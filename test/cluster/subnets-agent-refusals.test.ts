@@ -2,19 +2,21 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
-import type { LabPod } from "../../scripts/lab/cluster/pods.ts";
-import type { TestNode } from "./prefetch-world.ts";
-import { beginWaiting, explain, known, SubnetsWorld, type Workload } from "./subnets-agent-world.ts";
+import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
+import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { beginWaiting, known, SubnetPools, type Workload } from "./subnet-pools.ts";
 
-let world: SubnetsWorld;
-let node: TestNode;
+let pools: SubnetPools;
+let world: World;
+let node: AgentNode;
 
 beforeAll(async () => {
-  world = await SubnetsWorld.start();
-  node = await world.base.openNode("n1", {});
+  pools = await SubnetPools.open();
+  ({ world } = pools);
+  node = await world.openAgent("n1");
 });
 afterAll(async () => {
-  await node?.close();
   await world?.stop();
 });
 
@@ -36,18 +38,18 @@ const refusalOf = async (pod: LabPod): Promise<Refusal> => {
 };
 
 async function eventOf({ uid }: LabPod): Promise<object[]> {
-  const { items } = await world.base.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+  const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
   const own = items.filter(({ regarding }: { regarding: { uid: string } }) => regarding.uid === uid);
   return own.map(({ reason, note }: { reason: string; note: string }) => ({ reason, note }));
 }
 
 describe("a pod that waited in vain is told", () => {
-  const lack =
+  const shortfall =
     'has 1 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
   let web: Record<"none" | "empty" | "grow" | "full" | "lack", Workload>;
 
   beforeAll(async () => {
-    const made = async (name: string) => world.deployment(name);
+    const made = async (name: string) => pools.deployment(name);
     web = {
       none: await made("none"),
       empty: await made("empty"),
@@ -55,26 +57,26 @@ describe("a pod that waited in vain is told", () => {
       full: await made("full"),
       lack: await made("lack"),
     };
-    await world.pool("empty", web.empty, { wanted: 10, reason: "9 replicas and 1 more" });
-    await world.pool("grow", web.grow, { ips: ["10.6.0.11"], wanted: 10, reason: "9 replicas and 1 more" });
-    await world.pool("full", web.full, { ips: ["10.6.0.21"], wanted: 1, reason: "1 fixed" });
-    await world.pool("lack", web.lack, { ips: ["10.6.0.31"] });
-    await world.lacks("lack", lack);
+    await pools.pool("empty", web.empty, { wanted: 10, reason: "9 replicas and 1 more" });
+    await pools.pool("grow", web.grow, { ips: ["10.6.0.11"], wanted: 10, reason: "9 replicas and 1 more" });
+    await pools.pool("full", web.full, { ips: ["10.6.0.21"], wanted: 1, reason: "1 fixed" });
+    await pools.pool("lack", web.lack, { ips: ["10.6.0.31"] });
+    await pools.reportShortfall("lack", shortfall);
     for (const name of ["grow", "full", "lack"] as const) {
       await known(node, name, 1);
-      await node.add(await world.pod(node, `${name}-a`, { of: web[name] }));
+      await node.add(await pools.pod(node, `${name}-a`, { of: web[name] }));
     }
   });
 
   it("what is there, what is wanted, and what is in the way; and so is its event", async () => {
     const pods: Record<string, LabPod> = {
-      nowhere: await world.pod(node, "none-a", { of: web.none, ...names("nowhere") }),
-      unmade: await world.pod(node, "none-b", { of: web.none }),
-      family: await world.pod(node, "none-c", { of: web.none, ...names("six", "blue") }),
-      empty: await world.pod(node, "empty-a", { of: web.empty }),
-      grow: await world.pod(node, "grow-b", { of: web.grow }),
-      full: await world.pod(node, "full-b", { of: web.full }),
-      lack: await world.pod(node, "lack-b", { of: web.lack }),
+      nowhere: await pools.pod(node, "none-a", { of: web.none, ...names("nowhere") }),
+      unmade: await pools.pod(node, "none-b", { of: web.none }),
+      family: await pools.pod(node, "none-c", { of: web.none, ...names("six", "blue") }),
+      empty: await pools.pod(node, "empty-a", { of: web.empty }),
+      grow: await pools.pod(node, "grow-b", { of: web.grow }),
+      full: await pools.pod(node, "full-b", { of: web.full }),
+      lack: await pools.pod(node, "lack-b", { of: web.lack }),
     };
     const told = Object.entries(pods).map(async ([what, pod]) => [what, await refusalOf(pod)] as const);
     const absent = (name: string) =>
@@ -92,16 +94,16 @@ describe("a pod that waited in vain is told", () => {
       empty: { code: 11, message: `${short("empty")} address that may be handed out, has 0 ${wanted}` },
       grow: { code: 11, message: `${short("grow")} ${inUse}, has 1 ${wanted}` },
       full: { code: 101, message: `${short("full")} ${inUse}, has 1 of 1 address wanted (1 fixed)` },
-      lack: { code: 101, message: `${short("lack")} ${inUse}, ${lack}` },
+      lack: { code: 101, message: `${short("lack")} ${inUse}, ${shortfall}` },
     });
-    const note = `${short("lack")} ${inUse}, ${lack}`;
+    const note = `${short("lack")} ${inUse}, ${shortfall}`;
     await expect
       .poll(() => eventOf(pods.lack ?? expect.fail()), { timeout: 10_000 })
       .toEqual([{ reason: "PoolExhausted", note }]);
   });
 
   it("after the wait, in which it asked nothing; then one look at the Subnet", async () => {
-    const pod = await world.pod(node, "none-d", { of: web.none, ...names("nowhere") });
+    const pod = await pools.pod(node, "none-d", { of: web.none, ...names("nowhere") });
     const beganMs = performance.now();
     const { answer, calls } = await beginWaiting(node, pod);
     await expect(answer).rejects.toMatchObject({ code: 11 });
@@ -110,30 +112,28 @@ describe("a pod that waited in vain is told", () => {
       `refused after ${Math.round(tookMs)} ms, ${calls().length} calls since it waited: ${calls().join(", ")}`,
     );
     expect(tookMs).toBeGreaterThan(POOL_WAIT_MS - 100);
-    expect(calls().filter((call) => !call.includes("events"))).toEqual([
-      "LIST /apis/ipam.vendor.io/v1/subnets/nowhere",
-    ]);
+    expect(calls().filter((call) => !call.includes("events"))).toEqual(["GET subnets/nowhere"]);
   });
 
   it("the next time of what was found then: a ReplicaSet is asked for anew", async () => {
-    const before = node.calls.length;
-    const pod = await world.pod(node, "none-e", { of: web.none });
+    const before = node.api.calls.length;
+    const pod = await pools.pod(node, "none-e", { of: web.none });
     const { answer } = await beginWaiting(node, pod);
-    expect(node.calls.slice(before)).toContain("LIST /apis/apps/v1/namespaces/shop/replicasets/none-5d");
-    await world.pool("none", web.none, { ips: ["10.6.0.41"] });
+    expect(node.api.calls.slice(before)).toContain("GET namespaces/shop/replicasets/none-5d");
+    await pools.pool("none", web.none, { ips: ["10.6.0.41"] });
     expect((await answer).addresses).toBe("10.6.0.41");
   });
 
   it("the same by berthctl explain", async () => {
-    const pod = await world.pod(node, "lack-c", { of: web.lack });
+    const pod = await pools.pod(node, "lack-c", { of: web.lack });
     const uid = web.lack.application.uid;
-    expect(await explain(node, pod)).toEqual([
+    expect(await node.explain(pod)).toEqual([
       'eth0: by annotation "ipam.vendor.io/subnet"',
-      `eth0 IPv4 pool "lack": fits, 0 of 1 addresses are free, ${lack}`,
+      `eth0 IPv4 pool "lack": fits, 0 of 1 addresses are free, ${shortfall}`,
       `eth0 IPv4: out of Subnet "blue", for Deployment shop/lack, UID ${uid}`,
     ]);
-    const lost = await world.pod(node, "empty-c", { of: web.empty, ...names("nowhere") });
-    expect(await explain(node, lost)).toEqual([
+    const lost = await pools.pod(node, "empty-c", { of: web.empty, ...names("nowhere") });
+    expect(await node.explain(lost)).toEqual([
       'eth0: by annotation "ipam.vendor.io/subnet"',
       'eth0 IPv4: no pool has been generated for Deployment shop/empty out of Subnet "nowhere" yet',
       `eth0 IPv4: out of Subnet "nowhere", for Deployment shop/empty, UID ${web.empty.application.uid}`,
@@ -149,19 +149,19 @@ describe("a pod is told at once", () => {
   });
 
   it("that it has no controller", async () => {
-    expect(await refusalOf(await world.pod(node, "alone"))).toEqual(none('pod "shop/alone" has no controller'));
+    expect(await refusalOf(await pools.pod(node, "alone"))).toEqual(none('pod "shop/alone" has no controller'));
   });
 
   it("that its controller is a Node", async () => {
-    const { metadata } = await world.base.plane.client.get("/api/v1/nodes/n1");
+    const { metadata } = await world.client.get("/api/v1/nodes/n1");
     const owner = { apiVersion: "v1", kind: "Node", name: "n1", uid: metadata.uid };
-    const pod = await world.pod(node, "static-n1", { owner });
+    const pod = await pools.pod(node, "static-n1", { owner });
     expect(await refusalOf(pod)).toEqual(none('the controller of pod "shop/static-n1" is Node "n1"'));
   });
 
   it("that its ReplicaSet is gone", async () => {
     const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "gone-5d", uid: "u-gone" };
-    const pod = await world.pod(node, "orphan", { owner });
+    const pod = await pools.pod(node, "orphan", { owner });
     expect(await refusalOf(pod)).toEqual({
       code: 11,
       message: 'The workload that owns ReplicaSet "shop/gone-5d" and its pods is unknown: it does not exist any more',
@@ -170,7 +170,7 @@ describe("a pod is told at once", () => {
 
   it("that the pool that it names is generated for somebody", async () => {
     const annotations = { ippool: { ipv4: ["grow"] } };
-    const pod = await world.pod(node, "thief", { annotations });
+    const pod = await pools.pod(node, "thief", { annotations });
     expect(await refusalOf(pod)).toEqual({
       code: 100,
       message:

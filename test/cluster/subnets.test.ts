@@ -5,46 +5,41 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
+import { BERTH, POOLS, SETTINGS } from "../../scripts/lab/cluster/objects.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
-import { BERTH, POOLS, PoolsWorld } from "./pools-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-let world: PoolsWorld;
-let applications: ScriptedPoolOwners;
+let world: World;
+let poolOwners: ScriptedPoolOwners;
 
 beforeAll(async () => {
-  world = await PoolsWorld.start();
-  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } };
-  await world.plane.client.create("/api/v1/namespaces", namespace);
+  world = await openWorld(borrowPlane);
+  await world.namespace("shop");
 }, 120_000);
 afterAll(() => world.stop());
 
 afterEach(async () => {
   await world.depose();
   for (const plural of ["ippools", "subnets"]) {
-    // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
-    const { items } = (await world.plane.client.get(`${BERTH}/${plural}`)) as any;
+    const { items } = await world.client.get(`${BERTH}/${plural}`);
     for (const { metadata } of items) {
       const path = `${BERTH}/${plural}/${metadata.name}`;
-      await world.plane.client.patch(path, { metadata: { finalizers: null } });
-      await world.plane.client.delete(path).catch(() => {});
+      await world.client.patch(path, { metadata: { finalizers: null } });
+      await world.client.delete(path).catch(() => {});
     }
   }
 });
 
 async function lead() {
-  applications = new ScriptedPoolOwners();
-  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners: applications });
+  poolOwners = new ScriptedPoolOwners();
+  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners });
 }
 
 const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 60_000, interval: 20 });
 
-const subnet = (name: string, spec: object): Promise<string> => world.create("Subnet", "subnets", name, spec);
-
-// biome-ignore lint/suspicious/noExplicitAny: objects as the API server has them
-async function pools(): Promise<any[]> {
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  return ((await world.plane.client.get(POOLS)) as any).items;
-}
+const pools = async (): Promise<KubeObject[]> => (await world.client.get(POOLS)).items;
 
 /** What each pool has, by the workload's name. */
 async function division(): Promise<Record<string, readonly string[]>> {
@@ -57,13 +52,13 @@ async function untilDivided(wanted: Record<string, readonly string[]>): Promise<
 }
 
 test("a pool is created for a workload, filled, grown, shrunk and deleted with it; the Subnet says what each has", async () => {
-  await subnet("blue", {
+  await world.subnet("blue", {
     subnet: "10.9.0.0/24",
     gateway: "10.9.0.1",
     routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }],
   });
   const controller = await lead();
-  applications.want("web", "u-web", { count: 3 });
+  poolOwners.want("web", "u-web", { count: 3 });
   await untilDivided({ web: ["10.9.0.4-10.9.0.6"] });
   const [pool] = await pools();
   expect(pool.metadata.name).toMatch(/^shop-web-eth0-v4-[0-9a-f]{10}$/);
@@ -73,7 +68,7 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
   });
   expect(pool.spec).toMatchObject({ gateway: "10.9.0.1", routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }] });
   expect(pool.spec.generated).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more" });
-  applications.want("web", "u-web", { count: 6, reason: "5 replicas and 1 more" });
+  poolOwners.want("web", "u-web", { count: 6, reason: "5 replicas and 1 more" });
   await untilDivided({ web: ["10.9.0.4-10.9.0.9"] });
   await eventually(async () =>
     expect((await world.read("subnets", "blue")).status).toMatchObject({
@@ -82,11 +77,11 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
       pools: [{ name: pool.metadata.name, ips: ["10.9.0.4-10.9.0.9"], application: "Deployment shop/web" }],
     }),
   );
-  await world.allocate(pool.metadata.name, "10.9.0.8");
-  applications.want("web", "u-web", { count: 2, reason: "1 replicas and 1 more" });
+  await world.allocate("10.9.0.8", { pool: pool.metadata.name });
+  poolOwners.want("web", "u-web", { count: 2, reason: "1 replicas and 1 more" });
   // What somebody holds stays with the pool.
   await untilDivided({ web: ["10.9.0.4", "10.9.0.8"] });
-  applications.end("u-web");
+  poolOwners.end("u-web");
   await eventually(async () =>
     expect((await world.read("ippools", pool.metadata.name)).metadata.deletionTimestamp).toBeDefined(),
   );
@@ -99,33 +94,30 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
 }, 120_000);
 
 test("a full Subnet: an event on the workload in numbers, and the addresses as soon as another one gives them back", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
+  await world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
   await lead();
-  applications.want("a", "u-a", { count: 3 });
+  poolOwners.want("a", "u-a", { count: 3 });
   await untilDivided({ a: ["10.9.0.2-10.9.0.4"] });
-  applications.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
+  poolOwners.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
   await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
   const told =
     'Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools';
   await eventually(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: an object as the API server has it
-    const { items } = (await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events")) as any;
-    // biome-ignore lint/suspicious/noExplicitAny: as above
-    const about = items.filter((event: any) => event.regarding.uid === "u-b");
-    // biome-ignore lint/suspicious/noExplicitAny: as above
-    expect(about.map((event: any) => [event.regarding.kind, event.reason, event.note])).toContainEqual([
+    const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+    const about = items.filter((event: KubeObject) => event.regarding.uid === "u-b");
+    expect(about.map((event: KubeObject) => [event.regarding.kind, event.reason, event.note])).toContainEqual([
       ...["Deployment", "SubnetFull", told],
     ]);
   });
-  applications.end("u-a");
+  poolOwners.end("u-a");
   await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
 }, 120_000);
 
 test("Subnets in the order written, edited and deleted; what a pool by hand takes is made up for", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.8-10.9.0.9"] });
-  const green = await subnet("green", { subnet: "10.8.0.0/24" });
+  await world.subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.8-10.9.0.9"] });
+  const green = await world.subnet("green", { subnet: "10.8.0.0/24" });
   await lead();
-  applications.want("a", "u-a", { count: 4, subnets: ["blue", "green"] });
+  poolOwners.want("a", "u-a", { count: 4, subnets: ["blue", "green"] });
   await eventually(async () =>
     expect((await pools()).map(({ spec }) => spec.ips).sort()).toEqual([["10.8.0.2-10.8.0.3"], ["10.9.0.8-10.9.0.9"]]),
   );
@@ -136,26 +128,26 @@ test("Subnets in the order written, edited and deleted; what a pool by hand take
       ...[forHand.ips, ["10.8.0.128-10.8.0.129"], ["10.9.0.8-10.9.0.9"]],
     ]),
   );
-  await world.plane.client.patch(`${BERTH}/subnets/blue`, {
+  await world.client.patch(`${BERTH}/subnets/blue`, {
     spec: { ips: ["10.9.0.8-10.9.0.20"], excludeIPs: ["10.9.0.9"] },
   });
   await eventually(async () => expect((await pools()).flatMap(({ spec }) => spec.ips)).toContain("10.9.0.10"));
-  await world.plane.client.delete(`${BERTH}/subnets/green`);
+  await world.client.delete(`${BERTH}/subnets/green`);
   expect((await world.read("subnets", "green")).metadata).toMatchObject({ uid: green });
-  applications.want("a", "u-a", { count: 3, subnets: ["blue"] });
+  poolOwners.want("a", "u-a", { count: 3, subnets: ["blue"] });
   await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
 }, 120_000);
 
 test("two that lead at once, both families, 20 workloads: each has its own addresses, and neither stands in the other's way for long", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/16" });
-  await subnet("six", { subnet: "fd00:9::/64" });
+  await world.subnet("blue", { subnet: "10.9.0.0/16" });
+  await world.subnet("six", { subnet: "fd00:9::/64" });
   const one = await lead();
-  const first = applications;
+  const first = poolOwners;
   const two = await lead();
-  const second = applications;
+  const second = poolOwners;
   for (let at = 0; at < 20; at++) {
-    const wishes = [{ count: 5 }, { count: 5, family: 6, subnets: ["six"] }] as const;
-    for (const each of [first, second]) each.want(`w${at}`, `u-${at}`, ...wishes);
+    const demands = [{ count: 5 }, { count: 5, family: 6, subnets: ["six"] }] as const;
+    for (const each of [first, second]) each.want(`w${at}`, `u-${at}`, ...demands);
   }
   await eventually(async () => {
     const all = (await pools()).map(({ spec }) => spec.ips.join());
@@ -170,38 +162,34 @@ test("two that lead at once, both families, 20 workloads: each has its own addre
 }, 150_000);
 
 test("with enableSubnet false pools stay as they are, and a deleted Subnet goes when it has none", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/24" });
-  await subnet("green", { subnet: "10.8.0.0/24" });
+  await world.subnet("blue", { subnet: "10.9.0.0/24" });
+  await world.subnet("green", { subnet: "10.8.0.0/24" });
   await lead();
-  applications.want("a", "u-a", { count: 2 });
-  applications.want("b", "u-b", { count: 2, subnets: ["green"] });
+  poolOwners.want("a", "u-a", { count: 2 });
+  poolOwners.want("b", "u-b", { count: 2, subnets: ["green"] });
   await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
-  const path = "/api/v1/namespaces/kube-system/configmaps";
-  const metadata = { name: "vendor-conf" };
-  const data = { "conf.yml": "enableSubnet: false" };
-  await world.plane.client.create(path, { apiVersion: "v1", kind: "ConfigMap", metadata, data });
+  await world.settings({ enableSubnet: false });
   try {
     await eventually(async () => expect((await world.read("subnets", "green")).metadata.finalizers).toHaveLength(1));
     const green = (await pools()).find(({ spec }) => spec.generated.subnet === "green");
-    applications.end("u-a");
-    await world.plane.client.delete(`${BERTH}/subnets/green`);
-    await world.plane.client.delete(`${POOLS}/${green.metadata.name}`);
+    poolOwners.end("u-a");
+    await world.client.delete(`${BERTH}/subnets/green`);
+    await world.client.delete(`${POOLS}/${green.metadata.name}`);
     await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
     expect(await division()).toEqual({ a: ["10.9.0.2-10.9.0.3"] });
   } finally {
-    await world.plane.client.delete(`${path}/vendor-conf`);
+    await world.client.delete(SETTINGS);
   }
 }, 120_000);
 
 test("a Subnet for some namespaces gives others nothing, and gives them a pool as soon as it is for them, too", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/24", namespaceName: ["bank"] });
-  await subnet("red", { subnet: "10.10.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
+  await world.subnet("blue", { subnet: "10.9.0.0/24", namespaceName: ["bank"] });
+  await world.subnet("red", { subnet: "10.10.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
   const controller = await lead();
-  applications.want("web", "u-web", { count: 2 });
-  applications.want("db", "u-db", { count: 2, subnets: ["red"] });
+  poolOwners.want("web", "u-web", { count: 2 });
+  poolOwners.want("db", "u-db", { count: 2, subnets: ["red"] });
   const notes = async (): Promise<string> => {
-    // biome-ignore lint/suspicious/noExplicitAny: as above
-    const { items } = (await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events")) as any;
+    const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
     return items.map(({ reason, note }: { reason: string; note: string }) => `${reason}: ${note}`).join("\n");
   };
   await eventually(async () => {
@@ -212,33 +200,33 @@ test("a Subnet for some namespaces gives others nothing, and gives them a pool a
     expect(await notes()).toMatch(/^SubnetRefused: /m);
   });
   expect(await division()).toEqual({});
-  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { namespaceName: ["bank", "shop"] } });
-  await world.plane.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: "net" } } });
+  await world.client.patch(`${BERTH}/subnets/blue`, { spec: { namespaceName: ["bank", "shop"] } });
+  await world.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: "net" } } });
   await eventually(async () => expect(Object.keys(await division()).sort()).toEqual(["db", "web"]));
-  await world.plane.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
+  await world.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
   expect(controller.problems("subnets")).toEqual([]);
 });
 
 test("a deleted Subnet that cannot be read goes when its last pool has gone: with a wrong specification, and with a wrong status", async () => {
-  await subnet("blue", { subnet: "10.9.0.0/24" });
-  await subnet("green", { subnet: "10.8.0.0/24" });
+  await world.subnet("blue", { subnet: "10.9.0.0/24" });
+  await world.subnet("green", { subnet: "10.8.0.0/24" });
   const controller = await lead();
-  applications.want("a", "u-a", { count: 2 });
-  applications.want("b", "u-b", { count: 2, subnets: ["green"] });
+  poolOwners.want("a", "u-a", { count: 2 });
+  poolOwners.want("b", "u-b", { count: 2, subnets: ["green"] });
   await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
   // The API server compares neither two ranges nor the ends of one.
-  await world.plane.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.2-10.9.0.9", "10.9.0.5"] } });
+  await world.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.2-10.9.0.9", "10.9.0.5"] } });
   const { status } = await world.read("subnets", "green");
   const [pool] = status.pools;
   const backwards = [{ ...pool, ips: ["10.8.0.3-10.8.0.2"] }];
-  await world.plane.client.patch(`${BERTH}/subnets/green/status`, { status: { pools: backwards } });
-  for (const name of ["blue", "green"]) await world.plane.client.delete(`${BERTH}/subnets/${name}`);
+  await world.client.patch(`${BERTH}/subnets/green/status`, { status: { pools: backwards } });
+  for (const name of ["blue", "green"]) await world.client.delete(`${BERTH}/subnets/${name}`);
   const unread = expect.stringContaining('Subnet "green" assigns no addresses, because its status is invalid');
   await eventually(async () => {
     expect(controller.problems("subnets")).toEqual([unread]);
     // A round comes with each change.
     for (const name of ["blue", "green"])
-      await world.plane.client.patch(`${BERTH}/subnets/${name}`, {
+      await world.client.patch(`${BERTH}/subnets/${name}`, {
         metadata: { labels: { at: String(performance.now()) } },
       });
   });
@@ -247,7 +235,7 @@ test("a deleted Subnet that cannot be read goes when its last pool has gone: wit
     ["green", "u-b"],
   ] as const) {
     expect((await world.read("subnets", name)).metadata.finalizers).toHaveLength(1);
-    applications.end(uid);
+    poolOwners.end(uid);
     await eventually(async () => expect(await world.read("subnets", name)).toBeUndefined());
   }
   expect(await pools()).toEqual([]);

@@ -1,15 +1,18 @@
 /** IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type * as lab from "../../scripts/lab/cluster/pods.ts";
+import { leadAddressOwners } from "../../scripts/lab/cluster/collector.ts";
+import type * as lab from "../../scripts/lab/cluster/objects.ts";
 import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { WorkloadsWorld } from "./workloads-world.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { add, openAgents } from "./workloads.ts";
 
 const NET1 = { ifName: "net1", network: "lan" };
-let world: WorkloadsWorld;
+let world: World;
+let sweep: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  world = await WorkloadsWorld.start(["n1", "n2"]);
-  await world.startController();
+  world = await openAgents(["n1", "n2"]);
+  sweep = await leadAddressOwners(world);
 });
 
 afterEach(async () => {
@@ -29,40 +32,40 @@ async function claim(name: string, spec: Partial<ClaimSpec> = {}): Promise<strin
 function podOf(name: string, node: string, reference: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
   const networks = [{ name: "lan", interface: "net1", "ipam-claim-reference": reference }];
   const annotations = { "k8s.v1.cni.cncf.io/networks": networks, ...spec.annotations };
-  return world.pod({ name, node, ...spec, annotations });
+  return world.createPod({ name, node, ...spec, annotations });
 }
 
 describe("an IPAMClaim", () => {
   it("keeps the address of the NIC that refers to it, of no other, until it goes", async () => {
     const uid = await claim("web.net1");
     const first = await podOf("a", "n1", "web.net1");
-    await world.add(first);
-    const [ip] = await world.add(first, NET1);
-    await world.end(first);
-    await world.see(`${ip} Kept n1`);
+    await add(world, first);
+    const [ip] = await add(world, first, NET1);
+    await world.endPod(first);
+    await world.untilStates([`${ip} Kept n1`], sweep);
     const [kept] = await world.allocations();
     expect(kept?.spec.workload).toEqual({
       ...{ kind: "IPAMClaim", namespace: "shop", name: "web.net1", uid, member: "web.net1", interface: "net1" },
     });
     const second = await podOf("b", "n2", "web.net1");
-    const [eth0] = await world.add(second);
-    expect([eth0 === ip, await world.add(second, NET1)]).toEqual([false, [ip]]);
+    const [eth0] = await add(world, second);
+    expect([eth0 === ip, await add(world, second, NET1)]).toEqual([false, [ip]]);
     await world.client.delete(`${CLAIMS}/web.net1`);
-    await world.end(second);
-    await world.see();
+    await world.endPod(second);
+    await world.untilStates([], sweep);
   });
 
   it("says in its status which addresses it has been given, and which pod has them", async () => {
     await claim("web.net1");
     const statusOf = async () => (await world.client.get(`${CLAIMS}/web.net1`)).status;
     const pod = await podOf("a", "n1", "web.net1");
-    const [ip] = await world.add(pod, NET1);
+    const [ip] = await add(world, pod, NET1);
     const wanted = { ips: [`${ip}/24`], ownerPod: "a" };
     await expect.poll(statusOf, { timeout: 10_000 }).toEqual(wanted);
-    await world.end(pod);
-    await world.see(`${ip} Kept n1`);
+    await world.endPod(pod);
+    await world.untilStates([`${ip} Kept n1`], sweep);
     const next = await podOf("b", "n2", "web.net1");
-    expect(await world.add(next, NET1)).toEqual([ip]);
+    expect(await add(world, next, NET1)).toEqual([ip]);
     await expect.poll(statusOf, { timeout: 10_000 }).toEqual({ ...wanted, ownerPod: "b" });
   });
 
@@ -70,23 +73,23 @@ describe("an IPAMClaim", () => {
     await claim("web.net1");
     const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "none", uid: "set-1" };
     const pod = await podOf("none-0", "n1", "web.net1", { owner });
-    await world.add(pod);
-    const [ip] = await world.add(pod, NET1);
-    await world.end(pod);
-    await world.see(`${ip} Kept n1`);
+    await add(world, pod);
+    const [ip] = await add(world, pod, NET1);
+    await world.endPod(pod);
+    await world.untilStates([`${ip} Kept n1`], sweep);
   });
 
   it("asks for the addresses of its spec, and once it has been given some for exactly these", async () => {
     await claim("asks", { ipRequests: ["10.6.0.77/24"] });
     const pod = await podOf("a", "n1", "asks");
-    expect(await world.add(pod, NET1)).toEqual(["10.6.0.77"]);
+    expect(await add(world, pod, NET1)).toEqual(["10.6.0.77"]);
     await claim("given");
     await world.client.patch(`${CLAIMS}/given/status`, { status: { ips: ["10.6.0.78/24"], ownerPod: "gone" } });
     const other = await podOf("b", "n1", "given");
-    expect(await world.add(other, NET1)).toEqual(["10.6.0.78"]);
-    await world.end(other);
-    await world.see("10.6.0.77 Bound n1 a@n1", "10.6.0.78 Kept n1");
-    expect(await world.add(await podOf("b", "n2", "given"), NET1)).toEqual(["10.6.0.78"]);
+    expect(await add(world, other, NET1)).toEqual(["10.6.0.78"]);
+    await world.endPod(other);
+    await world.untilStates(["10.6.0.77 Bound n1 a@n1", "10.6.0.78 Kept n1"], sweep);
+    expect(await add(world, await podOf("b", "n2", "given"), NET1)).toEqual(["10.6.0.78"]);
   });
 
   it("that cannot be followed is refused with the reason, and leaves nothing", async () => {
@@ -97,7 +100,7 @@ describe("an IPAMClaim", () => {
     await claim("taken", { ipRequests: ["10.6.0.80"] });
     await claim("used", { ipRequests: ["10.6.0.80"] });
     const holder = await podOf("holder", "n2", "taken");
-    expect(await world.add(holder, NET1)).toEqual(["10.6.0.80"]);
+    expect(await add(world, holder, NET1)).toEqual(["10.6.0.80"]);
     const rows: [reference: string, refusal: string][] = [
       ["absent", 'IPAMClaim "shop/absent" of interface "net1" does not exist'],
       ["elsewhere", 'cannot serve it: it is for network "wan", and interface "net1" is of network "lan"'],
@@ -109,15 +112,15 @@ describe("an IPAMClaim", () => {
     ];
     for (const [reference, refusal] of rows) {
       const pod = await podOf(`of-${reference}`, "n1", reference);
-      await expect(world.add(pod, NET1)).rejects.toThrow(refusal);
+      await expect(add(world, pod, NET1)).rejects.toThrow(refusal);
     }
-    await world.see("10.6.0.80 Bound n2 holder@n2");
+    await world.untilStates(["10.6.0.80 Bound n2 holder@n2"], sweep);
   });
 
   it("against an address that the network selection asks for is refused", async () => {
     await claim("asks", { ipRequests: ["10.6.0.77"] });
     const pod = await podOf("a", "n1", "asks");
-    await expect(world.add(pod, { ...NET1, asked: "10.6.0.99" })).rejects.toThrow(
+    await expect(add(world, pod, { ...NET1, requested: "10.6.0.99" })).rejects.toThrow(
       "10.6.0.99 and 10.6.0.77: a NIC gets one IPv4 address",
     );
   });
@@ -129,12 +132,12 @@ describe("an IPAMClaim", () => {
     const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
     const source = await podOf("launcher-a", "n1", "db.net1", { labels, owner });
     const target = await podOf("launcher-b", "n2", "db.net1", { labels, owner });
-    const [ip] = await world.add(source, NET1);
-    expect(await world.add(target, NET1)).toEqual([ip]);
-    await world.see(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
-    await world.end(source);
-    await world.see(`${ip} Bound n2 launcher-b@n2`);
-    await world.end(target);
-    await world.see(`${ip} Kept n2`);
+    const [ip] = await add(world, source, NET1);
+    expect(await add(world, target, NET1)).toEqual([ip]);
+    await world.untilStates([`${ip} Bound n2 launcher-a@n1 launcher-b@n2`], sweep);
+    await world.endPod(source);
+    await world.untilStates([`${ip} Bound n2 launcher-b@n2`], sweep);
+    await world.endPod(target);
+    await world.untilStates([`${ip} Kept n2`], sweep);
   });
 });

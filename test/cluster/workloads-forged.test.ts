@@ -3,19 +3,20 @@
  * any UID. None of them gets, frees or holds up an address of the workload (retention, docs/security.md, "Forged owners").
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { WorkloadsWorld } from "./workloads-world.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { add, claimAhead, openAgents } from "./workloads.ts";
 
 /** The victim is on n1. On n1 and n2 addresses are claimed by the ADD, on the others ahead of it. */
 const NODES = ["n1", "n2", "ahead"] as const;
 type NodeName = (typeof NODES)[number];
 
-let world: WorkloadsWorld;
+let world: World;
 let ownerOf: Readonly<Record<"set" | "machine", (namespace: string) => Partial<lab.PodSpec>>>;
 
 beforeAll(async () => {
-  world = await WorkloadsWorld.start(NODES);
+  world = await openAgents(NODES);
   const { client } = world;
   await client.create(lab.NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "evil" } });
   await client.create(
@@ -64,31 +65,31 @@ describe("a pod of another namespace that names the workload as its owner", () =
       const there: NodeName = row.how === "ahead" ? "ahead" : row.where === "same node" ? "n1" : "n2";
       const wish = { annotations: { ippool: { ipv4: [pool] } } };
       const own = (node: NodeName): Promise<lab.LabPod> =>
-        world.pod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish });
+        world.createPod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish });
       const victim = await own(home);
-      const [ip = ""] = await world.add(victim);
+      const [ip = ""] = await add(world, victim);
       if (row.victim === "is away") {
-        await world.end(victim);
-        await world.see(`${ip} Kept ${home}`);
+        await world.endPod(victim);
+        await world.untilStates([`${ip} Kept ${home}`]);
       }
       const before = await read(ip);
 
-      const endAhead = row.how === "ahead" ? await world.claimAhead("ahead") : async () => {};
-      const thief = await world.pod({ name: "db-0", namespace: "evil", node: there, ...ownerOf[kind]("evil") });
+      const endAhead = row.how === "ahead" ? claimAhead(world.agent("ahead")) : async () => {};
+      const thief = await world.createPod({ name: "db-0", namespace: "evil", node: there, ...ownerOf[kind]("evil") });
       if (row.how === "ahead") {
-        const { prefetcher } = world.node(there);
-        await world.until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
+        const { prefetcher } = world.agent(there).cluster;
+        await lab.until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
         expect(await read(ip)).toEqual(before);
       }
-      if (row.how === "by its address") await expect(world.add(thief, { asked: ip })).rejects.toThrow(ip);
-      else expect(await world.add(thief)).not.toContain(ip);
+      if (row.how === "by its address") await expect(add(world, thief, { requested: ip })).rejects.toThrow(ip);
+      else expect(await add(world, thief)).not.toContain(ip);
       await endAhead();
-      await world.node(there).registry.idle();
+      await world.agent(there).registry.idle();
 
       expect(await read(ip)).toEqual(before);
       const back = row.victim === "lives" ? victim : await own(there === "ahead" ? "n2" : there);
-      expect(await world.add(back)).toEqual([ip]);
-      const [held] = await world.node(back.node).registry.findOwner(back.uid);
+      expect(await add(world, back)).toEqual([ip]);
+      const [held] = await world.agent(back.node).registry.findOwner(back.uid);
       expect(held).toMatchObject({ state: "Bound", namespace: "shop" });
     },
   );

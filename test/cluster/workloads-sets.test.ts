@@ -3,21 +3,24 @@
  * docs/workloads.md).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
+import { leadAddressOwners } from "../../scripts/lab/cluster/collector.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { WorkloadsWorld } from "./workloads-world.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { add, openAgents, settings } from "./workloads.ts";
 
-let world: WorkloadsWorld;
+let world: World;
+let sweep: (() => Promise<void>) | undefined;
 let uid = "";
 
 beforeAll(async () => {
-  world = await WorkloadsWorld.start(["n1", "n2"]);
-  await world.startController();
+  world = await openAgents(["n1", "n2"]);
+  sweep = await leadAddressOwners(world);
 });
 
 afterEach(async () => {
   await world.client.delete(`${SETS}/web`).catch(() => {});
-  await world.settings({ enableStatefulSet: true });
+  await settings(world, { enableStatefulSet: true });
   await world.clear();
 });
 
@@ -29,11 +32,11 @@ async function set(replicas: number, start?: number): Promise<void> {
 
 function member(ordinal: number, node: string, spec: Partial<lab.PodSpec> = {}): Promise<lab.LabPod> {
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
-  return world.pod({ name: `web-${ordinal}`, node, owner, ...spec });
+  return world.createPod({ name: `web-${ordinal}`, node, owner, ...spec });
 }
 
 async function only(pod: lab.LabPod): Promise<string> {
-  const [ip = ""] = await world.add(pod);
+  const [ip = ""] = await add(world, pod);
   return ip;
 }
 
@@ -42,11 +45,11 @@ describe("a pod of a StatefulSet", () => {
     await set(2);
     const [first, other] = [await member(0, "n1"), await member(1, "n1")];
     const [ip, otherIp] = [await only(first), await only(other)];
-    await world.end(first);
-    await world.see(`${ip} Kept n1`, `${otherIp} Bound n1 web-1@n1`);
+    await world.endPod(first);
+    await world.untilStates([`${ip} Kept n1`, `${otherIp} Bound n1 web-1@n1`], sweep);
     const again = await member(0, "n1");
     expect(await only(again)).toBe(ip);
-    await world.end(again);
+    await world.endPod(again);
     expect(await only(await member(0, "n2"))).toBe(ip);
   });
 
@@ -56,20 +59,23 @@ describe("a pod of a StatefulSet", () => {
     const nics = ["eth0", "net1", "net2"];
     const attach = async (pod: lab.LabPod): Promise<string[]> => {
       const given: string[] = [];
-      for (const ifName of nics) given.push(...(await world.add(pod, { ifName })));
+      for (const ifName of nics) given.push(...(await add(world, pod, { ifName })));
       return given;
     };
     await world.client.create(
       lab.POOLS,
       lab.poolObject({ name: "line", subnet: "10.8.0.0/24", default: false, selection: "ascending" }),
     );
-    const other = await world.pod({ name: "other", node: "n1", annotations });
+    const other = await world.createPod({ name: "other", node: "n1", annotations });
     const ahead = await attach(other);
     const first = await member(0, "n1", { annotations });
     const given = await attach(first);
-    await world.end(first);
-    await world.end(other);
-    await world.see(...given.map((ip) => `${ip} Kept n1`));
+    await world.endPod(first);
+    await world.endPod(other);
+    await world.untilStates(
+      given.map((ip) => `${ip} Kept n1`),
+      sweep,
+    );
     const kept = (await world.allocations()).map(({ spec }) => `${spec.workload.interface} ${spec.address}`);
     expect(kept.sort()).toEqual(nics.map((ifName, index) => `${ifName} ${given[index]}`).sort());
     const again = await attach(await member(0, "n2", { annotations }));
@@ -83,23 +89,23 @@ describe("a pod of a StatefulSet", () => {
     await lab.deletePod(world.client, before);
     const after = await member(0, "n2");
     expect(await only(after)).toBe(ip);
-    await world.del(before);
-    await world.node("n1").registry.idle();
-    await world.see(`${ip} Bound n2 web-0@n2`);
+    await world.agent(before.node).del(before);
+    await world.agent("n1").registry.idle();
+    await world.untilStates([`${ip} Bound n2 web-0@n2`], sweep);
   });
 
   it("retention: loses its address when the set is scaled down, and gets another when it is scaled up", async () => {
     await set(3);
     const pods = [await member(0, "n1"), await member(1, "n1"), await member(2, "n2")] as const;
     const ips = [await only(pods[0]), await only(pods[1]), await only(pods[2])];
-    for (const pod of pods.slice(1)) await world.end(pod);
-    await world.see(`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`, `${ips[2]} Kept n2`);
+    for (const pod of pods.slice(1)) await world.endPod(pod);
+    await world.untilStates([`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`, `${ips[2]} Kept n2`], sweep);
     await world.client.patch(`${SETS}/web`, { spec: { replicas: 2 } });
-    await world.see(`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`);
+    await world.untilStates([`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`], sweep);
     await world.client.patch(`${SETS}/web`, { spec: { replicas: 3 } });
     const back = await member(2, "n1");
     const fresh = await only(back);
-    await world.see(`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`, `${fresh} Bound n1 web-2@n1`);
+    await world.untilStates([`${ips[0]} Bound n1 web-0@n1`, `${ips[1]} Kept n1`, `${fresh} Bound n1 web-2@n1`], sweep);
   });
 
   it("retention: loses its address with the end of the set", async () => {
@@ -107,32 +113,32 @@ describe("a pod of a StatefulSet", () => {
     const [first, second] = [await member(3, "n1"), await member(4, "n2")];
     await only(first);
     const ip = await only(second);
-    await world.end(first);
+    await world.endPod(first);
     await world.client.delete(`${SETS}/web`);
-    await world.see(`${ip} Bound n2 web-4@n2`);
-    await world.end(second);
-    await world.see();
+    await world.untilStates([`${ip} Bound n2 web-4@n2`], sweep);
+    await world.endPod(second);
+    await world.untilStates([], sweep);
   });
 
   it("retention: whose kept address lies in no pool that is selected now gets another, and that one is released", async () => {
     await set(1);
     const before = await member(0, "n1");
     const ip = await only(before);
-    await world.end(before);
-    await world.see(`${ip} Kept n1`);
+    await world.endPod(before);
+    await world.untilStates([`${ip} Kept n1`], sweep);
     const moved = await member(0, "n2", { annotations: { ippool: { ipv4: ["green"] } } });
     const fresh = await only(moved);
     expect([ip.startsWith("10.6.0."), fresh.startsWith("10.7.0.")]).toEqual([true, true]);
-    await world.see(`${fresh} Bound n2 web-0@n2`);
+    await world.untilStates([`${fresh} Bound n2 web-0@n2`], sweep);
   });
 
   it("retention: keeps nothing when enableStatefulSet is false", async () => {
     await set(1);
-    await world.settings({ enableStatefulSet: false });
+    await settings(world, { enableStatefulSet: false });
     const pod = await member(0, "n1");
     await only(pod);
-    await world.end(pod);
-    await world.see();
+    await world.endPod(pod);
+    await world.untilStates([], sweep);
   });
 
   it("retention: of a set that is not its controller, or of another kind of that name, keeps nothing", async () => {
@@ -144,25 +150,25 @@ describe("a pod of a StatefulSet", () => {
     const { metadata } = await world.client.create(`${lab.NAMESPACES}/shop/pods`, object);
     const pod = { namespace: "shop", name: "web-0", uid: metadata.uid, node: "n1" };
     await only(pod);
-    await world.end(pod);
-    await world.see();
+    await world.endPod(pod);
+    await world.untilStates([], sweep);
   });
 });
 
 describe("a finished pod", () => {
   it.each(["Succeeded", "Failed"] as const)("that has %s releases without being deleted", async (phase) => {
-    const pod = await world.pod({ name: `job-${phase.toLowerCase()}`, node: "n1" });
+    const pod = await world.createPod({ name: `job-${phase.toLowerCase()}`, node: "n1" });
     await only(pod);
     await lab.finishPod(world.client, pod, phase);
-    await world.see();
-    await expect(world.add(pod)).rejects.toThrow("is finished");
+    await world.untilStates([], sweep);
+    await expect(add(world, pod)).rejects.toThrow("is finished");
   });
 
   it("that was evicted releases without being deleted", async () => {
-    const pod = await world.pod({ name: "evicted", node: "n1" });
+    const pod = await world.createPod({ name: "evicted", node: "n1" });
     await only(pod);
     await world.client.patch(`${lab.podPath(pod)}/status`, { status: { phase: "Failed", reason: "Evicted" } });
-    await world.see();
+    await world.untilStates([], sweep);
   });
 
   it("retention: of a StatefulSet keeps its address for its successor", async () => {
@@ -170,7 +176,7 @@ describe("a finished pod", () => {
     const pod = await member(0, "n1");
     const ip = await only(pod);
     await lab.finishPod(world.client, pod, "Failed");
-    await world.see(`${ip} Kept n1`);
+    await world.untilStates([`${ip} Kept n1`], sweep);
     await lab.deletePod(world.client, pod);
     expect(await only(await member(0, "n2"))).toBe(ip);
   });

@@ -1,31 +1,32 @@
 /**
  * A StatefulSet pod that moved off a node that nobody hears of: the earlier pod may run on. So it has its address at once when the segment is
- * silent, and not otherwise (allocation rule 2). The segment is a table; the NICs are, too.
+ * silent, and not otherwise (node-lost). The segment is a table; the NICs are, too.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import * as lab from "../../scripts/lab/cluster/pods.ts";
+import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { requireMac } from "./keeping-node.ts";
-import { WorkloadsWorld } from "./workloads-world.ts";
+import type { World } from "../../scripts/lab/cluster/world.ts";
+import { mac } from "../unit/kernel/values.ts";
+import { add, openAgents } from "./workloads.ts";
 
-const [OWN, RIVAL] = [requireMac("0a:00:00:00:00:01"), requireMac("02:00:00:00:00:07")];
+const [OWN, RIVAL] = [mac("0a:00:00:00:00:01"), mac("02:00:00:00:00:07")];
 const UNREACHABLE = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
 
-let world: WorkloadsWorld;
+let world: World;
 let asked: string[] = [];
 let isCut = false;
 
 beforeAll(async () => {
-  world = await WorkloadsWorld.start(["n1", "n2"]);
+  world = await openAgents(["n1", "n2"]);
 });
 
 afterEach(async () => {
   asked = [];
   await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
   await world.client.delete(`${SETS}/web`).catch(() => {});
-  if (isCut) await world.revive("n1");
+  if (isCut) await world.agent("n1").start();
   isCut = false;
   // Addresses of earlier tests may stay: each has a workload of its own.
   await world.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
@@ -54,7 +55,7 @@ function segment(answering: readonly string[]): Partial<ClusterBackend["ipam"]["
 
 /** Beside what a node that is back writes down again of earlier tests. */
 async function see(wanted: string): Promise<void> {
-  await world.until(wanted, async () => (await world.lines()).includes(wanted));
+  await lab.until(wanted, async () => (await world.states()).includes(wanted));
 }
 
 interface Moved {
@@ -66,9 +67,9 @@ interface Moved {
 async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
   const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "web", uid };
-  const before = await world.pod({ name: "web-0", node: "n1", owner });
-  const [address = ""] = await world.add(before);
-  await world.kill("n1");
+  const before = await world.createPod({ name: "web-0", node: "n1", owner });
+  const [address = ""] = await add(world, before);
+  await world.agent("n1").stop();
   isCut = true;
   await lab.deletePod(world.client, before);
   const { client } = world;
@@ -80,43 +81,43 @@ async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
       spec: { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } },
     });
   }
-  return { address, pod: await world.pod({ name: "web-0", node: "n2", owner }) };
+  return { address, pod: await world.createPod({ name: "web-0", node: "n2", owner }) };
 }
 
 describe.each(["taken for lost", "unreachable"] as const)("an address of a node that is %s", (how) => {
-  it("rule 2: is the moved pod's at once when nobody answers for it, whatever the settings say of detection", async () => {
+  it("node-lost: is the moved pod's at once when nobody answers for it, whatever the settings say of detection", async () => {
     const { address, pod } = await move(how);
-    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
+    expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
     expect(asked).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
-    const [row] = await world.node("n2").registry.findOwner(pod.uid);
+    const [row] = await world.agent("n2").registry.findOwner(pod.uid);
     expect(row?.quarantine).toBeUndefined();
     // And again: now it is known.
-    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
+    expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
     expect(asked).toEqual([address]);
   });
 
-  it("rule 2: is not while the earlier pod answers for it, and no other one either; nothing is written", async () => {
+  it("node-lost: is not while the earlier pod answers for it, and no other one either; nothing is written", async () => {
     const { address, pod } = await move(how);
     const path = `${lab.ALLOCATIONS}/${address}`;
     const { metadata } = await world.client.get(path);
     for (let times = 0; times < 2; times++) {
-      const refusal = world.add(pod, { detection: segment([address]) });
+      const refusal = add(world, pod, { detection: segment([address]) });
       await expect(refusal).rejects.toMatchObject({ code: 11 });
       await expect(refusal).rejects.toThrow(`shop/web-0 was on node "n1", which is lost, and ${RIVAL} still answers`);
     }
     expect((await world.client.get(path)).metadata.resourceVersion).toBe(metadata.resourceVersion);
     expect(asked).toEqual([address, address]);
-    expect(await world.node("n2").registry.findOwner(pod.uid)).toEqual([]);
-    expect(await world.add(pod, { detection: segment([]) })).toEqual([address]);
+    expect(await world.agent("n2").registry.findOwner(pod.uid)).toEqual([]);
+    expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
   });
 
-  it("rule 2: is not where nobody can ask: the pod gets another one", async () => {
+  it("node-lost: is not where nobody can ask: the pod gets another one", async () => {
     const { address, pod } = await move(how);
     const unasked = segment([]);
     const links = unasked.links && { ...unasked.links, observe: () => undefined };
-    const [next] = await world.add(pod, { detection: { ...unasked, ...(links === undefined ? {} : { links }) } });
+    const [next] = await add(world, pod, { detection: { ...unasked, ...(links === undefined ? {} : { links }) } });
     expect(next).not.toBe(address);
     expect(asked).toEqual([]);
     const { spec } = await world.client.get(`${lab.ALLOCATIONS}/${address}`);

@@ -24,7 +24,7 @@ it("an agent is killed at every effect of ADD and DEL, by number: nothing is los
   try {
     expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
     await endAll(world);
-    await world.drain(DRAIN_MS);
+    await world.untilEmpty(DRAIN_MS);
   } finally {
     await world.stop();
   }
@@ -41,7 +41,7 @@ it("faults of all kinds follow each other while pods come and go", async () => {
   try {
     await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });
     await endAll(world);
-    await world.drain(DRAIN_MS);
+    await world.untilEmpty(DRAIN_MS);
   } finally {
     await world.stop();
   }

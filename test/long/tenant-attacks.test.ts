@@ -10,7 +10,7 @@ import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import * as objects from "../../scripts/lab/cluster/pods.ts";
+import * as objects from "../../scripts/lab/cluster/objects.ts";
 import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";

@@ -7,17 +7,16 @@
  *   await controller.close();
  *
  * `kubeconfig` may be a proxy's (api-proxy.ts), or one that plane.writeKubeconfig made for an account with fewer rights.
- * Effects: connections to the API server; those of the parts.
  */
-
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startLeadership } from "../../../host/controller/leadership.ts";
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
-import type { KubeClient } from "../../../host/kubernetes/client.ts";
-import { openEvents } from "../../../host/kubernetes/events.ts";
+import { type KubeEvent, openEvents } from "../../../host/kubernetes/events.ts";
+import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { type LogLevel, openLog } from "../../../host/lib/log.ts";
 import { connectClient } from "./in-process.ts";
+import { WatchedApi } from "./watched-api.ts";
 
 /** Owners whose addresses stay retained. */
 const UNKNOWN_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
@@ -29,8 +28,12 @@ export interface LabControllerOptions {
   readonly poolOwners?: PoolOwners;
   /** Of the ConfigMap vendor-conf. Default: kube-system. */
   readonly configNamespace?: string;
+  /** Gets the events instead of the API server. */
+  readonly events?: KubeEvent[];
   /** Replace single dependencies, such as the clock. */
-  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "random" | "events" | "api">>;
+  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "random">>;
+  /** Prepares the way to the API server before the first call. */
+  readonly prepare?: (api: WatchedApi) => void;
   /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
   /** Default: silent. */
@@ -38,7 +41,9 @@ export interface LabControllerOptions {
 }
 
 export interface LabController {
-  readonly client: KubeClient;
+  /** With the same account; what it is asked is not noted. */
+  readonly client: KubeApi;
+  readonly api: WatchedApi;
   readonly deps: ControllerDeps;
   readonly caches: OpenCaches;
   readonly poolOwners: OpenPoolOwners;
@@ -56,19 +61,21 @@ export async function startParts(
   parts: Readonly<Record<string, StartController>>,
   options: LabControllerOptions = {},
 ): Promise<LabController> {
-  const { addressOwners = UNKNOWN_OWNERS, configNamespace = "kube-system", readyMs = 60_000 } = options;
+  const { addressOwners = UNKNOWN_OWNERS, configNamespace = "kube-system", readyMs = 60_000, prepare } = options;
   const log = openLog("lab-controller", options.logLevel ?? "silent");
   const client = await connectClient(kubeconfig, "berth-controller");
-  const api = options.deps?.api ?? client;
+  const api = new WatchedApi(client);
+  prepare?.(api);
   const caches = openCaches({ api, configNamespace, log, random: Math.random });
   const poolOwners = openPoolOwners({ api, log, random: Math.random });
   const leading = new AbortController();
-  const events = openEvents({ api, component: "berth-controller", node: "lab", log });
+  const recorded = options.events;
+  const events =
+    recorded === undefined
+      ? openEvents({ api, component: "berth-controller", node: "lab", log })
+      : { emit: (event: KubeEvent) => void recorded.push(event), close: async () => {} };
   const release = async (): Promise<void> => {
-    await events.close();
-    await poolOwners.close();
-    await caches.close();
-    await client.close();
+    for (const each of [events, poolOwners, caches, api]) await each.close();
   };
   try {
     const ready = AbortSignal.timeout(readyMs);
@@ -92,7 +99,7 @@ export async function startParts(
   const leadership = startLeadership(parts, deps);
   const resign = () => leading.abort(new Error("The lab's controller leads no more"));
   return {
-    ...{ client, deps, caches, poolOwners, resign },
+    ...{ client, api, deps, caches, poolOwners, resign },
     problems: (name) => {
       const found = leadership.problems[name];
       if (found === undefined) throw new Error(`There is no part "${name}"`);

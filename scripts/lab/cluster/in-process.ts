@@ -14,7 +14,7 @@ import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { root } from "../../setup/paths.mjs";
 import type { ControlPlane } from "../control-plane.ts";
-import type { LabPod } from "./pods.ts";
+import type { LabPod } from "./objects.ts";
 import { requestNodeToken, writeAgentKubeconfig } from "./rights.ts";
 
 /** The caller closes it. */
@@ -64,13 +64,15 @@ export interface AddCall {
   readonly containerId?: string | undefined;
   /** CNI_ARGS. Default: those of the pod; an empty UID is left out. */
   readonly args?: string | undefined;
+  /** An address that the runtime requests. */
+  readonly requested?: string | undefined;
   /** Added to the plugin's configuration. */
   readonly conf?: object | undefined;
 }
 
 /** The ADD of a pod's NIC as macvlan passes it on. */
 export function addRequest(pod: Pick<LabPod, "namespace" | "name" | "uid">, call: AddCall = {}): AttachRequest {
-  const { ifName = "eth0", network = "lan", containerId = randomUUID(), conf } = call;
+  const { ifName = "eth0", network = "lan", containerId = randomUUID(), requested, conf } = call;
   const uid = pod.uid === "" ? [] : [`K8S_POD_UID=${pod.uid}`];
   const args = [`K8S_POD_NAMESPACE=${pod.namespace}`, `K8S_POD_NAME=${pod.name}`, ...uid].join(";");
   const headers = {
@@ -81,7 +83,8 @@ export function addRequest(pod: Pick<LabPod, "namespace" | "name" | "uid">, call
     "cni-path": "/bin",
     "cni-args": call.args ?? args,
   };
-  const plugin = { cniVersion: "1.0.0", name: network, type: "macvlan", ipam: { type: "berth" }, ...conf };
+  const runtime = requested === undefined ? {} : { runtimeConfig: { ips: [requested] } };
+  const plugin = { cniVersion: "1.0.0", name: network, type: "macvlan", ipam: { type: "berth" }, ...runtime, ...conf };
   const request = decodeRequest("berth", headers, JSON.stringify(plugin));
   if (request.command !== "ADD") throw new Error(`An ADD became ${request.command}`);
   return request;

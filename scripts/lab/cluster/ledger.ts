@@ -3,7 +3,7 @@
  * An address is live from the answer to its ADD until its DEL is sent. What is wrong is written down as a sentence at that moment.
  * Effects: none but its own record.
  */
-import type { LabPod } from "./pods.ts";
+import type { LabPod } from "./objects.ts";
 
 export interface Attachment {
   readonly pod: LabPod;

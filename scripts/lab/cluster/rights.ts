@@ -14,10 +14,8 @@ import { root } from "../../setup/paths.mjs";
 import { applyFile, applyObject, readDocuments } from "../apply.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";
-import { ALLOCATIONS, NAMESPACES, POOLS } from "./pods.ts";
+import { ALLOCATIONS, boundObject, NAMESPACES, namespaceObject, POOLS, SYSTEM } from "./objects.ts";
 
-/** Where Berth's accounts, agents and settings are. */
-export const SYSTEM = "kube-system";
 export const FORCE_DELETE = "ipam.vendor.io/force-delete";
 
 /** Of TEST-NET-1: in no pool. */
@@ -27,7 +25,7 @@ const PAUSE_MS = 20;
 
 /** Rejects when the API server does not apply the policies within 20 seconds. */
 export async function applyRights(client: KubeClient): Promise<void> {
-  await client.apply(`${NAMESPACES}/${SYSTEM}`, { apiVersion: "v1", kind: "Namespace", metadata: { name: SYSTEM } });
+  await client.apply(`${NAMESPACES}/${SYSTEM}`, namespaceObject(SYSTEM));
   await applyFile(client, join(root, "deploy", "rbac.yaml"));
   // Nobody here makes pods of a Deployment.
   const controller = await readDocuments(join(root, "deploy", "controller.yaml"));
@@ -55,24 +53,6 @@ async function isRefused(call: Promise<unknown>): Promise<boolean> {
     if (error instanceof KubeError && error.status === 403) return true;
     throw error;
   }
-}
-
-export interface BoundSpec {
-  readonly address: string;
-  readonly node: string;
-  readonly pod?: string;
-  readonly podUID?: string;
-  /** Over the rest of the spec. */
-  readonly [field: string]: unknown;
-}
-
-/** An IPAllocation that a pod has. */
-export function boundObject({ address, node, pod = "web-0", podUID = "u1", ...rest }: BoundSpec): KubeObject {
-  const holder = { namespace: "shop", pod, podUID, interface: "eth0", node };
-  return {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address } },
-    spec: { address, prefixLength: 24, pool: "blue", state: "Bound", node, holders: [holder], ...rest },
-  };
 }
 
 /** As an administrator does who knows that nobody has the address. */

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent } from "../agent.ts";
 import { type PluginOutcome, runPlugin } from "../cnitool.ts";
 import type { Attachment, Ledger } from "./ledger.ts";
-import type { LabPod } from "./pods.ts";
+import type { LabPod } from "./objects.ts";
 
 /** The configuration list of every node: one main plugin, whose IPAM is Berth's. */
 export const CONFLIST = {
@@ -21,8 +21,8 @@ export const CONFLIST = {
 const RETRY_MS = 200;
 const DEL_ATTEMPTS = 5;
 
-export interface RuntimeTools {
-  readonly agent: () => Agent;
+export interface RuntimeDeps {
+  readonly agent: Agent;
   readonly ledger: Ledger;
   /** An empty namespace that plays all pods. */
   readonly netnsPath: string;
@@ -47,11 +47,11 @@ export interface AttachOutcome {
 }
 
 export class NodeRuntime {
-  readonly #tools: RuntimeTools;
+  readonly #deps: RuntimeDeps;
   #containers = 0;
 
-  constructor(tools: RuntimeTools) {
-    this.#tools = tools;
+  constructor(deps: RuntimeDeps) {
+    this.#deps = deps;
   }
 
   /** Tries until the pod's NIC has its addresses, or the time is over. Never throws. */
@@ -73,9 +73,9 @@ export class NodeRuntime {
 
   /** The DEL of a pod's NIC. Throws when it keeps failing: a DEL must never stop a pod's end. */
   async detach(pod: LabPod, ifName = "eth0"): Promise<void> {
-    const attachment = this.#tools.ledger.find(pod, ifName);
+    const attachment = this.#deps.ledger.find(pod, ifName);
     if (attachment === undefined) return;
-    this.#tools.ledger.drop(attachment);
+    this.#deps.ledger.drop(attachment);
     await this.del(pod, attachment.containerId, { ifName });
   }
 
@@ -84,7 +84,7 @@ export class NodeRuntime {
     const outcome = await this.#call("ADD", pod, containerId, options);
     const { ifName = "eth0" } = options;
     const attachment: Attachment = { pod, ifName, containerId, addresses: addressesOf(outcome) };
-    if (outcome.exitCode === 0) this.#tools.ledger.hold(attachment);
+    if (outcome.exitCode === 0) this.#deps.ledger.hold(attachment);
     return outcome;
   }
 
@@ -99,7 +99,7 @@ export class NodeRuntime {
 
   /** CNI GC with the attachments that are live on this node. */
   gc(): Promise<PluginOutcome> {
-    const live = this.#tools.ledger
+    const live = this.#deps.ledger
       .live()
       .map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
     return this.#run({ command: "GC", stdin: { ...configuration("1.1.0"), "cni.dev/valid-attachments": live } });
@@ -108,7 +108,7 @@ export class NodeRuntime {
   /** Looks like containerd's. */
   newContainerId(): string {
     this.#containers += 1;
-    return createHash("sha256").update(`${this.#tools.agent().socket} ${this.#containers}`).digest("hex");
+    return createHash("sha256").update(`${this.#deps.agent.socket} ${this.#containers}`).digest("hex");
   }
 
   #call(command: "ADD" | "DEL", { namespace, name, uid }: LabPod, containerId: string, options: AttachOptions) {
@@ -118,7 +118,7 @@ export class NodeRuntime {
     return this.#run({
       command,
       containerId,
-      netns: this.#tools.netnsPath,
+      netns: this.#deps.netnsPath,
       ifName,
       args,
       stdin: configuration("1.0.0"),
@@ -126,7 +126,7 @@ export class NodeRuntime {
   }
 
   #run(call: Omit<Parameters<typeof runPlugin>[0], "plugin" | "env">): Promise<PluginOutcome> {
-    return runPlugin({ ...call, plugin: "berth", env: { ...this.#tools.agent().env, BERTH_CONNECT_WAIT: "5" } });
+    return runPlugin({ ...call, plugin: "berth", env: { ...this.#deps.agent.env, BERTH_CONNECT_WAIT: "5" } });
   }
 }
 
@@ -138,17 +138,4 @@ function configuration(cniVersion: string): object {
 function addressesOf({ exitCode, stdout }: PluginOutcome): string[] {
   if (exitCode !== 0) return [];
   return stdout.ips.map(({ address }: { address: string }) => address.split("/")[0]);
-}
-
-/** At most `limit` at once, in order. */
-export async function inParallel<T>(
-  items: readonly T[],
-  limit: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = [...items];
-  const workers = Array.from({ length: limit }, async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
-  });
-  await Promise.all(workers);
 }

@@ -1,32 +1,38 @@
 /**
- * A cluster on one machine: a control plane with Berth's kinds, simulated nodes, each with its own proxy to the API server, the built agent and
- * a runtime that calls the built plugin. There is no scheduler, no kubelet and no controller: the test is all three.
+ * A cluster on one machine: a control plane with Berth's kinds, accounts and policies, and as much of Berth as a test opens: built agents behind proxies,
+ * agents and registries in this process, parts of the controller, clients of any account. There is no scheduler, no kubelet and no controller manager:
+ * the test is all three.
  *
  *   const world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/24" }] });
  *   const pod = await world.createPod({ name: "web-0", node: "n1" });
- *   await world.node("n1").runtime.attach(pod);
- *   await world.settle();                            // throws the sentences of the audit if it does not become clean
- *   await world.stop();
- *
- * Agents have tokens that are bound to a pod of their node, and the rights of deploy/rbac.yaml and deploy/policies.yaml.
+ *   await world.node("n1").runtime.attach(pod);      // the built plugin and agent
+ *   const agent = await world.openAgent("n3");       // an agent in this process
+ *   const controller = await world.lead({ usage: startUsage });
+ *   await world.untilClean();                        // throws the sentences of the audit if it does not become clean
+ *   await world.stop();                              // and all that was opened
  */
+import type { StartController } from "../../../host/controller/types.ts";
+import { decodeIpAllocation, type IpAllocation, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
-import { createNetns } from "../netns.ts";
+import { createNetns, type Netns } from "../netns.ts";
+import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
 import { type ApiProxy, type ProxyOptions, startApiProxy } from "./api-proxy.ts";
-import { type AuditFacts, audit } from "./audit.ts";
+import { audit } from "./audit.ts";
+import { type LabController, type LabControllerOptions, startParts } from "./controller.ts";
+import { writeControllerKubeconfig } from "./in-process.ts";
 import { Ledger } from "./ledger.ts";
+import * as objects from "./objects.ts";
 import { startPlane } from "./plane.ts";
-import * as objects from "./pods.ts";
-import { requestNodeToken, SYSTEM } from "./rights.ts";
+import { RegistryNode, type RegistryNodeOptions } from "./registry-node.ts";
+import { forceDelete, forceDeleteAll, requestNodeToken, type TokenOptions } from "./rights.ts";
 import { CONFLIST, NodeRuntime } from "./runtime.ts";
 
-const SETTLE_MS = 10_000;
-const PAUSE_MS = 50;
+const CLEAN_MS = 10_000;
 
 export interface WorldOptions {
-  /** Nodes with a running agent. */
+  /** Nodes with a running built agent. */
   readonly nodes?: readonly string[];
   readonly pools?: readonly objects.PoolSpec[];
   /** Of vendor-conf; added to IPv4 only, a cooldown of 1 s, and quick sweeps. */
@@ -42,38 +48,12 @@ export interface WorldOptions {
   readonly hasDefinitions?: boolean;
 }
 
+/** A node with a built agent. */
 export interface LabNode {
   readonly name: string;
   readonly proxy: ApiProxy;
   readonly agent: Agent;
   readonly runtime: NodeRuntime;
-}
-
-export interface World {
-  readonly plane: ControlPlane;
-  readonly client: KubeClient;
-  readonly ledger: Ledger;
-  /** Throws unless {@link World.addNode} made it. */
-  node(name: string): LabNode;
-  nodes(): readonly LabNode[];
-  /** The Node object, a proxy, a running agent. */
-  addNode(name: string, options?: NodeOptions): Promise<LabNode>;
-  pool(spec: objects.PoolSpec): Promise<KubeObject>;
-  createPod(spec: objects.PodSpec): Promise<objects.LabPod>;
-  finishPod(pod: objects.LabPod): Promise<void>;
-  /** Only the object; the NICs stay until the runtime detaches them. */
-  deletePod(pod: objects.LabPod): Promise<void>;
-  /** As the kubelet reports it, with the addresses that the runtime knows. */
-  setRunning(pod: objects.LabPod): Promise<void>;
-  /** All objects IPAllocation. */
-  allocations(): Promise<readonly KubeObject[]>;
-  /** See audit.ts. */
-  audit(): Promise<string[]>;
-  /** Waits until no address is in use, when all pods have ended. Throws what is left. */
-  drain(limitMs: number): Promise<number>;
-  /** Waits until the audit is clean, and gives how long that took. Throws its sentences after `limitMs` (default: 10,000). */
-  settle(limitMs?: number): Promise<number>;
-  stop(): Promise<void>;
 }
 
 export interface NodeOptions {
@@ -82,101 +62,323 @@ export interface NodeOptions {
   readonly agent?: Partial<AgentOptions>;
 }
 
-const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
+const DEFAULT_SETTINGS = {
+  enableIPv6: false,
+  allocationCooldown: "1s",
+  garbageCollection: { interval: "2s", grace: "2s" },
+};
 
 let worlds = 0;
 
+/** A control plane that has what a cluster has before its nodes come, and the nodes of the options. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const closers: (() => Promise<void>)[] = [];
-  const stop = async (): Promise<void> => {
-    for (const close of closers.splice(0).reverse()) await close();
-  };
+  const world = await openWorld(options.startPlane, options);
   try {
-    const plane = await (options.startPlane ?? startPlane)();
-    closers.push(() => plane.stop());
-    const pods = await createNetns(`bw-${process.pid}-${++worlds}`);
-    closers.push(() => pods.delete());
-    await furnish(plane.client, options);
-    const world = worldOf(plane, { options, netnsPath: pods.path, closers, stop });
-    for (const pool of options.pools ?? []) await world.pool(pool);
+    const { settings, namespaces = ["shop"], hasDefinitions = true, pools = [] } = options;
+    if (hasDefinitions) await world.installDefinitions();
+    for (const name of [objects.SYSTEM, ...namespaces]) await world.namespace(name);
+    await world.settings({ ...DEFAULT_SETTINGS, ...settings });
+    for (const pool of pools) await world.client.create(objects.POOLS, objects.poolObject(pool));
     await Promise.all((options.nodes ?? []).map((name) => world.addNode(name)));
     return world;
   } catch (error) {
-    await stop();
+    await world.stop();
     throw error;
   }
 }
 
-/** What a cluster has before its nodes come. */
-async function furnish(client: KubeClient, options: WorldOptions): Promise<void> {
-  const { settings, namespaces = ["shop"], hasDefinitions = true } = options;
-  if (hasDefinitions) await installDefinitions(client);
-  for (const name of [SYSTEM, ...namespaces])
-    await client.apply(`${objects.NAMESPACES}/${name}`, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
-  const map = objects.settingsObject({ ...SETTINGS, ...settings });
-  await client.apply(`${objects.NAMESPACES}/${SYSTEM}/configmaps/vendor-conf`, map);
+/** A control plane with kinds, accounts and policies, and nothing else. */
+export async function openWorld(start = () => startPlane(), options: Pick<WorldOptions, "seed" | "agent"> = {}) {
+  return new World(await start(), options);
 }
 
-/** The kind NetworkAttachmentDefinition. */
-export async function installDefinitions(client: KubeClient): Promise<void> {
-  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${objects.DEFINITIONS_CRD}`;
-  await client.apply(path, objects.definitionsCrd());
-}
+export class World {
+  readonly plane: ControlPlane;
+  readonly ledger = new Ledger();
+  readonly #options: Pick<WorldOptions, "seed" | "agent">;
+  readonly #stack = new AsyncDisposableStack();
+  readonly #nodes = new Map<string, LabNode>();
+  readonly #agents = new Map<string, AgentNode>();
+  #registries: RegistryNode[] = [];
+  #registryCount = 0;
+  readonly #controllers: LabController[] = [];
+  #netns: Promise<Netns> | undefined;
+  #controllerKubeconfig: Promise<string> | undefined;
 
-interface Surroundings {
-  readonly options: WorldOptions;
-  readonly netnsPath: string;
-  readonly closers: (() => Promise<void>)[];
-  readonly stop: () => Promise<void>;
-}
+  constructor(plane: ControlPlane, options: Pick<WorldOptions, "seed" | "agent">) {
+    this.plane = plane;
+    this.#options = options;
+    this.defer(() => plane.stop());
+    this.defer(() => this.depose());
+  }
 
-function worldOf(plane: ControlPlane, { options, netnsPath, closers, stop }: Surroundings): World {
-  const { client } = plane;
-  const ledger = new Ledger();
-  const nodes = new Map<string, LabNode>();
-  const facts = async (): Promise<AuditFacts> => {
-    const allocations = (await client.get(objects.ALLOCATIONS)).items;
-    const pods = (await client.get("/api/v1/pods")).items;
-    const cooling = new Set((await Promise.all([...nodes.values()].map(findCooling))).flat());
-    return { allocations, pods, live: ledger.live(), breaches: ledger.breaches, cooling };
-  };
-  const world: World = {
-    plane,
-    client,
-    ledger,
-    node: (name) => nodes.get(name) ?? fail(`There is no node "${name}"`),
-    nodes: () => [...nodes.values()],
-    addNode: async (name, { labels, proxy: proxyOptions, agent: agentOptions } = {}) => {
-      await client.create(objects.NODES, objects.nodeObject(name, labels));
-      const seed = (options.seed ?? 1) + nodes.size;
-      const token = await requestNodeToken(client, name);
-      const proxy = await startApiProxy(plane, { token, seed, ...proxyOptions });
-      closers.push(() => proxy.stop());
-      const agent = await startNodeAgent(name, proxy, { ...options.agent, ...agentOptions });
-      closers.push(() => agent.delete());
-      const node = { name, proxy, agent, runtime: new NodeRuntime({ agent: () => agent, ledger, netnsPath }) };
-      nodes.set(name, node);
-      return node;
-    },
-    pool: (spec) => client.create(objects.POOLS, objects.poolObject(spec)),
-    createPod: (spec) => objects.createPod(client, spec),
-    finishPod: async (pod) => void (await objects.finishPod(client, pod)),
-    deletePod: async (pod) => void (await objects.deletePod(client, pod)),
-    setRunning: async (pod) => {
-      const ips = ledger.live().flatMap((each) => (each.pod.uid === pod.uid ? each.addresses : []));
-      await objects.setRunning(client, pod, ips);
-    },
-    allocations: async () => (await client.get(objects.ALLOCATIONS)).items,
-    audit: async () => audit(await facts()),
-    drain: (limitMs) =>
-      untilNone(limitMs, async () => {
-        const objects = (await world.allocations()).map(({ spec }) => `${spec.address} is ${spec.state}`);
-        return objects.length === 0 ? world.audit() : objects;
-      }),
-    settle: (limitMs = SETTLE_MS) => untilNone(limitMs, () => world.audit()),
-    stop,
-  };
-  return world;
+  get client(): KubeClient {
+    return this.plane.client;
+  }
+
+  /** Called by {@link stop}, the last one first. */
+  defer(close: () => unknown): void {
+    this.#stack.defer(async () => void (await close()));
+  }
+
+  stop(): Promise<void> {
+    return this.#stack.disposeAsync();
+  }
+
+  /** The Node object, a proxy, a running built agent. */
+  async addNode(name: string, options: NodeOptions = {}): Promise<LabNode> {
+    const { client, ledger } = this;
+    await client.create(objects.NODES, objects.nodeObject(name, options.labels));
+    const seed = (this.#options.seed ?? 1) + this.#nodes.size;
+    const token = await requestNodeToken(client, name);
+    const proxy = await startApiProxy(this.plane, { token, seed, ...options.proxy });
+    this.defer(() => proxy.stop());
+    const netnsPath = await this.#podsNetns();
+    const agentOptions = { ...this.#options.agent, ...options.agent };
+    const args = ["--node", name, ...(agentOptions.args ?? [])];
+    const cniConf = { "10-underlay.conflist": CONFLIST };
+    const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig: proxy.kubeconfig, args });
+    this.defer(() => agent.delete());
+    const node = { name, proxy, agent, runtime: new NodeRuntime({ agent, ledger, netnsPath }) };
+    this.#nodes.set(name, node);
+    return node;
+  }
+
+  /** An empty namespace that plays all pods. */
+  async #podsNetns(): Promise<string> {
+    this.#netns ??= createNetns(`bw-${process.pid}-${++worlds}`).then((netns) => {
+      this.defer(() => netns.delete());
+      return netns;
+    });
+    return (await this.#netns).path;
+  }
+
+  /** Throws unless {@link addNode} made it. */
+  node(name: string): LabNode {
+    return this.#nodes.get(name) ?? fail(`There is no node "${name}"`);
+  }
+  nodes(): readonly LabNode[] {
+    return [...this.#nodes.values()];
+  }
+
+  /** The Node object, and its agent in this process. */
+  async openAgent(name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
+    await this.client.apply(`${objects.NODES}/${name}`, objects.nodeObject(name));
+    const agent = await AgentNode.open(this.plane, name, options);
+    this.defer(() => agent.close());
+    this.#agents.set(name, agent);
+    return agent;
+  }
+
+  /** Throws unless {@link openAgent} opened it. */
+  agent(name: string): AgentNode {
+    return this.#agents.get(name) ?? fail(`There is no agent of node "${name}"`);
+  }
+
+  agents(): readonly AgentNode[] {
+    return [...this.#agents.values()];
+  }
+
+  /** Of a node n1, n2, …; closed by {@link clear}. */
+  async openRegistry(options: RegistryNodeOptions = {}): Promise<RegistryNode> {
+    const node = await RegistryNode.open(this.plane, `n${++this.#registryCount}`, options);
+    this.#registries.push(node);
+    return node;
+  }
+
+  controllerKubeconfig(): Promise<string> {
+    this.#controllerKubeconfig ??= writeControllerKubeconfig(this.plane);
+    return this.#controllerKubeconfig;
+  }
+
+  /** Parts of the controller with the controller's account, as the one that leads. */
+  async lead(parts: Readonly<Record<string, StartController>>, options?: LabControllerOptions): Promise<LabController> {
+    const controller = await startParts(await this.controllerKubeconfig(), parts, options);
+    this.#controllers.unshift(controller);
+    return controller;
+  }
+
+  /** Ends all that lead. */
+  async depose(): Promise<void> {
+    for (const controller of this.#controllers.splice(0)) await controller.close();
+  }
+
+  /** A client with the token of an account on a node. */
+  async openClient(node: string, options: TokenOptions = {}): Promise<KubeClient> {
+    const client = await this.plane.openClient({ token: await requestNodeToken(this.client, node, options) });
+    this.defer(() => client.close());
+    return client;
+  }
+
+  /** An object of Berth's kinds; returns its UID. */
+  async create(kind: string, name: string, spec: object, metadata: object = {}): Promise<string> {
+    const object = objects.berthObject(kind, name, spec, metadata);
+    return (await this.client.create(`${objects.BERTH}/${kind.toLowerCase()}s`, object)).metadata.uid;
+  }
+
+  pool(name: string, spec: object, metadata: object = {}): Promise<string> {
+    return this.create("IPPool", name, spec, metadata);
+  }
+
+  subnet(name: string, spec: object): Promise<string> {
+    return this.create("Subnet", name, spec);
+  }
+
+  /** Undefined when there is none. */
+  read(plural: string, name: string): Promise<KubeObject> {
+    return this.client.get(`${objects.BERTH}/${plural}/${name}`).catch(() => undefined);
+  }
+
+  async namespace(name: string, metadata: object = {}): Promise<void> {
+    await this.client.apply(`${objects.NAMESPACES}/${name}`, objects.namespaceObject(name, metadata));
+  }
+
+  /** All of vendor-conf. */
+  async settings(settings: Readonly<Record<string, unknown>>): Promise<void> {
+    await this.client.apply(objects.SETTINGS, objects.settingsObject(settings));
+  }
+
+  /** The kind NetworkAttachmentDefinition. */
+  async installDefinitions(): Promise<void> {
+    await this.client.apply(`${objects.CRDS}/${objects.DEFINITIONS_CRD}`, objects.definitionsCrd());
+  }
+
+  /** As its kubelet, or the cluster's controllers, report it. */
+  async setNode(name: string, ready: "True" | "False" | "Unknown", taints: readonly object[] = []): Promise<void> {
+    const path = `${objects.NODES}/${name}`;
+    await this.client.apply(path, objects.nodeObject(name));
+    await this.client.patch(path, { spec: { taints } });
+    await this.client.patch(`${path}/status`, { status: { conditions: [{ type: "Ready", status: ready }] } });
+  }
+
+  createPod(spec: objects.PodSpec): Promise<objects.LabPod> {
+    return objects.createPod(this.client, spec);
+  }
+
+  /** Made without a node, and bound by a Binding. */
+  bindPod(spec: objects.PodSpec): Promise<objects.LabPod> {
+    return objects.bindPod(this.client, spec);
+  }
+
+  async finishPod(pod: objects.LabPod): Promise<void> {
+    await objects.finishPod(this.client, pod);
+  }
+
+  /** Only the object; the NICs stay until the runtime detaches them. */
+  async deletePod(pod: objects.LabPod): Promise<void> {
+    await objects.deletePod(this.client, pod);
+  }
+
+  /** As a kubelet ends a pod of an agent in this process: DEL, then its object goes. */
+  async endPod(pod: objects.LabPod): Promise<void> {
+    await this.agent(pod.node).del(pod);
+    await this.deletePod(pod);
+  }
+
+  /** As the kubelet reports it, with the addresses that the runtime knows. */
+  async setRunning(pod: objects.LabPod): Promise<void> {
+    const ips = this.ledger.live().flatMap((each) => (each.pod.uid === pod.uid ? each.addresses : []));
+    await objects.setRunning(this.client, pod, ips);
+  }
+
+  /** An object as an agent has made it. Default: Bound to a pod of n1, of pool blue. */
+  async allocate(address: string, changes: Partial<IpAllocationSpec> = {}): Promise<void> {
+    const object = objects.allocationObject(objects.allocationSpec(address, changes));
+    await this.client.create(objects.ALLOCATIONS, object);
+  }
+
+  release(address: string): Promise<void> {
+    return forceDelete(this.client, address);
+  }
+
+  /** All objects IPAllocation. */
+  async allocations(): Promise<readonly KubeObject[]> {
+    return (await this.client.get(objects.ALLOCATIONS)).items;
+  }
+
+  /** One of them; undefined when there is none. */
+  async allocation(name: string): Promise<IpAllocation | undefined> {
+    const found = (await this.allocations()).find(({ metadata }) => metadata.name === name);
+    if (found === undefined) return undefined;
+    const kind = { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" };
+    return decodeIpAllocation({ ...kind, ...found }, "the API server");
+  }
+
+  /** The specification of an address's object, in the words of the API. */
+  async spec(address: string): Promise<KubeObject> {
+    return (await this.allocations()).find(({ metadata }) => metadata.name === address)?.spec;
+  }
+
+  /** `Quarantined n1`; `free` */
+  async stateOf(address: string): Promise<string> {
+    const spec = await this.spec(address);
+    return spec === undefined ? "free" : `${spec.state} ${spec.node}`;
+  }
+
+  /** `10.0.0.1 Bound a`, with the first holder's UID; all of them, sorted. */
+  async lines(): Promise<string[]> {
+    const all = await this.allocations();
+    return all.map(({ metadata, spec }) => `${metadata.name} ${spec.state} ${spec.holders?.[0]?.podUID ?? "-"}`).sort();
+  }
+
+  /** `10.6.0.7 Bound n1 a@n1 b@n2`, all of them, sorted. */
+  async states(): Promise<string[]> {
+    const lines = (await this.allocations()).map(({ spec }) => {
+      const holders = (spec.holders ?? []).map(({ pod, node }: KubeObject) => `${pod}@${node}`).sort();
+      return [spec.address, spec.state, spec.node, ...holders].join(" ");
+    });
+    return lines.sort();
+  }
+
+  /** Sentences of audit.ts. */
+  async audit(): Promise<string[]> {
+    const { ledger } = this;
+    const allocations = await this.allocations();
+    const pods = (await this.client.get("/api/v1/pods")).items;
+    const cooling = new Set((await Promise.all(this.nodes().map(findCooling))).flat());
+    return audit({ allocations, pods, live: ledger.live(), breaches: ledger.breaches, cooling });
+  }
+
+  /** Waits until no address is in use, when all pods have ended; returns the milliseconds. Throws what is left. */
+  untilEmpty(limitMs: number): Promise<number> {
+    return untilNone(limitMs, async () => {
+      const left = (await this.allocations()).map(({ spec }) => `${spec.address} is ${spec.state}`);
+      return left.length === 0 ? this.audit() : left;
+    });
+  }
+
+  /** Waits until the audit is clean; returns the milliseconds. Throws its sentences. */
+  untilClean(limitMs = CLEAN_MS): Promise<number> {
+    return untilNone(limitMs, () => this.audit());
+  }
+
+  /**
+   * Waits for {@link states} to be these. Before each look agents in this process do what is due, and so does `sweep`, the controller's.
+   */
+  async untilStates(wanted: readonly string[], sweep: () => Promise<void> = async () => {}): Promise<void> {
+    let last: readonly string[] = [];
+    const isSo = async (): Promise<boolean> => {
+      for (const agent of this.#agents.values()) if (agent.isRunning) await agent.registry.expire();
+      await sweep();
+      last = await this.states();
+      return last.join() === wanted.toSorted().join();
+    };
+    await objects.until(() => `${wanted.join(", ") || "nothing"}; found ${last.join(", ") || "nothing"}`, isSo);
+  }
+
+  /** No pod, no allocation and no registry is left; agents in this process stay. */
+  async clear(): Promise<void> {
+    for (const node of this.#registries.splice(0)) await node.close();
+    for (const { metadata, spec } of (await this.client.get("/api/v1/pods")).items) {
+      const { namespace, name, uid } = metadata;
+      if (namespace === objects.SYSTEM) continue;
+      const agent = this.#agents.get(spec.nodeName);
+      if (agent?.isRunning) await agent.del({ uid });
+      await this.deletePod({ namespace, name, uid, node: spec.nodeName });
+    }
+    for (const agent of this.#agents.values()) if (agent.isRunning) await agent.registry.idle();
+    await forceDeleteAll(this.client);
+  }
 }
 
 /** By the journal of a node whose agent answers. */
@@ -185,21 +387,13 @@ async function findCooling({ agent }: LabNode): Promise<string[]> {
   return rows.filter(({ state }) => state === "Cooling").map(({ address }) => address);
 }
 
-function startNodeAgent(name: string, proxy: ApiProxy, options: Partial<AgentOptions>): Promise<Agent> {
-  const args = ["--node", name, ...(options.args ?? [])];
-  return startAgent({ cniConf: { "10-underlay.conflist": CONFLIST }, ...options, kubeconfig: proxy.kubeconfig, args });
-}
-
-/** Asks until there is no sentence left, and gives how long that took. */
 async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>): Promise<number> {
-  const start = performance.now();
-  for (;;) {
-    const sentences = await ask();
-    const tookMs = performance.now() - start;
-    if (sentences.length === 0) return tookMs;
-    if (tookMs > limitMs) fail(`Still wrong after ${limitMs} ms:\n${sentences.join("\n")}`);
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
+  let sentences: readonly string[] = [];
+  const isNone = async (): Promise<boolean> => {
+    sentences = await ask();
+    return sentences.length === 0;
+  };
+  return objects.until(() => `nothing is wrong any more\n${sentences.join("\n")}`, isNone, limitMs);
 }
 
 function fail(message: string): never {

@@ -19,7 +19,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { referenceTool, root } from "../../setup/paths.mjs";
 import { applyObject } from "../apply.ts";
 import { applyCrds } from "../cluster/crds.ts";
-import { definitionsCrd, nodeObject, settingsObject } from "../cluster/pods.ts";
+import { definitionsCrd, nodeObject, settingsObject } from "../cluster/objects.ts";
 import { applyRights } from "../cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";

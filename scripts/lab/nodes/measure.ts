@@ -8,8 +8,8 @@
  * Effects: changes the nodes' network; makes and deletes pods; `printTimes` prints.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { inParallel } from "../cluster/runtime.ts";
 import type { KubeObject } from "../kube-client.ts";
+import { inParallel } from "../parallel.ts";
 import { formatFigure, formatTable, percentile } from "../statistics.ts";
 import { NAMESPACE, type RealCluster } from "./cluster.ts";
 import type { NetworkName } from "./networks.ts";

@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { applyCrds } from "../cluster/crds.ts";
-import { settingsObject } from "../cluster/pods.ts";
+import { settingsObject } from "../cluster/objects.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { followHistory, type History, type HistoryOptions } from "../history/follow.ts";
 import type { KubeClient } from "../kube-client.ts";

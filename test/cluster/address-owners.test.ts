@@ -1,10 +1,11 @@
-/** Whether what keeps an address is still there, asked of a real API server (docs/workloads.md): the controller's port Workloads. */
+/** Liveness of the owners of retained addresses, read from a real API server (docs/workloads.md). */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { Workload } from "../../host/resources/ip-allocation.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import {
   applyWorkloadKinds,
   CLAIMS,
@@ -19,7 +20,6 @@ import {
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { until } from "./registry-world.ts";
 
 const PATIENCE_MS = 30_000;
 
@@ -42,12 +42,13 @@ afterAll(async () => {
   await plane?.stop();
 });
 
-interface Told {
+interface Followed {
   readonly workloads: OpenAddressOwners;
+  /** Of the owners whose changes were reported. */
   readonly uids: string[];
 }
 
-async function follow(): Promise<Told> {
+async function follow(): Promise<Followed> {
   const workloads = openAddressOwners({ api, log: recordLog().log, random: () => 0.5 });
   opened.push(workloads);
   await workloads.synced(AbortSignal.timeout(PATIENCE_MS));

@@ -1,39 +1,17 @@
-/** An API server with Berth's accounts and policies, tokens of several nodes, and objects to be attacked: for the tests of rights. */
-import { ALLOCATIONS, NAMESPACES, nodeObject, POOLS, poolObject } from "../../scripts/lab/cluster/pods.ts";
-import { boundObject, forceDeleteAll, requestNodeToken, type TokenOptions } from "../../scripts/lab/cluster/rights.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+/** An API server with Berth's accounts and policies, and objects to be attacked: for the tests of rights. */
+import { ALLOCATIONS, type BoundSpec, boundObject, NODES, nodeObject } from "../../scripts/lab/cluster/objects.ts";
+import { forceDeleteAll } from "../../scripts/lab/cluster/rights.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-export interface RightsWorld {
-  readonly plane: ControlPlane;
-  readonly admin: KubeClient;
-  /** A client with the token of an account on a node; closed by `stop`. */
-  open(node: string, options?: TokenOptions): Promise<KubeClient>;
-  stop(): Promise<void>;
-}
-
 /** With nodes `a` and `b`, the namespace `shop`, and the pool `blue`, 10.6.0.0/24. */
-export async function startRightsWorld(startPlane = borrowPlane): Promise<RightsWorld> {
-  const plane = await startPlane();
-  const admin = plane.client;
-  for (const node of ["a", "b"]) await admin.create("/api/v1/nodes", nodeObject(node));
-  await admin.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
-  await admin.create(POOLS, poolObject({ name: "blue", subnet: "10.6.0.0/24" }));
-  const clients: KubeClient[] = [];
-  return {
-    plane,
-    admin,
-    open: async (node, options) => {
-      const client = await openAs(plane, node, options);
-      clients.push(client);
-      return client;
-    },
-    stop: async () => {
-      for (const client of clients) client.close();
-      await plane.stop();
-    },
-  };
+export async function openRights(startPlane = borrowPlane): Promise<World> {
+  const world = await openWorld(startPlane);
+  for (const node of ["a", "b"]) await world.client.create(NODES, nodeObject(node));
+  await world.namespace("shop");
+  await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
+  return world;
 }
 
 /** The workload of everything that has one. */
@@ -104,16 +82,8 @@ export async function placeObjects(client: KubeClient): Promise<void> {
   for (const [address, spec] of Object.entries(OBJECTS)) await client.create(ALLOCATIONS, objectOf(address, spec));
 }
 
-export function objectOf(
-  address: string,
-  spec: { readonly node: string; readonly [field: string]: unknown },
-): KubeObject {
-  return boundObject({ address, ...spec });
-}
-
-export async function openAs(plane: ControlPlane, node: string, options: TokenOptions = {}): Promise<KubeClient> {
-  return plane.openClient({ token: await requestNodeToken(plane.client, node, options) });
-}
+export const objectOf = (address: string, spec: Omit<BoundSpec, "address">): KubeObject =>
+  boundObject({ address, ...spec } as BoundSpec);
 
 /** What an attempt came to: `201`, or `403 Forbidden …`. */
 export async function outcomeOf(attempt: Promise<unknown>): Promise<string> {

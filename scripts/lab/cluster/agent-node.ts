@@ -1,0 +1,195 @@
+/** The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the test says so. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
+import { addAddresses } from "../../../host/agent/ipam/add.ts";
+import { explainPod } from "../../../host/agent/ipam/explain.ts";
+import { startMaintenance } from "../../../host/agent/maintenance.ts";
+import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { Snapshot } from "../../../host/resources/snapshot.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import { type AddCall, addRequest, connectAgentClient, connectClient, openBackend } from "./in-process.ts";
+import type { LabPod } from "./objects.ts";
+import { WatchedApi } from "./watched-api.ts";
+
+/** Main plugins with Berth's IPAM, and with another one. */
+export const BERTH_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
+export const OTHER_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "host-local" } };
+
+const SYNCED_MS = 60_000;
+/** Longer than any ADD may take. */
+const ADD_LIMIT_MS = 60_000;
+
+export interface AgentNodeOptions {
+  /** The plugin of the node's own network "lan"; absent: the node has no definition, and nothing is claimed ahead. */
+  readonly plugin?: object | undefined;
+  /** Default: one with the rights of the node's agent. */
+  readonly kubeconfig?: string;
+  /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
+  readonly isMaintained?: boolean;
+}
+
+export interface Add extends AddCall {
+  /** In place of the agent's own: a NIC, and a segment that it can ask. */
+  readonly detection?: Partial<ClusterBackend["ipam"]["detection"]>;
+}
+
+export interface Added {
+  readonly ips: readonly string[];
+  /** `10.6.0.7 fd06::7` */
+  readonly addresses: string;
+  readonly tookMs: number;
+}
+
+export class AgentNode implements AsyncDisposable {
+  readonly name: string;
+  readonly api: WatchedApi;
+  readonly #options: AgentNodeOptions;
+  readonly #directory = mkdtempSync(join(tmpdir(), "berth-agent-node-"));
+  #stateDirectory = join(this.#directory, "state");
+  #cluster: ClusterBackend | undefined;
+  #maintenance: Disposable | undefined;
+  #aheadMs = 0;
+
+  /** Resolves when the agent knows the cluster's resources. */
+  static async open(plane: ControlPlane, name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
+    const { kubeconfig } = options;
+    const client =
+      kubeconfig === undefined
+        ? await connectAgentClient(plane, name)
+        : await connectClient(kubeconfig, `berth-agent ${name}`);
+    const node = new AgentNode(name, new WatchedApi(client), options);
+    try {
+      await node.start();
+      return node;
+    } catch (error) {
+      await node.close();
+      throw error;
+    }
+  }
+
+  private constructor(name: string, api: WatchedApi, options: AgentNodeOptions) {
+    this.name = name;
+    this.api = api;
+    this.#options = options;
+    for (const path of [this.#stateDirectory, join(this.#directory, "net.d")]) mkdirSync(path);
+    this.setNetwork(options.plugin);
+  }
+
+  get cluster(): ClusterBackend {
+    if (this.#cluster === undefined) throw new Error(`The agent of ${this.name} is not running`);
+    return this.#cluster;
+  }
+  get registry(): ClusterBackend["registry"] {
+    return this.cluster.registry;
+  }
+  get isRunning(): boolean {
+    return this.#cluster !== undefined;
+  }
+  /** What the agent knows of the cluster. */
+  get snapshot(): Snapshot {
+    return this.cluster.resources.state.snapshot;
+  }
+  get stats(): PrefetchStats {
+    return this.cluster.prefetcher.stats();
+  }
+
+  readonly nowMs = (): number => Number(process.hrtime.bigint() / 1_000_000n) + this.#aheadMs;
+
+  /** The definition of network "lan"; undefined: none. Noticed by an agent that runs. */
+  setNetwork(plugin: object | undefined): void {
+    if (plugin === undefined) rmSync(join(this.#directory, "net.d", "10-lan.conflist"), { force: true });
+    else this.writeNetwork("10-lan.conflist", { cniVersion: "1.0.0", name: "lan", plugins: [plugin] });
+  }
+
+  /** A network definition of the node: file name and content. */
+  writeNetwork(file: string, content: object): void {
+    writeFileSync(join(this.#directory, "net.d", file), JSON.stringify(content));
+  }
+
+  async start(): Promise<void> {
+    const { api, name: node, nowMs } = this;
+    const [stateDirectory, cniConfDirectory] = [this.#stateDirectory, join(this.#directory, "net.d")];
+    this.#cluster = await openBackend({ api, node, stateDirectory, cniConfDirectory, nowMs });
+    await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
+    if (this.#options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
+  }
+
+  /** No DEL is spooled here: each finds its agent. */
+  #maintain({ registry, ipam }: ClusterBackend): Disposable {
+    const spool = { drain: async () => {} };
+    const { probeQuarantined } = ipam.detection;
+    const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: this.nowMs, log: ipam.log });
+    return { [Symbol.dispose]: () => maintenance.close() };
+  }
+
+  /** The node dies with all that runs on it, or its agent ends. */
+  async stop(): Promise<void> {
+    const cluster = this.#cluster;
+    this.#cluster = undefined;
+    this.#maintenance?.[Symbol.dispose]();
+    this.#maintenance = undefined;
+    await cluster?.close();
+  }
+
+  /** Another agent on the files that are there now, as after a `kill -9`: what the one before writes when it ends is lost. */
+  async crash(): Promise<void> {
+    const copy = `${this.#stateDirectory}+`;
+    cpSync(this.#stateDirectory, copy, { recursive: true });
+    this.#stateDirectory = copy;
+    await this.stop();
+    this.api.calls.splice(0);
+    await this.start();
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await this.api.close();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** The clock goes on by so much, and what is due is done. */
+  async later(milliseconds: number): Promise<void> {
+    this.#aheadMs += milliseconds;
+    await this.registry.releaseUnattached(this.nowMs() - UNATTACHED_MS);
+    await this.registry.expire();
+  }
+
+  /** The ADD of one NIC of the pod, always of the same container unless the call names one. Rejects as the plugin would be refused. */
+  async add(pod: Pick<LabPod, "namespace" | "name" | "uid">, { detection, ...call }: Add = {}): Promise<Added> {
+    const { ipam } = this.cluster;
+    const deps = detection === undefined ? ipam : { ...ipam, detection: { ...ipam.detection, ...detection } };
+    const request = addRequest(pod, { containerId: containerOf(pod), ...call });
+    const startMs = performance.now();
+    const { result } = await addAddresses(deps, request, AbortSignal.timeout(ADD_LIMIT_MS));
+    const tookMs = performance.now() - startMs;
+    const ips = result.ips.map(({ address }) => formatIp(address.ip));
+    return { ips, addresses: ips.join(" "), tookMs };
+  }
+
+  /** The DEL of all NICs of the pod. */
+  async del({ uid }: Pick<LabPod, "uid">): Promise<void> {
+    for (const { containerId, ifName } of await this.registry.findOwner(uid))
+      await this.registry.release({ containerId, ifName });
+  }
+
+  /** Addresses that were claimed ahead for the pod's NIC. */
+  aheadOf({ uid }: LabPod): string[] {
+    return this.cluster.prefetcher.claimedFor(uid, "eth0").map(({ ip }) => formatIp(ip));
+  }
+
+  /** Lines of `berthctl explain` for eth0. */
+  async explain({ namespace, name }: LabPod): Promise<string[]> {
+    const question = { namespace, pod: name, ifName: "eth0", network: "lan" };
+    return (await explainPod(this.cluster.ipam, question)).split("\n");
+  }
+}
+
+/** The container that {@link AgentNode.add} names. */
+export const containerOf = ({ uid, name }: Pick<LabPod, "uid" | "name">): string => `c-${uid || name}`;

@@ -1,0 +1,145 @@
+/** The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses. */
+import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
+import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
+import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
+import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
+import type { KubeEvent } from "../../../host/kubernetes/events.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import type { LabController } from "./controller.ts";
+import { connectClient } from "./in-process.ts";
+import { NODES, until } from "./objects.ts";
+import type { WatchedApi } from "./watched-api.ts";
+import type { World } from "./world.ts";
+
+/** As without a ConfigMap. */
+export const GRACE_MS = 60_000;
+export const COOLDOWN_MS = 30_000;
+export const INTERVAL_MS = 300_000;
+export const NODE_LOST_MS = 600_000;
+
+export class LabCollector {
+  readonly #world: World;
+  readonly events: KubeEvent[] = [];
+  /** By UID; others are unknown. */
+  readonly liveness = new Map<string, Liveness>();
+  #notify: (uid: string) => void = () => {};
+  #collector: GarbageCollector | undefined;
+  #controller: LabController | undefined;
+  #aheadMs = 0;
+
+  /** The first controller leads. */
+  static async open(world: World): Promise<LabCollector> {
+    const collector = new LabCollector(world);
+    await collector.lead();
+    return collector;
+  }
+
+  private constructor(world: World) {
+    this.#world = world;
+  }
+
+  get gc(): GarbageCollector {
+    if (this.#collector === undefined) throw new Error("No controller is running");
+    return this.#collector;
+  }
+  get controller(): LabController {
+    if (this.#controller === undefined) throw new Error("No controller is running");
+    return this.#controller;
+  }
+  get api(): WatchedApi {
+    return this.controller.api;
+  }
+
+  /** Of a clock that only the test moves: the part's own timer then finds nothing due but what was noticed. */
+  readonly nowMs = (): number => 1_000_000 + this.#aheadMs;
+  advance(milliseconds: number): void {
+    this.#aheadMs += milliseconds;
+  }
+
+  /** A process that has just begun to lead, after the one before it has ended. */
+  async lead(): Promise<void> {
+    await this.#world.depose();
+    const addressOwners: AddressOwners = {
+      readLiveness: async ({ uid }) => this.liveness.get(uid) ?? "unknown",
+      subscribe: (listener) => {
+        this.#notify = listener;
+        return () => {};
+      },
+    };
+    const clock = { nowMs: this.nowMs, now: () => new Date() };
+    this.#controller = await this.#world.lead(
+      {
+        garbage: (deps) => {
+          this.#collector = startGarbageCollector(deps);
+          return this.#collector;
+        },
+      },
+      { addressOwners, events: this.events, deps: { clock, random: () => 0.5 } },
+    );
+  }
+
+  ownerGone(uid: string): void {
+    this.liveness.set(uid, "gone");
+    this.#notify(uid);
+  }
+
+  /** What is due now, a sweep, and what is due at its end; both again after each of the times. */
+  async sweep(...afterMs: readonly number[]): Promise<void> {
+    for (const milliseconds of [0, ...afterMs]) {
+      this.advance(milliseconds);
+      await this.gc.checkDue();
+      await this.gc.sweep();
+      await this.gc.checkDue();
+    }
+  }
+
+  /** {@link World.setNode}, until the caches know it. */
+  async setNode(name: string, ready: "True" | "False" | "Unknown", taints: readonly object[] = []): Promise<void> {
+    await this.#world.setNode(name, ready, taints);
+    await until(`the caches know node ${name}`, () => {
+      const node = this.controller.caches.nodes.items.get(name);
+      return node?.ready === ready && node.taints.length === taints.length;
+    });
+  }
+
+  async deleteNode(name: string): Promise<void> {
+    await this.#world.client.delete(`${NODES}/${name}`);
+    await until(`the caches have no node ${name}`, () => !this.controller.caches.nodes.items.has(name));
+  }
+
+  /** Resolves when the controller knows the allocation. */
+  async knows(address: string): Promise<void> {
+    await until(`the caches have ${address}`, () => this.controller.caches.allocations.items.has(address));
+  }
+
+  /** Nothing is left of a test. */
+  async clear(): Promise<void> {
+    const { client } = this.#world;
+    this.api.before = async () => {};
+    await this.#world.clear();
+    for (const { metadata } of (await client.get(NODES)).items) await client.delete(`${NODES}/${metadata.name}`);
+    const { caches } = this.controller;
+    await until("the caches are empty", () => caches.nodes.items.size + caches.allocations.items.size === 0);
+    this.events.splice(0);
+    this.liveness.clear();
+  }
+}
+
+/** The controller's parts for owners of addresses, which follow the workloads of the cluster. Returns a sweep. */
+export async function leadAddressOwners(world: World): Promise<() => Promise<void>> {
+  const api = await connectClient(await world.controllerKubeconfig(), "berth-controller");
+  const addressOwners = openAddressOwners({ api, log: openLog("lab-controller", "silent"), random: Math.random });
+  world.defer(async () => {
+    await world.depose();
+    await addressOwners.close();
+    await api.close();
+  });
+  await addressOwners.synced(AbortSignal.timeout(30_000));
+  let collector: GarbageCollector | undefined;
+  const garbage = (deps: Parameters<typeof startGarbageCollector>[0]) => {
+    collector = startGarbageCollector(deps);
+    return collector;
+  };
+  await world.lead({ claims: startClaimStatus, garbage }, { addressOwners });
+  return async () => void (await collector?.sweep());
+}

@@ -1,0 +1,53 @@
+/** Agents of several nodes beside workloads that are plain objects: the test is the controllers of StatefulSets, machines and claims. */
+import { type Add, type AgentNode, BERTH_PLUGIN } from "../../scripts/lab/cluster/agent-node.ts";
+import { type LabPod, until } from "../../scripts/lab/cluster/objects.ts";
+import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
+import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const QUICK = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "1s" } };
+
+/** Ready nodes, the default pool blue, 10.6.0.0/24, and green, 10.7.0.0/24. */
+export async function openAgents(names: readonly string[]): Promise<World> {
+  const world = await openWorld(borrowPlane);
+  try {
+    await applyWorkloadKinds(world.client);
+    await world.namespace("shop");
+    await world.settings(QUICK);
+    await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
+    await world.pool("green", { subnet: "10.7.0.0/24" });
+    for (const name of names) {
+      await world.setNode(name, "True");
+      await world.openAgent(name);
+    }
+    return world;
+  } catch (error) {
+    await world.stop();
+    throw error;
+  }
+}
+
+/** Resolves when all agents know them. */
+export async function settings(world: World, changes: Readonly<Record<string, unknown>>): Promise<void> {
+  await world.settings({ ...QUICK, ...changes });
+  const knows = ({ snapshot }: AgentNode): boolean =>
+    Object.entries(changes).every(([key, value]) => Reflect.get(snapshot.vendorConf, key) === value);
+  await until("the agents know the settings", () => world.agents().every(knows));
+}
+
+/** The ADD of one NIC, each in a sandbox of its own; returns its addresses. */
+export async function add(world: World, pod: LabPod, call: Add = {}): Promise<readonly string[]> {
+  return (await world.agent(pod.node).add(pod, { containerId: crypto.randomUUID(), ...call })).ips;
+}
+
+/** The agent starts anew on its journal. */
+export async function restart(agent: AgentNode): Promise<void> {
+  await agent.stop();
+  await agent.start();
+}
+
+/** The node's network names Berth from now on, so that its agent claims ahead of ADDs. Returns what ends that. */
+export function claimAhead(agent: AgentNode): () => void {
+  agent.setNetwork(BERTH_PLUGIN);
+  return () => agent.setNetwork(undefined);
+}
