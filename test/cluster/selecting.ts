@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
 import type { AddCall } from "../../scripts/lab/cluster/in-process.ts";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
+import { berthObject, type LabPod, NODES, nodeObject, POOLS } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -36,9 +36,8 @@ export async function openSelecting(): Promise<Selecting> {
   const world = await startWorld({ startPlane: borrowPlane, namespaces: ["shop", "infra"] });
   const { client } = world;
   await world.settings({ enableIPv6: false });
+  await client.create(NODES, nodeObject(NODE, { zone: "a" }));
   const node = await world.openAgent(NODE);
-  await client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "a" } } });
-  await expect.poll(() => node.snapshot.vendorConf.enableIPv6, { timeout: 5_000 }).toBe(false);
   return {
     world,
     node,
@@ -48,8 +47,7 @@ export async function openSelecting(): Promise<Selecting> {
       await expect.poll(() => node.snapshot.vendorConf, { timeout: 5_000 }).toMatchObject(wanted);
     },
     pool: async (name, spec) => {
-      const object = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name } };
-      await client.apply(`/apis/ipam.vendor.io/v1/ippools/${name}`, { ...object, spec: { default: false, ...spec } });
+      await client.apply(`${POOLS}/${name}`, berthObject("IPPool", name, { default: false, ...spec }));
     },
     add: async (pod, { uid = pod.uid, ipam, ...call } = {}) => {
       const containerId = randomUUID();
