@@ -65,7 +65,9 @@ export interface Agent {
   /** Reads what was left unread. */
   readStderr(): void;
   /** Starts again after `stop` or `kill`. */
-  start(): Promise<void>;
+  start(env?: NodeJS.ProcessEnv): Promise<void>;
+  /** SIGKILL and a start with that fault plan, or none. */
+  restart(fault?: string): Promise<void>;
   /** SIGTERM, and the exit code; SIGKILL after 10 s. */
   stop(): Promise<number | null>;
   /** Sends the signal and waits for the end. */
@@ -137,12 +139,16 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     isRunning: () => child !== undefined && isRunning(child),
     stderr: () => Buffer.concat(output).toString(),
     readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
-    start: async () => {
+    start: async (more = {}) => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
-      child = spawnAgent(configDir, { ...process.env, ...env, ...options.env }, options);
+      child = spawnAgent(configDir, { ...process.env, ...env, ...options.env, ...more }, options);
       for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
         stream?.on("data", (chunk: Buffer) => output.push(chunk));
       await answering(agent, child, options.readyMs ?? 60_000);
+    },
+    restart: async (fault) => {
+      await end("SIGKILL");
+      await agent.start({ BERTH_FAULT: fault });
     },
     stop: () => end("SIGTERM"),
     kill: async (signal) => void (await end(signal)),

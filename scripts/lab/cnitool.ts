@@ -84,9 +84,11 @@ export interface CnitoolOptions {
   readonly node?: Netns;
 }
 
+export type CnitoolVerb = "add" | "del" | "check" | "gc" | "status";
+
 /** Runs `cnitool <command> <network> <netns>`. Its container ID is a hash of the namespace's path. Errors are text on stderr. */
 export async function cnitool(
-  command: "add" | "del" | "check" | "gc" | "status",
+  command: CnitoolVerb,
   network: string,
   netns: string,
   options: CnitoolOptions,
@@ -108,6 +110,31 @@ export async function forgetNetwork(network: string): Promise<void> {
   const names = await readdir(RESULTS).catch((): string[] => []);
   const ours = names.filter((name) => name.startsWith(`${network}-cnitool-`));
   await Promise.all(ours.map((name) => rm(join(RESULTS, name), { force: true })));
+}
+
+/** A CNI error, as a plugin prints it. */
+export interface Refusal {
+  readonly code: number;
+  readonly msg: string;
+  readonly details?: string;
+}
+
+/** What the plugin answered; throws what it printed unless it succeeded. */
+export function requireSuccess(
+  { exitCode, stdout, text, stderr }: PluginOutcome,
+  what: string,
+): PluginOutcome["stdout"] {
+  if (exitCode !== 0) throw new Error(`${what} failed: ${text}${stderr}`);
+  return stdout;
+}
+
+/** The plugin's error; throws unless it refused with one, in `cniVersion` when that is given. */
+export function requireRefusal(outcome: PluginOutcome, what: string, cniVersion?: string): Refusal {
+  const { exitCode, stdout, text, stderr } = outcome;
+  const isInVersion = typeof stdout?.cniVersion === "string" && stdout.cniVersion === (cniVersion ?? stdout.cniVersion);
+  if (exitCode !== 1 || typeof stdout?.code !== "number" || !isInVersion)
+    throw new Error(`${what} was not refused as it should be (exit code ${exitCode}): ${text}${stderr}`);
+  return stdout;
 }
 
 async function locatePlugin(plugin: string, path: readonly string[]): Promise<string> {

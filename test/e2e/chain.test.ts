@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
+import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
 import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { ALL_VERSIONS, eventually, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const NETWORK = `bt${process.pid}`;
 const CONFIG = {

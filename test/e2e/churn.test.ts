@@ -2,7 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { eventually, ipPool, vendorConf, withWorld } from "./world.ts";
+import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
+import { eventually, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const CHURN_MS = 8_000;
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CONF, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
+import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const POD = { pod: "shop/web-0/uid-1" };

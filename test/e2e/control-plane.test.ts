@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
-import { eventually } from "./world.ts";
+import { eventually } from "../../scripts/lab/netns-world.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 

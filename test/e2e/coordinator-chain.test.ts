@@ -1,19 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import type { LabPod } from "./coordinator-lab.ts";
 import {
   type ChainNode,
   coordinate,
-  type Dump,
   dumpNetns,
   ENTRY,
   MACVLAN,
-  makeNode,
+  macvlanWith,
+  makeChainNode,
   pairsOf,
-  SAME,
-  SINGLE,
-} from "./coordinator-node.ts";
-import { ALL_VERSIONS } from "./world.ts";
+} from "../../scripts/lab/coordinator-worlds.ts";
+import { ALL_VERSIONS } from "../../scripts/lab/manifests.ts";
+import type { LabPod } from "../../scripts/lab/netns-world.ts";
 
 const NETWORK = `cc${process.pid}`;
 const OTHER = `${NETWORK}-other`;
@@ -22,10 +20,10 @@ const AT_ONCE = 10;
 
 let node: ChainNode;
 /** After the first pod came and went: the rule and the table that all pods share are there, and stay. */
-let start: Dump;
+let start: readonly string[];
 
 beforeAll(async () => {
-  node = await makeNode("cc");
+  node = await makeChainNode("cc");
   await node.define(NETWORK, [MACVLAN, ENTRY]);
   await node.define(OTHER, [MACVLAN, ENTRY]);
   await node.withPod("first", async (pod) => {
@@ -103,8 +101,9 @@ describe("out of order", () => {
 
   it("DEL of an old sandbox after the new one of the same pod, with the same addresses, leaves the new one alone", async () => {
     const network = `${NETWORK}-single`;
-    await node.define(network, [SINGLE, ENTRY]);
-    const [before, after] = [await node.addPod("old", "uid-1"), await node.addPod("new", "uid-1")];
+    const sameUid = { name: "web-0", uid: "uid-1" };
+    await node.define(network, [macvlanWith("one"), ENTRY]);
+    const [before, after] = [await node.addPod(node, "old", sameUid), await node.addPod(node, "new", sameUid)];
     const first = await before.attach(network);
     const second = await after.attach(network);
     expect(second.ips).toEqual(first.ips);
@@ -125,8 +124,8 @@ describe("out of order", () => {
 
 describe("two address spaces with the same address on one node", () => {
   it("the second pod is refused, naming both; its DEL leaves the first alone", async () => {
-    await node.define(`${NETWORK}-one`, [SINGLE, ENTRY]);
-    await node.define(`${NETWORK}-same`, [SAME, ENTRY]);
+    await node.define(`${NETWORK}-one`, [macvlanWith("one"), ENTRY]);
+    await node.define(`${NETWORK}-same`, [macvlanWith("same"), ENTRY]);
     await node.withPod("holder", (holder) =>
       node.withPod("late", async (pod) => {
         await holder.attach(`${NETWORK}-one`);
@@ -279,7 +278,7 @@ describe("mode disable", () => {
 describe("GC", () => {
   it("removes the pairs of dead containers of its network, and no other", async () => {
     const pods = new Map<string, LabPod>();
-    for (const name of ["alive", "dead", "foreign"]) pods.set(name, await node.addPod(name));
+    for (const name of ["alive", "dead", "foreign"]) pods.set(name, await node.addPod(node, name));
     for (const [name, pod] of pods) await pod.attach(name === "foreign" ? OTHER : NETWORK);
     const [alive, dead, foreign] = [...pods.values()];
     if (alive === undefined || dead === undefined || foreign === undefined) throw new Error("no pods");
@@ -312,7 +311,7 @@ describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
 
   it("up and down leave the node byte-equal to its state after a first pod came and went", async () => {
     const pods: LabPod[] = [];
-    for (let index = 0; index < MANY; index++) pods.push(await node.addPod(`many${index}`));
+    for (let index = 0; index < MANY; index++) pods.push(await node.addPod(node, `many${index}`));
     const up = await inTurns(pods, async (pod) => void (await pod.attach(NETWORK)));
     expect(await pairsOf(node.netns)).toHaveLength(MANY);
     for (const family of [4, 6]) {

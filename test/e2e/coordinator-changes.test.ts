@@ -1,14 +1,21 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ChainNode, coordinate, type Dump, ENTRY, MACVLAN, makeNode, pairsOf } from "./coordinator-node.ts";
+import {
+  type ChainNode,
+  coordinate,
+  ENTRY,
+  MACVLAN,
+  makeChainNode,
+  pairsOf,
+} from "../../scripts/lab/coordinator-worlds.ts";
 
 const NETWORK = `ch${process.pid}`;
 
 let node: ChainNode;
 /** After the first pod came and went: the rule and the table that all pods share are there, and stay. */
-let start: Dump;
+let start: readonly string[];
 
 beforeAll(async () => {
-  node = await makeNode("ch");
+  node = await makeChainNode("ch");
   await node.define(NETWORK, [MACVLAN, ENTRY]);
   await node.withPod("first", async (pod) => {
     await pod.attach(NETWORK);

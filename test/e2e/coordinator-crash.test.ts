@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LabPod } from "./coordinator-lab.ts";
-import { type ChainNode, type Dump, dumpNetns, ENTRY, MACVLAN, makeNode } from "./coordinator-node.ts";
-import { eventually } from "./world.ts";
+import { type ChainNode, dumpNetns, ENTRY, MACVLAN, makeChainNode } from "../../scripts/lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
 
 const NETWORK = `cd${process.pid}`;
 /** The NIC without the coordinator, which is then called by itself. */
@@ -14,12 +13,12 @@ const AT_ONCE = 8;
 
 let node: ChainNode;
 /** After a first pod came and went. */
-let start: Dump;
+let start: readonly string[];
 /** Of a pod's ADD, as the coordinator's log has it. */
 let operations: number;
 
 beforeAll(async () => {
-  node = await makeNode("cd");
+  node = await makeChainNode("cd");
   await node.define(NETWORK, [MACVLAN, ENTRY]);
   await node.define(PLAIN, [MACVLAN]);
   for (const name of ["first", "second"]) {
@@ -74,10 +73,10 @@ describe("the agent killed during the coordinator's ADD", () => {
       node.withPod(`kill${percent}`, async (pod) => {
         await pod.attach(PLAIN);
         const inside = await dumpNetns(pod.netns);
-        await node.restart(`kill@${operationAt(percent)}:kernel.apply`);
+        await node.agent.restart(`kill@${operationAt(percent)}:kernel.apply`);
         const cut = await coordinate(pod, "ADD");
         expect([cut.exitCode, cut.stdout?.code]).toEqual([1, 11]);
-        await node.restart();
+        await node.agent.restart();
         expect((await coordinate(pod, "CHECK")).stdout?.code).toBe(106);
         if (isRepeated) {
           await succeed(pod, "ADD");
@@ -97,7 +96,7 @@ describe("an operation of the coordinator's ADD that fails", () => {
       node.withPod(`fail${percent}`, async (pod) => {
         await pod.attach(PLAIN);
         const [host, inside] = [await node.dump(), await dumpNetns(pod.netns)];
-        await node.restart(`fail@${operationAt(percent)}:kernel.apply`);
+        await node.agent.restart(`fail@${operationAt(percent)}:kernel.apply`);
         const refused = await coordinate(pod, "ADD");
         expect([refused.exitCode, refused.stdout?.msg]).toEqual([1, expect.stringMatching(/^".*" failed: /)]);
         await node.expectState(host);
@@ -114,10 +113,10 @@ describe("the agent killed during the coordinator's DEL", () => {
     node.withPod("del", async (pod) => {
       await pod.attach(PLAIN);
       await succeed(pod, "ADD");
-      await node.restart("kill@1:kernel.apply");
+      await node.agent.restart("kill@1:kernel.apply");
       await succeed(pod, "DEL");
       await pod.detach(PLAIN);
-      await node.restart();
+      await node.agent.restart();
       await node.expectState(start);
       await expectNoneBound();
     }));
@@ -164,10 +163,10 @@ describe(`the agent killed while ${AT_ONCE} chains are attached`, () => {
     "at operation %i of all: ADDs that succeeded stand, DEL of all of them leaves nothing",
     async (number) => {
       const pods: LabPod[] = [];
-      for (let index = 0; index < AT_ONCE; index++) pods.push(await node.addPod(`storm${number}-${index}`));
-      await node.restart(`kill@${number}:kernel.apply`);
+      for (let index = 0; index < AT_ONCE; index++) pods.push(await node.addPod(node, `storm${number}-${index}`));
+      await node.agent.restart(`kill@${number}:kernel.apply`);
       const outcomes = await Promise.all(pods.map((pod) => pod.call("add", NETWORK)));
-      await node.restart();
+      await node.agent.restart();
       const added = pods.filter((_, index) => outcomes[index]?.exitCode === 0);
       expect(added.length).toBeLessThan(AT_ONCE);
       for (const pod of added) await pod.check(NETWORK);

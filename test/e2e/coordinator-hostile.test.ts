@@ -4,26 +4,29 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { type CoordinatorCall, CoordinatorWorld, makeCoordinatorWorld } from "./coordinator-world.ts";
-import { eventually } from "./world.ts";
+import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../../scripts/lab/coordinator-worlds.ts";
+import type { PodCall } from "../../scripts/lab/netns-world.ts";
+import { eventually } from "../../scripts/lab/netns-world.ts";
 
 /** With one macvlan NIC, eth0. */
-let world: CoordinatorWorld;
+let world: PreparedWorld;
+let pod: PreparedPod;
 /** Of node and pod, without an attachment, but with what the first one leaves for all pods of the node. */
-let detached: string;
+let detached: readonly string[];
 
 beforeAll(async () => {
-  world = await makeCoordinatorWorld("ch");
-  await world.succeed("ADD");
-  await world.succeed("DEL");
-  detached = await world.settled();
+  world = await makePreparedWorld("ch");
+  ({ pod } = world);
+  await pod.succeed("ADD");
+  await pod.succeed("DEL");
+  detached = await pod.state();
 }, 60_000);
 
 afterAll(() => world?.delete());
 
 it("a refused ADD or CHECK leaves an attachment as it is", async () => {
-  await world.succeed("ADD", { conf: { hijackCIDR: ["169.254.20.10", "fd00:20::10"] } });
-  const attached = await world.settled();
+  await pod.succeed("ADD", { conf: { hijackCIDR: ["169.254.20.10", "fd00:20::10"] } });
+  const attached = await pod.state();
   const bad = [
     { hostRuleTable: 254 },
     { hijackCIDR: ["fd00::/129"] },
@@ -31,17 +34,17 @@ it("a refused ADD or CHECK leaves an attachment as it is", async () => {
   ];
   for (const conf of bad) {
     for (const verb of ["ADD", "CHECK"] as const) {
-      expect(await world.refused(verb, { conf })).toMatchObject({ code: ErrorCode.InvalidNetworkConfig });
+      expect(await pod.refused(verb, { conf })).toMatchObject({ code: ErrorCode.InvalidNetworkConfig });
     }
   }
-  await world.expectState(attached, "after the refusals");
-  await world.succeed("DEL", { conf: { hostRuleTable: 254 } });
-  await world.expectState(detached, "after DEL");
+  await pod.expectState(attached, "after the refusals");
+  await pod.succeed("DEL", { conf: { hostRuleTable: 254 } });
+  await pod.expectState(detached, "after DEL");
 });
 
 describe("a request without what the coordinator stands on is refused", () => {
   const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
-  const rows: [what: string, call: CoordinatorCall, code: number, text: string][] = [
+  const rows: [what: string, call: PodCall, code: number, text: string][] = [
     ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
     ["null as prevResult", { prevResult: JSON.parse("null") }, ErrorCode.InvalidNetworkConfig, PREV],
     [
@@ -67,21 +70,21 @@ describe("a request without what the coordinator stands on is refused", () => {
   ];
   it.each(rows)("%s", async (_what, call, code, text) => {
     for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await world.refused(verb, call);
+      const refusal = await pod.refused(verb, call);
       expect(refusal.msg, verb).toContain(text);
       expect(refusal, verb).toMatchObject({ code });
     }
-    await world.expectState(detached, "after the refusals");
+    await pod.expectState(detached, "after the refusals");
   });
 
   // As ipvlan is; test/unit/coordinator/plan-mac.test.ts has that itself, which not every kernel knows.
   it("a MAC prefix for a NIC that has none of its own", async () => {
-    const pod = await world.fabric.addNetns("tun");
-    await pod.ip("tuntap add eth0 mode tun");
-    await pod.ip("link set eth0 up");
-    await pod.ip("addr add 10.60.0.77/24 dev eth0");
-    const other = new CoordinatorWorld(world.fabric, world.agent, pod, 77);
-    const before = await other.settled();
+    const netns = await world.addNetns("tun");
+    await netns.ip("tuntap add eth0 mode tun");
+    await netns.ip("link set eth0 up");
+    await netns.ip("addr add 10.60.0.77/24 dev eth0");
+    const other = new PreparedPod(world.node, netns, 77);
+    const before = await other.state();
     for (const verb of ["ADD", "CHECK"] as const) {
       const refusal = await other.refused(verb, { conf: { podMACPrefix: "0a:1b" } });
       expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
@@ -92,36 +95,36 @@ describe("a request without what the coordinator stands on is refused", () => {
     await other.expectState(before, "after the refusals");
     await other.succeed("DEL", { conf: { podMACPrefix: "0a:1b" } });
     await other.expectState(before, "after DEL");
-    await pod.delete();
+    await netns.delete();
   });
 
   it("a table in which the node has routes of its own", async () => {
     const { node1 } = world.fabric;
     await node1.ip("route add 192.0.2.0/24 dev eth1 table 300");
-    const before = await world.settled();
+    const before = await pod.state();
     for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await world.refused(verb, { conf: { hostRuleTable: 300 } });
+      const refusal = await pod.refused(verb, { conf: { hostRuleTable: 300 } });
       expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
       expect(refusal.msg).toContain(
         "hostRuleTable 300: the node's table contains a route that Berth did not create (192.0.2.0/24",
       );
     }
-    await world.succeed("DEL", { conf: { hostRuleTable: 300 } });
-    await world.expectState(before, "after refusals and DEL");
+    await pod.succeed("DEL", { conf: { hostRuleTable: 300 } });
+    await pod.expectState(before, "after refusals and DEL");
     await node1.ip("route del 192.0.2.0/24 dev eth1 table 300");
   });
 
   it("an underlay NIC in a pod whose first NIC has no coordinator", async () => {
-    const { fabric, agent } = world;
+    const { fabric, node } = world;
     const nics = [0, 1].map((segment) => ({ segment, host: 78 }));
-    const pod = await fabric.addMacvlanPod(fabric.node1, "multi", nics);
-    const other = new CoordinatorWorld(fabric, agent, pod, 78);
-    const before = await other.settled();
+    const netns = await fabric.addMacvlanPod(fabric.node1, "multi", nics);
+    const other = new PreparedPod(node, netns, 78);
+    const before = await other.state();
     const refusal = await other.refused("ADD", { ifName: "net1", conf: { mode: "underlay" } });
     expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
     expect(refusal.msg).toContain('add the coordinator to the network definition of the first interface, "eth0"');
     await other.expectState(before, "after the refusal");
-    await pod.delete();
+    await netns.delete();
   });
 });
 
@@ -145,18 +148,18 @@ describe("a pod named by an attacker", () => {
   it.each(names)("is served and forges nothing: %s", async (_what, name) => {
     const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${name};K8S_POD_NAME=${name};K8S_POD_UID=${name}`;
     const conf = { logOptions: { logFile: "/var/log/vendor/hostile.log" }, tune_mode: "underlay" };
-    await world.succeed("ADD", { args, conf });
-    await world.succeed("CHECK", { args, conf });
-    await world.succeed("DEL", { args, conf });
-    await world.expectState(detached, "after DEL");
-    const path = join(world.agent.logDir, "hostile.log");
+    await pod.succeed("ADD", { args, conf });
+    await pod.succeed("CHECK", { args, conf });
+    await pod.succeed("DEL", { args, conf });
+    await pod.expectState(detached, "after DEL");
+    const path = join(world.node.agent.logDir, "hostile.log");
     const lines = await eventually(
       async () => linesOf(readFileSync(path, "utf8")),
       (found) => found.at(-1)?.msg === "Detached",
     );
     expect(lines.filter(({ level }) => !LEVELS.includes(Number(level)))).toEqual([]);
     expect(new Set(lines.map((line) => line.name))).toEqual(new Set(["coordinator"]));
-    expect(linesOf(world.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
+    expect(linesOf(world.node.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
   });
 
   const unprintable: [what: string, name: string, shown: string][] = [
@@ -168,12 +171,12 @@ describe("a pod named by an attacker", () => {
   it.each(unprintable)("is refused by the plugin itself: %s", async (_what, name, shown) => {
     const call = { args: `IgnoreUnknown=1;K8S_POD_NAME=${name}` };
     for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await world.refused(verb, call);
+      const refusal = await pod.refused(verb, call);
       expect(refusal).toMatchObject({ code: ErrorCode.InvalidEnvironment });
       expect(refusal.msg).toContain(shown);
       expect(refusal.msg).not.toMatch(/\p{Cc}|\p{Cf}/u);
     }
-    await world.expectState(detached, "after the refusals");
+    await pod.expectState(detached, "after the refusals");
   });
 
   it("with an annotation by the attacker is refused, and shown without what a terminal obeys", async () => {
@@ -181,18 +184,18 @@ describe("a pod named by an attacker", () => {
     const conf = { runtimeConfig: { "io.kubernetes.cri.pod-annotations": annotations } };
     const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
     for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await world.refused(verb, { args, conf });
+      const refusal = await pod.refused(verb, { args, conf });
       expect(refusal).toMatchObject({ code: ErrorCode.InvalidAnnotation });
       expect(refusal.msg).toContain("ipam.vendor.io/default-route-nic");
       expect(refusal.msg).not.toMatch(/\p{Cc}/u);
     }
-    await world.expectState(detached, "after the refusals");
-    expect(linesOf(world.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
+    await pod.expectState(detached, "after the refusals");
+    expect(linesOf(world.node.agent.stderr()).filter(({ level }) => Number(level) > 40)).toEqual([]);
   });
 });
 
 it("a bad definition in the node's directory is told by STATUS of berth and by health, and stops nobody", async () => {
-  const { agent } = world;
+  const { agent } = world.node;
   const file = join(agent.cniConfDir, "10-lab.conflist");
   const plugins = [{ type: "macvlan" }, { type: "coordinator", detectIPConflikt: true }];
   const text = JSON.stringify({ cniVersion: "1.1.0", name: "lab", plugins });

@@ -5,23 +5,25 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type CoordinatorWorld, makeCoordinatorWorld } from "./coordinator-world.ts";
+import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../../scripts/lab/coordinator-worlds.ts";
 
-let world: CoordinatorWorld;
+let world: PreparedWorld;
+let pod: PreparedPod;
 /** Of node and pod without an attachment, but with what the first one leaves for all pods of the node: the rule. */
-let detached: string;
+let detached: readonly string[];
 /** A file that nobody may write. */
 let victim: string;
 
 beforeAll(async () => {
-  world = await makeCoordinatorWorld("ci");
-  victim = join(world.agent.directory, "victim");
+  world = await makePreparedWorld("ci");
+  ({ pod } = world);
+  victim = join(world.node.agent.directory, "victim");
   writeFileSync(victim, "untouched");
-  await world.succeed("ADD");
-  await world.succeed("CHECK");
-  await world.succeed("DEL");
-  detached = await world.settled();
-  expect(await world.pod.ip("route show default")).toContain("dev eth0");
+  await pod.succeed("ADD");
+  await pod.succeed("CHECK");
+  await pod.succeed("DEL");
+  detached = await pod.state();
+  expect(await pod.netns.ip("route show default")).toContain("dev eth0");
 }, 60_000);
 
 afterAll(() => world?.delete());
@@ -29,14 +31,14 @@ afterAll(() => world?.delete());
 /** ADD, CHECK and STATUS refuse with this code and text and change nothing; DEL takes back what a good ADD has done. */
 async function expectRefusal(conf: object, text: string, code: number = ErrorCode.InvalidNetworkConfig): Promise<void> {
   for (const verb of ["ADD", "CHECK", "STATUS"] as const) {
-    const refusal = await world.refused(verb, { conf });
+    const refusal = await pod.refused(verb, { conf });
     expect(refusal.msg, verb).toContain(text);
     expect(refusal, verb).toMatchObject({ code });
   }
-  await world.expectState(detached, "after the refusals");
-  await world.succeed("ADD");
-  expect((await world.succeed("DEL", { conf })).text).toBe("");
-  await world.expectState(detached, "after DEL");
+  await pod.expectState(detached, "after the refusals");
+  await pod.succeed("ADD");
+  expect((await pod.succeed("DEL", { conf })).text).toBe("");
+  await pod.expectState(detached, "after DEL");
 }
 
 const MODES = 'want one of "auto", "underlay", "overlay", "disable", "disabled"';
@@ -118,9 +120,9 @@ describe("a field of the coordinator is refused by its path, with what was found
 });
 
 it("DEL without ADD changes nothing in a pod that still runs", async () => {
-  await world.succeed("DEL");
-  await world.succeed("DEL", { conf: { mode: 1 } });
-  await world.expectState(detached, "after DEL");
+  await pod.succeed("DEL");
+  await pod.succeed("DEL", { conf: { mode: 1 } });
+  await pod.expectState(detached, "after DEL");
 });
 
 describe("a log file that leads elsewhere is refused", () => {
@@ -147,10 +149,10 @@ describe("a log file that leads elsewhere is refused", () => {
     ["absent/a.log", () => {}, '"/var/log/vendor/absent", which does not exist'],
   ];
   it.each(rows)("%s", async (name, make, found) => {
-    make(world.agent.logDir);
+    make(world.node.agent.logDir);
     const conf = { logOptions: { logFile: `/var/log/vendor/${name}` } };
     await expectRefusal(conf, `Field "logOptions.logFile": found ${found}`);
-    expect((await world.refused("ADD", { conf })).msg).toContain(WANTED);
+    expect((await pod.refused("ADD", { conf })).msg).toContain(WANTED);
     expect(readFileSync(victim, "utf8")).toBe("untouched");
   });
 });
@@ -159,7 +161,7 @@ describe("detectGateway through the plugin", () => {
   const conf = { detectGateway: true, detectOptions: { retry: 2, interval: "50ms", timeout: "200ms" } };
   /** The NIC's result with other gateways: host 1 is the segment's router, nothing has host 99. */
   const via = (...hosts: readonly [v4: number, v6: number]) => {
-    const { ips, ...result } = world.resultOf("eth0");
+    const { ips, ...result } = pod.resultOf() ?? expect.unreachable();
     const gateways = [segmentAddress(0, hosts[0], 4), segmentAddress(0, hosts[1], 6)];
     return { ...result, ips: ips.map((each, index) => ({ ...each, gateway: gateways[index] })) };
   };
@@ -168,15 +170,15 @@ describe("detectGateway through the plugin", () => {
   const made = () => {
     const ask = ["-4 route show table all proto 98", "-6 route show table all proto 98", "-brief link show type veth"];
     return Promise.all([
-      ...ask.map((each) => world.pod.ip(each)),
+      ...ask.map((each) => pod.netns.ip(each)),
       ...ask.slice(0, 2).map((each) => world.fabric.node1.ip(each)),
     ]);
   };
 
   it("passes where both gateways answer", async () => {
-    await world.succeed("ADD", { conf, prevResult: via(1, 1) });
+    await pod.succeed("ADD", { conf, prevResult: via(1, 1) });
     expect((await made()).filter((text) => text === "")).toEqual([]);
-    await world.succeed("DEL");
+    await pod.succeed("DEL");
   });
 
   const silent: [family: string, hosts: readonly [number, number], gateway: string][] = [
@@ -187,13 +189,13 @@ describe("detectGateway through the plugin", () => {
     "refuses with code 105 an %s gateway that does not answer, and changes nothing",
     async (_, hosts, gateway) => {
       const prevResult = via(...hosts);
-      expect(await world.refused("ADD", { conf, prevResult })).toMatchObject({
+      expect(await pod.refused("ADD", { conf, prevResult })).toMatchObject({
         code: 105,
         msg: expect.stringContaining(gateway),
       });
       expect((await made()).join("")).toBe("");
-      await world.succeed("ADD", { prevResult });
-      await world.succeed("DEL");
+      await pod.succeed("ADD", { prevResult });
+      await pod.succeed("DEL");
     },
   );
 });

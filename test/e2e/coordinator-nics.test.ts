@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
+import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { podManifest } from "../../scripts/lab/manifests.ts";
 import { type Server, serve } from "../../scripts/lab/traffic.ts";
-import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
 import {
   expectDefault,
   expectNodePort,
@@ -14,7 +15,6 @@ import {
   SERVICE_CIDRS,
   type Watch,
 } from "./coordinator-nics.ts";
-import { podManifest } from "./world.ts";
 
 const [FIRST, SECOND, THIRD] = [
   { ifName: "eth0", segment: 0 },
@@ -70,7 +70,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
   async function addPod(name: string, wish: string) {
     for (const { segment } of NICS) {
       const entry = { type: "coordinator", podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
-      await lab.define(network(segment, wish), [macvlan(segment, families), entry]);
+      await lab.define(network(segment, wish), [macvlanOn(segment, families), entry]);
     }
     const pod = await lab.addPod(lab.node1, name);
     servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));

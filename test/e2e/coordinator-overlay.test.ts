@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { ipPool } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
+import type { LabPod } from "../../scripts/lab/netns-world.ts";
 import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { type Lab, type LabPod, macvlan, makeLab } from "./coordinator-lab.ts";
 import { openWatch, PORT, SERVICE, SERVICE_CIDRS, type Watch } from "./coordinator-nics.ts";
-import { ipPool } from "./world.ts";
 
 /** The overlay's own network on node 1: the upper half of what the other node routes there. */
 const OVERLAY = {
@@ -46,11 +47,12 @@ beforeAll(async () => {
     await lab.define(`co-${plugin}-host-local`, [{ ...entry, ipam: hostLocal }]);
     await lab.define(`co-${plugin}-berth`, [{ ...entry, ipam: BERTH }]);
   }
-  for (const mode of ["auto", "overlay", "underlay"]) await lab.define(`co-${mode}`, [macvlan(1), { ...ENTRY, mode }]);
-  await lab.define("co-moved", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultRouteNic: "net1" }]);
-  await lab.define("co-third", [macvlan(2), { ...ENTRY, mode: "overlay" }]);
-  await lab.define("co-first", [macvlan(0), ENTRY]);
-  await lab.define("co-lost", [macvlan(1), { ...ENTRY, mode: "overlay", podDefaultCniNic: "eth7" }]);
+  for (const mode of ["auto", "overlay", "underlay"])
+    await lab.define(`co-${mode}`, [macvlanOn(1), { ...ENTRY, mode }]);
+  await lab.define("co-moved", [macvlanOn(1), { ...ENTRY, mode: "overlay", podDefaultRouteNic: "net1" }]);
+  await lab.define("co-third", [macvlanOn(2), { ...ENTRY, mode: "overlay" }]);
+  await lab.define("co-first", [macvlanOn(0), ENTRY]);
+  await lab.define("co-lost", [macvlanOn(1), { ...ENTRY, mode: "overlay", podDefaultCniNic: "eth7" }]);
   for (const family of FAMILIES) {
     const network = family === 4 ? "10.244.1.0/24" : "fd00:244:1::/64";
     await router.ip(`route add ${network} via ${segmentAddress(0, 11, family)}`);

@@ -3,8 +3,9 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
+import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { ipPool } from "../../scripts/lab/manifests.ts";
 import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { type Lab, macvlan, makeLab } from "./coordinator-lab.ts";
 import {
   expectDefault,
   expectNodePort,
@@ -17,7 +18,6 @@ import {
   SERVICE,
   SERVICE_CIDRS,
 } from "./coordinator-nics.ts";
-import { ipPool } from "./world.ts";
 
 const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 /** Segment 1 with the network of segment 0, as two customers have it: its router has the same address. */
@@ -37,8 +37,8 @@ beforeAll(async () => {
   lab = await makeLab("cw", { config: TWIN });
   for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
   await offerServices(lab);
-  await lab.define("cw-a", [macvlan(0), ENTRY]);
-  await lab.define("cw-b", [macvlan(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
+  await lab.define("cw-a", [macvlanOn(0), ENTRY]);
+  await lab.define("cw-b", [macvlanOn(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
   await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: TWIN_IPAM }, ENTRY]);
 });
 
@@ -136,8 +136,8 @@ describe("NICs of different families", () => {
       const entry = { ...ENTRY, podDefaultRouteNic: wish };
       const network = (name: string) => `cw-${name}${wish}`;
       for (const { ifName, segment, family } of [FOUR, SIX])
-        await lab.define(network(ifName), [macvlan(segment, [family]), entry]);
-      await lab.define(network("net2"), [macvlan(2), entry]);
+        await lab.define(network(ifName), [macvlanOn(segment, [family]), entry]);
+      await lab.define(network("net2"), [macvlanOn(2), entry]);
       const pod = await addPod(`mixed${wish}`);
       using watch = await openWatch(lab);
       const checkFamilies = async (
@@ -173,8 +173,8 @@ describe("NICs of different families", () => {
 
 describe("a NIC of a network without the coordinator", () => {
   it("changes nothing for the others: the first NIC keeps the default route, CHECK passes", async () => {
-    await lab.define("cw-stranger", [macvlan(1)]);
-    await lab.define("cw-third", [macvlan(2), ENTRY]);
+    await lab.define("cw-stranger", [macvlanOn(1)]);
+    await lab.define("cw-third", [macvlanOn(2), ENTRY]);
     const pod = await addPod("strange");
     const [first, stranger, third] = [
       { ifName: "eth0", segment: 0 },
@@ -212,8 +212,8 @@ const TIMES = 16;
 
 describe("tunePodRoutes false", () => {
   it("leaves the routes as the main plugins made them: replies of one of two NICs leave by the other", async () => {
-    await lab.define("cw-plain0", [macvlan(0), { ...ENTRY, tunePodRoutes: false }]);
-    await lab.define("cw-plain1", [macvlan(1), { ...ENTRY, tunePodRoutes: false }]);
+    await lab.define("cw-plain0", [macvlanOn(0), { ...ENTRY, tunePodRoutes: false }]);
+    await lab.define("cw-plain1", [macvlanOn(1), { ...ENTRY, tunePodRoutes: false }]);
     const pod = await addPod("plain");
     await pod.attach("cw-plain0");
     const before = await pod.netns.ip("route show default");

@@ -4,9 +4,10 @@
  */
 import type { Family } from "../../host/net/ip.ts";
 import { lengthOf, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import type { LabNode, LabPod } from "../../scripts/lab/netns-world.ts";
 import { serviceStandIn } from "../../scripts/lab/service.ts";
 import { type Server, serve } from "../../scripts/lab/traffic.ts";
-import { type Lab, type LabNode, type LabPod, macvlan, makeLab } from "./coordinator-lab.ts";
 
 /** All servers listen here, but for the cache. */
 export const PORT = 8080;
@@ -58,7 +59,7 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
   };
   const addPod = async (node: LabNode, name: string, settings: object): Promise<LabPod> => {
     const network = `${prefix}-${name}`;
-    await lab.define(network, [macvlan(0, families), { ...ENTRY, ...settings }]);
+    await lab.define(network, [macvlanOn(0, families), { ...ENTRY, ...settings }]);
     const pod = await lab.addPod(node, name);
     await pod.attach(network);
     return pod;
@@ -68,7 +69,7 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
     await furnishNode(lab);
     const { fabric, node1, node2 } = lab;
     const network = `${prefix}-pods`;
-    await lab.define(network, [macvlan(0, families), ENTRY]);
+    await lab.define(network, [macvlanOn(0, families), ENTRY]);
     const pods: LabPod[] = [];
     for (const [node, name] of [
       [node1, "client"],

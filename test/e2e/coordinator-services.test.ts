@@ -4,11 +4,12 @@ import type { Family } from "../../host/net/ip.ts";
 import { outsideAddress, POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
+import { DROP_INVALID, macvlanOn } from "../../scripts/lab/coordinator-worlds.ts";
 import { formatFrame } from "../../scripts/lab/frame.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
+import type { LabPod } from "../../scripts/lab/netns-world.ts";
 import type { Protocol } from "../../scripts/lab/sockets.ts";
 import { ask, openSession, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { DROP_INVALID, type LabPod, macvlan } from "./coordinator-lab.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
@@ -243,7 +244,7 @@ describe("settings that new links begin with", () => {
 
   /** A pod whose namespace has the settings before it has NICs. */
   async function addPod(name: string, settings: object, sysctls: Readonly<Record<string, string>>): Promise<LabPod> {
-    await scene.lab.define(`csl-${name}`, [macvlan(0), { ...ENTRY, ...settings }]);
+    await scene.lab.define(`csl-${name}`, [macvlanOn(0), { ...ENTRY, ...settings }]);
     const pod = await scene.lab.addPod(scene.lab.node1, name);
     for (const [key, value] of Object.entries(sysctls)) writeSysctl(pod.netns.path, key, value);
     await pod.attach(`csl-${name}`);

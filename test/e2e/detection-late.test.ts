@@ -6,9 +6,10 @@ import { openCapture } from "../../scripts/lab/capture.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { Frame } from "../../scripts/lab/frame.ts";
+import { macvlan } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
-import { RIVAL_MAC, type Segment, withSegment } from "./detection-world.ts";
-import { eventually, ipPool } from "./world.ts";
+import { eventually } from "../../scripts/lab/netns-world.ts";
+import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
 
 const CONF = { mode: "underlay", detectIPConflict: true };
 
@@ -73,12 +74,8 @@ class LatePod {
     return this.netns.ip("-o addr show dev eth0");
   }
 
-  #call(plugin: "berth" | "coordinator", command: "ADD" | "DEL", more: object = {}): Promise<PluginOutcome> {
-    const args = `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${this.#name};K8S_POD_UID=uid-${this.#name}`;
-    const ipam = plugin === "berth" ? { ipam: { type: "berth" } } : {};
-    const stdin = { cniVersion: "1.0.0", name: this.#segment.network, type: plugin, ...ipam, ...more };
-    const attachment = { containerId: `c-${this.netns.name}`, netns: this.netns.path, ifName: "eth0", args };
-    return runPlugin({ plugin, command, ...attachment, stdin, env: this.#segment.agent.env, node: this.#segment.node });
+  #call(plugin: "berth" | "coordinator", command: "ADD" | "DEL", conf: object = {}): Promise<PluginOutcome> {
+    return this.#segment.run(plugin, command, this.netns, { name: this.#name, conf });
   }
 }
 
@@ -172,12 +169,7 @@ describe("a conflict that only the coordinator can find", () => {
 /** The chain of another IPAM: macvlan with fixed addresses and the coordinator. */
 async function attachStatic(segment: Segment, pod: Netns, ifName: string, address: string): Promise<PluginOutcome> {
   const network = `${segment.network}-${ifName}`;
-  const main = {
-    type: "macvlan",
-    master: "uplink",
-    mode: "bridge",
-    ipam: { type: "static", addresses: [{ address }] },
-  };
+  const main = macvlan("uplink", { type: "static", addresses: [{ address }] });
   const list = { cniVersion: "1.0.0", name: network, plugins: [main, { type: "coordinator", detectIPConflict: true }] };
   await writeFile(join(segment.agent.cniConfDir, `${network}.conflist`), JSON.stringify(list));
   const { agent, node } = segment;
@@ -277,11 +269,7 @@ it("an agent that was started anew between the two stages asks again: silence at
 describe("the kernel's own duplicate detection", () => {
   const six = {
     vendor: { enableIPv4: false },
-    pools: {
-      "six.yaml": ipPool("six", "fd00:66::/64", {
-        ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },
-      }),
-    },
+    pools: ASCENDING_SIX,
   };
 
   it("that has failed is a conflict, though nobody answers any more", () =>

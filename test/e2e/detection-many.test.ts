@@ -1,9 +1,8 @@
-import { request } from "node:http";
 import { expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";
+import { ipPool } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
-import { type Segment, withSegment } from "./detection-world.ts";
-import { ipPool } from "./world.ts";
+import { type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
 
 const PODS = 50;
 const WINDOW_MS = 200;
@@ -23,28 +22,11 @@ interface Attached {
 }
 
 /** ADD straight to the agent's socket: what it costs to start plugins is not the question. */
-function attach(segment: Segment, pod: Netns): Promise<Attached> {
+async function attach(segment: Segment, pod: Netns): Promise<Attached> {
   const began = performance.now();
-  const headers = {
-    ...{ "cni-command": "ADD", "cni-containerid": `c-${pod.name}`, "cni-netns": pod.path, "cni-ifname": "eth0" },
-    ...{ "cni-path": "/bin", "cni-args": `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name}` },
-  };
-  return new Promise((resolve, reject) => {
-    const call = request(
-      { socketPath: segment.agent.socket, path: "/v1/cni/berth", method: "POST", headers, agent: false },
-      (answer) => {
-        const chunks: Buffer[] = [];
-        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-        answer.on("end", () => {
-          const body = Buffer.concat(chunks).toString();
-          if (answer.statusCode !== 200) reject(new Error(body));
-          else resolve({ address: JSON.parse(body).ips[0].address, tookMs: performance.now() - began });
-        });
-      },
-    );
-    call.on("error", reject);
-    call.end(JSON.stringify({ cniVersion: "1.0.0", name: segment.network, ...segment.plugin }));
-  });
+  const { ips: [ip] = [], msg } = await segment.addDirectly(pod).answer;
+  if (ip === undefined) throw new Error(msg);
+  return { address: ip.address, tookMs: performance.now() - began };
 }
 
 /** Pods whose NICs are there and down, as the main plugin leaves them before it asks for addresses. */
@@ -71,18 +53,12 @@ function describeTimes(label: string, attached: readonly Attached[]): string {
   return `${label}: p50 ${p50} ms, p90 ${p90} ms, max ${max} ms`;
 }
 
-async function setDetection(segment: Segment, detectIPConflict: boolean): Promise<void> {
-  const metadata = { name: "default" };
-  const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata, spec: { detectIPConflict } };
-  await segment.agent.write("coordinator.yaml", JSON.stringify(coordinator));
-}
-
 /** So many pods at once with detection, and as many without. Gives all addresses, and what detection took beyond its window at the median. */
 async function measure(segment: Segment): Promise<{ addresses: string[]; surplusMs: number }> {
   const pods = await makePods(segment, 2 * PODS);
-  await setDetection(segment, true);
+  await segment.setDetection({ detectIPConflict: true });
   const asking = await Promise.all(pods.slice(0, PODS).map((pod) => attach(segment, pod)));
-  await setDetection(segment, false);
+  await segment.setDetection({ detectIPConflict: false });
   const silent = await Promise.all(pods.slice(PODS).map((pod) => attach(segment, pod)));
   console.log(`${describeTimes(`detection of ${PODS} pods at once`, asking)}; ${describeTimes("without", silent)}`);
   expect(Math.min(...asking.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(WINDOW_MS);

@@ -1,10 +1,8 @@
-import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
-import { type Segment, withSegment } from "./detection-world.ts";
-import { eventually, ipPool } from "./world.ts";
+import { type DirectCall, eventually } from "../../scripts/lab/netns-world.ts";
+import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
 
 const WINDOW_MS = 2_000;
 /** That nobody waits out. */
@@ -12,43 +10,8 @@ const LONG_WINDOW_MS = 5_000;
 /** More effects than an ADD that is refused has. */
 const MOST_EFFECTS = 20;
 
-interface Call {
-  /** Its body, whatever the status. Rejects when the connection breaks. */
-  readonly answer: Promise<{ code?: number; msg?: string; ips?: { address: string }[] }>;
-  hangUp(): void;
-}
-
-/** ADD of `berth` for a pod with a NIC that is down, as the main plugin sends it. */
-function add(segment: Segment, pod: Netns): Call {
-  const headers = {
-    ...{ "cni-command": "ADD", "cni-containerid": `c-${pod.name}`, "cni-netns": pod.path, "cni-ifname": "eth0" },
-    ...{ "cni-path": "/bin", "cni-args": `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name}` },
-  };
-  const { promise: answer, resolve, reject } = Promise.withResolvers<Awaited<Call["answer"]>>();
-  const options = { socketPath: segment.agent.socket, path: "/v1/cni/berth", method: "POST", headers, agent: false };
-  const call = request(options, (response) => {
-    let text = "";
-    response.setEncoding("utf8").on("data", (chunk: string) => {
-      text += chunk;
-    });
-    response.on("end", () => resolve(JSON.parse(text)));
-  });
-  call.on("error", reject);
-  answer.catch(() => {});
-  call.end(JSON.stringify({ cniVersion: "1.0.0", name: segment.network, ...segment.plugin }));
-  return { answer, hangUp: () => call.destroy() };
-}
-
-async function podWithNic(segment: Segment): Promise<Netns> {
-  const pod = await segment.pod();
-  await segment.node.ip(`link add link uplink name eth0 netns ${pod.name} type macvlan mode bridge`);
-  return pod;
-}
-
-async function setWindow(segment: Segment, window: string): Promise<void> {
-  const spec = { detectIPConflict: true, detectOptions: { window } };
-  const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
-  await segment.agent.write("coordinator.yaml", JSON.stringify(coordinator));
+function setWindow(segment: Segment, window: string): Promise<void> {
+  return segment.setDetection({ detectIPConflict: true, detectOptions: { window } });
 }
 
 async function isUp(pod: Netns): Promise<boolean> {
@@ -63,11 +26,11 @@ async function settingsOf(pod: Netns): Promise<unknown> {
 }
 
 /** A pod whose ADD is in the middle of its window. */
-async function withAsking(test: (segment: Segment, pod: Netns, call: Call) => Promise<void>): Promise<void> {
+async function withAsking(test: (segment: Segment, pod: Netns, call: DirectCall) => Promise<void>): Promise<void> {
   await withSegment({}, async (segment) => {
     await setWindow(segment, `${WINDOW_MS / 1_000}s`);
-    const pod = await podWithNic(segment);
-    const call = add(segment, pod);
+    const pod = await segment.podWithNic();
+    const call = segment.addDirectly(pod);
     await eventually(
       () => isUp(pod),
       (up) => up,
@@ -81,11 +44,11 @@ const nothing = (usage: object): boolean => Object.keys(usage).length === 0;
 describe("while the NIC is asking", () => {
   it("a caller that hangs up ends it: nothing is bound or quarantined, the link is as it was found", () =>
     withSegment({}, async (segment) => {
-      const [fresh, pod] = [await podWithNic(segment), await podWithNic(segment)];
+      const [fresh, pod] = [await segment.podWithNic(), await segment.podWithNic()];
       const found = await settingsOf(pod);
       expect(found).toEqual(await settingsOf(fresh));
       await setWindow(segment, `${LONG_WINDOW_MS / 1_000}s`);
-      const call = add(segment, pod);
+      const call = segment.addDirectly(pod);
       await eventually(
         () => isUp(pod),
         (up) => up,
@@ -113,9 +76,7 @@ describe("while the NIC is asking", () => {
 
   it("a DEL takes the address, and the ADD is refused", () =>
     withAsking(async (segment, pod, call) => {
-      const stdin = { cniVersion: "1.0.0", name: segment.network, ...segment.plugin };
-      const attachment = { containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0" };
-      const del = await runPlugin({ plugin: "berth", command: "DEL", ...attachment, stdin, env: segment.agent.env });
+      const del = await segment.run("berth", "DEL", pod);
       expect(del.exitCode, del.text).toBe(0);
       expect(await call.answer).toMatchObject({ code: 11, msg: expect.stringContaining("was released while") });
       expect((await segment.usage()).Bound).toBeUndefined();
@@ -123,7 +84,7 @@ describe("while the NIC is asking", () => {
 
   it("the same ADD again gets the same address, as does the first", () =>
     withAsking(async (segment, pod, call) => {
-      const again = add(segment, pod);
+      const again = segment.addDirectly(pod);
       const answers = [await call.answer, await again.answer];
       const given = answers.flatMap(({ ips = [] }) => ips.map(({ address }) => address));
       // The first ends by putting the link down, since no coordinator follows: then the detection of the other fails, and says so.
@@ -142,15 +103,7 @@ it("a window of 1 ms is one: the question goes out, and silence attaches", () =>
   }));
 
 /** The two families of a pod; the second one's first address is the rival's. */
-const BOTH = {
-  vendor: {},
-  pools: {
-    "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, selection: "ascending" }),
-    "six.yaml": ipPool("six", "fd00:66::/64", {
-      ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },
-    }),
-  },
-};
+const BOTH = { vendor: {}, pools: { ...ASCENDING, ...ASCENDING_SIX } };
 
 it("an agent that is killed at any effect until a conflict is on record leaves both addresses of the pod or none, never one", () =>
   withSegment(BOTH, async (segment) => {
@@ -158,19 +111,14 @@ it("an agent that is killed at any effect until a conflict is on record leaves b
     const seen: string[] = [];
     for (let number = 1; ; number++) {
       expect(number).toBeLessThan(MOST_EFFECTS);
-      await segment.agent.kill("SIGKILL");
-      process.env.BERTH_FAULT = `kill@${number}`;
-      await segment.agent.start().finally(() => delete process.env.BERTH_FAULT);
-      const pod = await podWithNic(segment);
-      await add(segment, pod).answer.catch(() => undefined);
-      await segment.agent.kill("SIGKILL");
-      await segment.agent.start();
+      await segment.agent.restart(`kill@${number}`);
+      const pod = await segment.podWithNic();
+      await segment.addDirectly(pod).answer.catch(() => undefined);
+      await segment.agent.restart();
       const { Bound = [], Quarantined = [] } = await segment.usage();
       seen.push(`${Bound.length} bound, ${Quarantined.length} quarantined`);
       if (Quarantined.length > 0) break;
-      const stdin = { cniVersion: "1.0.0", name: segment.network, ...segment.plugin };
-      const attachment = { containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0" };
-      await runPlugin({ plugin: "berth", command: "DEL", ...attachment, stdin, env: segment.agent.env });
+      await segment.run("berth", "DEL", pod);
       await eventually(() => segment.usage(), nothing);
     }
     expect(new Set(seen)).toEqual(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { RIVAL_MAC, withSegment } from "./detection-world.ts";
-import { eventually, ipPool } from "./world.ts";
+import { ipPool } from "../../scripts/lab/manifests.ts";
+import { eventually } from "../../scripts/lab/netns-world.ts";
+import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../../scripts/lab/segment-world.ts";
 
 const REFUSED = {
   code: 104,
@@ -70,12 +70,7 @@ describe("a pod whose address another machine has", () => {
     withSegment(
       {
         vendor: {},
-        pools: {
-          "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, selection: "ascending" }),
-          "six.yaml": ipPool("six", "fd00:66::/64", {
-            ...{ default: true, selection: "ascending", ips: ["fd00:66::1-fd00:66::9"] },
-          }),
-        },
+        pools: { ...ASCENDING, ...ASCENDING_SIX },
       },
       async (segment) => {
         await segment.rival.ip("addr add fd00:66::1/64 dev wire nodad");
@@ -102,7 +97,7 @@ describe("a pod whose address another machine has", () => {
     withSegment({ onConflict: "next" }, async (segment) => {
       await segment.rival.ip("addr add 10.66.0.3/29 dev wire");
       const pod = await segment.pod();
-      expect(await segment.refused(pod, { asked: "10.66.0.3" })).toMatchObject({
+      expect(await segment.refused(pod, { requestedIp: "10.66.0.3" })).toMatchObject({
         code: 104,
         msg: expect.stringContaining("it is quarantined; let CNI_ARGS IP ask for another address"),
       });
@@ -194,14 +189,7 @@ describe("an old sandbox of the same pod", () => {
     withSegment({}, async (segment) => {
       const pod = await segment.pod();
       expect(await segment.add(pod)).toEqual(["10.66.0.1"]);
-      const stdin = { cniVersion: "1.0.0", name: segment.network, ...segment.plugin };
-      const again = await runPlugin({
-        ...{ plugin: "berth", command: "ADD", containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0", stdin },
-        ...{
-          args: `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=uid-${pod.name}`,
-          env: segment.agent.env,
-        },
-      });
+      const again = await segment.run("berth", "ADD", pod);
       expect(again.stdout.ips).toMatchObject([{ address: "10.66.0.1/29" }]);
       expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
     }));

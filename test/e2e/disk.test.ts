@@ -8,8 +8,9 @@ import type { Registry } from "../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-file.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { ip } from "../unit/ipam/subjects.ts";
-import { CONF, eventually, ipPool, type World, withWorld } from "./world.ts";
 
 /** A kubelet runs 110 unless told otherwise. */
 const PODS = 180;

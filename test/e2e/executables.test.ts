@@ -18,8 +18,9 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { CONF, eventually, ipPool, type World, withWorld } from "./world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startAgent } from "../../scripts/lab/agent.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, eventually, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
+import { addDirectly, eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,
@@ -24,17 +24,6 @@ const POD = { pod: "shop/web-0/uid-1" };
 const MOST_EFFECTS = 100;
 /** A failure leaves no sign of itself when the agent mended it: that walk has a fixed length. */
 const FAILURES = 24;
-
-/** Starts the agent again with another fault plan, or none. */
-async function restart(world: World, fault: string | undefined): Promise<void> {
-  await world.agent.kill("SIGKILL");
-  if (fault !== undefined) process.env.BERTH_FAULT = fault;
-  try {
-    await world.agent.start();
-  } finally {
-    delete process.env.BERTH_FAULT;
-  }
-}
 
 /** What a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
 async function runPod(world: World, sandbox: string): Promise<string[] | undefined> {
@@ -58,7 +47,7 @@ describe.each(["kill", "fail"])("%s at every effect of ADD and DEL, by number", 
       let reached = 0;
       for (let number = 1; ; number++) {
         expect(number).toBeLessThan(MOST_EFFECTS);
-        await restart(world, `${action}@${number}`);
+        await world.agent.restart(`${action}@${number}`);
         const sandbox = `s${number}`;
         const added = await runPod(world, sandbox);
         if (added !== undefined) {
@@ -72,7 +61,7 @@ describe.each(["kill", "fail"])("%s at every effect of ADD and DEL, by number", 
           () => true,
           () => false,
         );
-        await restart(world, undefined);
+        await world.agent.restart();
         for (const ifName of ["eth0", "net1"]) await world.del(sandbox, { ...POD, ifName });
         await expectOnly(world, []);
         const again = await runPod(world, `${sandbox}-again`);
@@ -92,7 +81,7 @@ describe("kill -9 after the answer", () => {
     withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
       const adds = Array.from({ length: 30 }, (_, index) => world.add(`c${index}`));
       const added = (await Promise.all(adds)).flat();
-      await restart(world, undefined);
+      await world.agent.restart();
       await expectOnly(world, added);
       expect(await world.add("c7")).toEqual([added[7]]);
       expect(await world.add("late")).not.toContain(added);
@@ -104,7 +93,7 @@ describe("kill -9 after the answer", () => {
       async (world) => {
         const address = await world.add("c1");
         await world.del("c1");
-        await restart(world, undefined);
+        await world.agent.restart();
         await sleep(1_500);
         expect(await world.usage()).toEqual({ Cooling: address });
       },
@@ -144,22 +133,10 @@ describe("a caller that hangs up", () => {
     withWorld(FULL, async (world) => {
       await world.add("c1");
       await world.del("c1");
-      const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } });
-      const headers = {
-        ...{ "cni-command": "ADD", "cni-containerid": "c2", "cni-netns": world.pod.path, "cni-ifname": "eth0" },
-        ...{ "cni-path": "/bin", "content-length": body.length },
-      };
-      const call = request({
-        socketPath: world.agent.socket,
-        path: "/v1/cni/berth",
-        method: "POST",
-        headers,
-        agent: false,
-      });
-      call.on("error", () => {});
-      call.end(body);
+      const conf = { name: "lab", type: "macvlan", ipam: { type: "berth" } };
+      const call = addDirectly(world.agent, world.pod, conf);
       await sleep(500); // The ADD waits for the address that only just cooled.
-      call.destroy();
+      call.hangUp();
       await sleep(2_000);
       expect(await world.usage()).toEqual({ Cooling: ["10.9.0.1"] });
     }));

@@ -1,20 +1,15 @@
 /** Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the backend on node 2. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, POD_NETWORK, segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
 import { SERVICE_CIDRS } from "../../scripts/lab/cluster/plane-parts.ts";
-import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../../scripts/lab/coordinator-worlds.ts";
 import { addService, deleteService, type KubeProxy } from "../../scripts/lab/kube-proxy.ts";
+import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
+import type { LabNode } from "../../scripts/lab/netns-world.ts";
 import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { makeServiceWorld, nodeAddress, type ServiceWorld } from "./service-world.ts";
-import { ipPool, vendorConf } from "./world.ts";
 
 const NETWORK = `ku${process.pid}`;
 const PORT = 8080;
@@ -37,8 +32,7 @@ const CONFIG = {
 };
 
 let world: ServiceWorld;
-let agent: Agent;
-let confDir: string;
+let node: LabNode;
 let backend: Netns;
 let server: Server;
 let pods = 0;
@@ -46,8 +40,7 @@ let pods = 0;
 beforeAll(async () => {
   world = await makeServiceWorld("ku");
   const { fabric, plane } = world;
-  confDir = await mkdtemp(join(tmpdir(), "berth-underlay-"));
-  agent = await startAgent({ config: CONFIG, node: fabric.node1 });
+  node = await world.addNode(fabric.node1, CONFIG);
   backend = await fabric.addMacvlanPod(fabric.node2, "backend", [{ segment: 0, host: BACKEND_HOST }]);
   server = await serve(backend, PORT);
   const backends = FAMILIES.map((family) => ({ address: segmentAddress(0, BACKEND_HOST, family), port: PORT }));
@@ -56,10 +49,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server?.close();
-  await agent?.delete();
   await world?.delete();
-  await rm(confDir, { recursive: true, force: true });
-  await forgetNetwork(NETWORK);
 });
 
 interface Pod {
@@ -69,26 +59,15 @@ interface Pod {
 
 /** A pod on node 1 with the whole chain; the coordinator's own keys are `settings`. */
 async function withPod(settings: object, test: (pod: Pod) => Promise<void>): Promise<void> {
-  const { fabric } = world;
   const coordinator = { type: "coordinator", mode: "underlay", serviceCIDR: Object.values(SERVICE_CIDRS), ...settings };
-  const macvlan = { type: "macvlan", master: "eth0", mode: "bridge", ipam: { type: "berth" } };
-  const list = { cniVersion: "1.0.0", name: NETWORK, plugins: [macvlan, coordinator] };
-  await writeFile(join(confDir, "10.conflist"), JSON.stringify(list));
-  const netns = await fabric.addNetns(`pod${++pods}`);
-  // The kernel's own search for duplicates would only cost time here.
-  for (const which of ["all", "default"]) writeSysctl(netns.path, `ipv6/conf/${which}/accept_dad`, "0");
-  const call = async (command: "add" | "check" | "del") => {
-    const outcome = await cnitool(command, NETWORK, netns.path, { confDir, env: agent.env, node: fabric.node1 });
-    expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}\n${agent.stderr()}`).toBe(0);
-    return outcome.stdout;
-  };
-  const { ips } = await call("add");
-  const [four = "", six = ""] = ips.map(({ address }: { address: string }) => address.split("/")[0]);
+  await world.define(NETWORK, [macvlan("eth0"), coordinator]);
+  const pod = await world.addPod(node, `pod${++pods}`);
+  await pod.attach(NETWORK);
   try {
-    await call("check");
-    await test({ netns, addresses: { 4: four, 6: six } });
+    await pod.check(NETWORK);
+    await test({ netns: pod.netns, addresses: { 4: pod.address(4), 6: pod.address(6) } });
   } finally {
-    await call("del");
+    await pod.detach(NETWORK);
   }
 }
 

@@ -6,13 +6,16 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
 import { openCapture } from "../../scripts/lab/capture.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../../scripts/lab/coordinator-worlds.ts";
 import { addService, type KubeProxy } from "../../scripts/lab/kube-proxy.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { makeServiceWorld, nodeAddress, PROXIES, type ServiceWorld } from "./service-world.ts";
 
+/** Of the routed pods, with and without, in both modes of kube-proxy. */
+const clusterCIDR = `${POD_NETWORK[4]},${POD_NETWORK[6]}`;
+const PROXIES = (["nftables", "iptables"] as const).flatMap((mode) => [{ mode }, { mode, clusterCIDR }]);
 const PORT = 8080;
 const NEIGHBOUR_HOST = 6;
 const UNDERLAY_HOST = 50;

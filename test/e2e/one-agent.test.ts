@@ -3,8 +3,9 @@ import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs
 import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
-import { CONF, eventually, ipPool, type World, withWorld } from "./world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };
 

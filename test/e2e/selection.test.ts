@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, podManifest, vendorConf, type World, withWorld } from "./world.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
+import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const NAMESPACE = `${JSON.stringify({
   apiVersion: "v1",

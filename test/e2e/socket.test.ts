@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startAgent } from "../../scripts/lab/agent.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, eventually, ipPool, vendorConf, type World, withWorld } from "./world.ts";
+import { CONF, ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 

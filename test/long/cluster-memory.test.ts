@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { startAgent } from "../../scripts/lab/agent.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
+import { eventually } from "../../scripts/lab/netns-world.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import { mebibytes, printTable } from "../../scripts/lab/scale/figures.ts";
 import { fillPool } from "../../scripts/lab/scale/fill.ts";
@@ -10,7 +11,6 @@ import { NAMESPACE } from "../../scripts/lab/scale/pods.ts";
 import { attachAll, countReasons, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
 import { daemonRssMib } from "../../scripts/lab/statistics.ts";
-import { eventually } from "../e2e/world.ts";
 
 const NODES = 50;
 const ALLOCATIONS = 10_000;

@@ -1,8 +1,9 @@
 /** Thirty graceful restarts of the agent, ten thousand ADDs meanwhile: each is answered with an address of its own. */
 import { expect, it } from "vitest";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { withWorld } from "../../scripts/lab/netns-world.ts";
 import { printTable } from "../../scripts/lab/scale/figures.ts";
 import { restartUnderLoad } from "../e2e/restart-storm.ts";
-import { CONF, ipPool, withWorld } from "../e2e/world.ts";
 
 const RESTARTS = 30;
 const ADDS = 10_000;

@@ -14,31 +14,78 @@ import { planMac } from "../../host/coordinator/plan/plan-mac.ts";
 import { applyOperations } from "../../host/kernel/apply.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
-import { FAMILIES } from "../../host/net/ip.ts";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { diffPlan } from "../../host/plan/diff.ts";
 import type { Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
+import { lengthOf, NODE_HOSTS, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { ALLOW_LAB, PreparedPod } from "../../scripts/lab/coordinator-worlds.ts";
+import { addVeth } from "../../scripts/lab/netns.ts";
+import { NetnsWorld } from "../../scripts/lab/netns-world.ts";
+import { readNetworkState } from "../../scripts/lab/network-state.ts";
 import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
 import { ip } from "../unit/kernel/values.ts";
-import { addressOf, type IpvlanWorld, makeIpvlanWorld } from "./ipvlan-world.ts";
 
 const PORT = 8080;
 const PREFIX = "0a:1b";
 const conf = { serviceSnat: "off" };
+const addressOf = {
+  node: (family: Family) => segmentAddress(0, NODE_HOSTS[0], family),
+  other: (family: Family) => segmentAddress(0, NODE_HOSTS[1], family),
+  pod: (family: Family) => segmentAddress(0, 50, family),
+};
 
-let world: IpvlanWorld;
+let world: Awaited<ReturnType<typeof makeWorld>>;
 let before: string[];
 
+/**
+ * The smallest place for an ipvlan pod; its default routes go to the other machine.
+ *
+ *   pod eth0 (ipvlan) ── node eth0 ───── eth0 other
+ */
+function makeWorld() {
+  return NetnsWorld.build("uci", async (world) => {
+    const [node, other, pod] = [
+      await world.addNetns("node"),
+      await world.addNetns("other"),
+      await world.addNetns("pod"),
+    ];
+    for (const key of ["ipv4/ip_forward", "ipv6/conf/all/forwarding"]) writeSysctl(node.path, key, "1");
+    // Link-local addresses come by themselves, and the kernel would wait for their duplicates.
+    for (const netns of [node, other, pod]) writeSysctl(netns.path, "ipv6/conf/default/addr_gen_mode", "1");
+    await addVeth({ netns: node, name: "eth0" }, { netns: other, name: "eth0" });
+    await node.ip("link add link eth0 name ipvl0 type ipvlan mode l2");
+    await node.ip(`link set ipvl0 netns ${pod.name} name eth0`);
+    await pod.ip("link set eth0 up");
+    for (const family of FAMILIES) {
+      for (const [name, netns] of Object.entries({ node, other, pod }))
+        await netns.ip(
+          `addr add ${addressOf[name as "node"](family)}/${lengthOf(family)} dev eth0${family === 6 ? " nodad" : ""}`,
+        );
+      await pod.ip(`route add default via ${addressOf.other(family)}`);
+    }
+    const lab = await world.addNode(node, ALLOW_LAB);
+    return Object.assign(world, { node, other, pod, prepared: new PreparedPod(lab, pod, 50) });
+  });
+}
+
+/** Of the node and the pod. */
+async function readState(): Promise<string[]> {
+  const options = { neighbours: "permanent", nft: false } as const;
+  return [...(await readNetworkState(world.node, options)), ...(await readNetworkState(world.pod, options))];
+}
+
 beforeAll(async () => {
-  world = await makeIpvlanWorld("uci");
-  before = await world.state();
+  world = await makeWorld();
+  before = await readState();
 });
 
 afterAll(() => world.delete());
 
 /** What the agent would do for an ADD. */
 function operationsOfAdd(): Operation[] {
-  const { containerId } = world;
+  const { containerId } = world.prepared;
   const pair = nameVeth(containerId);
   const addresses = FAMILIES.map((family) => ip(addressOf.pod(family)));
   using pod = openNamespace(world.pod.path);
@@ -70,14 +117,14 @@ async function apply(operations: readonly Operation[]): Promise<void> {
 
 describe("podMACPrefix", () => {
   it("is refused by ADD with the kind of the link, and nothing is changed", async () => {
-    const refusal = await world.refused("ADD", { ...conf, podMACPrefix: PREFIX });
+    const refusal = await world.prepared.refused("ADD", { conf: { ...conf, podMACPrefix: PREFIX } });
     expect(refusal).toMatchObject({
       code: 106,
       msg:
         `podMACPrefix "${PREFIX}" cannot be applied to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
         "remove podMACPrefix, or use macvlan",
     });
-    expect(await world.state()).toEqual(before);
+    expect(await readState()).toEqual(before);
   });
 
   it("is refused for the link as it is observed, and made for its parent", () => {
@@ -95,10 +142,10 @@ describe("podMACPrefix", () => {
 
 describe("an underlay pod", () => {
   it("is refused by a kernel without nftables, and all that was done before is taken back", async () => {
-    const refusal = await world.refused("ADD", conf);
+    const refusal = await world.prepared.refused("ADD", { conf });
     expect(refusal).toMatchObject({ code: 108 });
     expect(refusal.msg).toMatch(/^"pod: nft add table inet berth" failed: Cannot add table "berth": .*not supported/);
-    expect(await world.state()).toEqual(before);
+    expect(await readState()).toEqual(before);
   });
 
   it("does not reach its node by the ipvlan", async () => {
@@ -139,13 +186,13 @@ describe("an underlay pod", () => {
   });
 
   it("then lacks the table only, says CHECK", async () => {
-    const refusal = await world.refused("CHECK", conf);
+    const refusal = await world.prepared.refused("CHECK", { conf });
     expect(refusal).toMatchObject({ code: 106, details: "pod: nft add table inet berth" });
   });
 
   it("is as it was after DEL, and the node but for the rule of all pods", async () => {
-    expect(await world.call("DEL", conf)).toMatchObject({ exitCode: 0, text: "" });
+    expect(await world.prepared.run("coordinator", "DEL", { conf })).toMatchObject({ exitCode: 0, text: "" });
     for (const family of FAMILIES) await world.node.ip(`-${family} rule del pref 900`);
-    expect(await world.state()).toEqual(before);
+    expect(await readState()).toEqual(before);
   });
 });

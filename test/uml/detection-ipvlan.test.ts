@@ -13,8 +13,8 @@ import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
+import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { ipPool, vendorConf } from "../e2e/world.ts";
 import { ip } from "../unit/kernel/values.ts";
 
 const RIVAL_MAC = "02:11:22:33:44:55";
