@@ -128,10 +128,14 @@ export function requireSuccess(
   return stdout;
 }
 
-/** The plugin's error; throws unless it refused with one, in `cniVersion` when that is given. */
+/**
+ * The plugin's error; throws unless it refused with one, in `cniVersion` when that is given. Reference plugins pass the error of their
+ * IPAM plugin on without a version: "any".
+ */
 export function requireRefusal(outcome: PluginOutcome, what: string, cniVersion?: string): Refusal {
   const { exitCode, stdout, text, stderr } = outcome;
-  const isInVersion = typeof stdout?.cniVersion === "string" && stdout.cniVersion === (cniVersion ?? stdout.cniVersion);
+  const version = stdout?.cniVersion;
+  const isInVersion = cniVersion === "any" || (typeof version === "string" && version === (cniVersion ?? version));
   if (exitCode !== 1 || typeof stdout?.code !== "number" || !isInVersion)
     throw new Error(`${what} was not refused as it should be (exit code ${exitCode}): ${text}${stderr}`);
   return stdout;

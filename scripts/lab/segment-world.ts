@@ -91,7 +91,7 @@ export class Segment {
   }
 
   async refused(pod: Netns, options: SegmentCall = {}): Promise<Refusal> {
-    return requireRefusal(await this.call("ADD", pod, options), `ADD of ${pod.name}`);
+    return requireRefusal(await this.call("ADD", pod, options), `ADD of ${pod.name}`, "any");
   }
 
   /** ADD of `berth` straight to the agent's socket, as the main plugin sends it for a NIC that is down. */

@@ -70,7 +70,7 @@ it.each(PROGRAMS)(
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr.trim().split("\n")).toEqual([
       expect.stringMatching(
-        new RegExp(`^${program} needs Node.js 26 or newer, this is 20.19.0 .*; install a newer one`),
+        new RegExp(`^${program} needs Node.js 26 or newer, this is 20.19.0 .*; install a newer version`),
       ),
     ]);
   },
