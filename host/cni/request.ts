@@ -203,8 +203,8 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
     ["CNI_ARGS IP", ipRequestsInArgs(request.args)],
   ];
   const requested = new Map<string, RequestedIp>();
-  for (const [source, asked] of bySource) {
-    for (const { ip, length } of asked) {
+  for (const [source, wanted] of bySource) {
+    for (const { ip, length } of wanted) {
       const key = formatIp(ip);
       const before = requested.get(key);
       if (before?.length !== undefined && length !== undefined && before.length !== length) {

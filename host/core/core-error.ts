@@ -1,9 +1,9 @@
 /**
- * What the core refused, as an error with fields.
+ * An operation that the core refused, as an error with fields.
  * Thrown by host/core only, for misuse and ceilings; "taken", "outside" and "full" are results, not errors.
  */
 
-/** The status codes of the ABI (assembly/abi.ts) that may reach a caller, with what each says. */
+/** The status codes of the ABI (assembly/abi.ts) that may reach a caller, with their texts. */
 export const CORE_STATUS = {
   [-1]: "the object is gone: it was dropped, or never existed",
   [-2]: "the families differ: all addresses of one object are IPv4 or all are IPv6",
@@ -21,7 +21,7 @@ export const CORE_STATUS = {
 
 type CoreStatus = keyof typeof CORE_STATUS;
 
-/** A refusal of the core: which operation, its status code, and what was passed as far as it matters. */
+/** A refusal of the core: which operation, its status code, and the relevant arguments. */
 export class CoreError extends RangeError {
   override readonly name = "CoreError";
   readonly operation: string;

@@ -9,7 +9,7 @@ import { CoreModule } from "./module.ts";
 
 const MODULE = import.meta.url.endsWith(".ts") ? "../../dist/core/berth-core.wasm" : "core/berth-core.wasm";
 
-/** The bytes of the built core. Throws when the product is not built. */
+/** Returns the bytes of the built core. Throws if the product is not built. */
 export function readCoreWasm(): Uint8Array {
   return readFileSync(fileURLToPath(new URL(MODULE, import.meta.url)));
 }

@@ -11,7 +11,7 @@ import { widthOf } from "./ip-codec.ts";
 const FIRST_EXCHANGE_BYTES = 4096;
 const PAGE_BYTES = 65536;
 
-/** The exports of a fresh instance, untouched. Throws when the module is of another ABI. */
+/** Returns the exports of a fresh instance, untouched. Throws if the module has another ABI. */
 export function openExports(module: WebAssembly.Module): CoreExports {
   const exports = new WebAssembly.Instance(module, {}).exports as unknown as CoreExports;
   const major = exports.abi_version() >>> 16;
@@ -31,7 +31,7 @@ export class CoreModule {
     this.exports = openExports(module);
   }
 
-  /** Instantiates the module, synchronously; compiles it first when given bytes. Throws when it is no core of this ABI. */
+  /** Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI. */
   static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
     const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));
@@ -39,7 +39,7 @@ export class CoreModule {
     return core;
   }
 
-  /** An equal instance: all state is in the memory, so a copy of it is all there is to copy. */
+  /** Returns an equal instance: all state is in the memory. */
   clone(): CoreModule {
     const clone = new CoreModule(this.#module);
     const state = new Uint8Array(this.exports.memory.buffer, 0, this.exports.state_bytes());
@@ -55,7 +55,7 @@ export class CoreModule {
     return this.exports;
   }
 
-  /** The exchange buffer for input of `lengthBytes`. The view holds until the next call into the core. */
+  /** Returns the exchange buffer for input of `lengthBytes`. The view holds until the next call into the core. */
   reserve(lengthBytes: number): DataView {
     if (this.#isShared) this.#derive();
     // A view of memory that has grown is detached, and then its length is 0.
@@ -66,7 +66,7 @@ export class CoreModule {
     return this.#view;
   }
 
-  /** The exchange buffer after a call that wrote output to it: it may have grown and moved. */
+  /** Returns the exchange buffer after a call that wrote output to it: it may have grown and moved. */
   output(): DataView {
     this.#derive();
     return this.#view;
@@ -75,11 +75,11 @@ export class CoreModule {
   /** Copies input to the start of the exchange buffer. */
   write(input: Uint8Array): void {
     this.reserve(input.length);
-    // Nothing needs no room, so the view may still be that of memory that has grown, which takes not even nothing.
+    // Without input no room was reserved: the view may be of memory that has grown, and writing even zero bytes would throw.
     if (input.length > 0) this.#octets.set(input);
   }
 
-  /** Copies addresses, 4 or 16 big-endian bytes each, to the exchange buffer; their number. */
+  /** Copies addresses, 4 or 16 big-endian bytes each, to the exchange buffer. Returns their number. */
   writeAddresses(operation: string, family: Family, packed: Uint8Array): number {
     const width = widthOf(family);
     if (packed.length % width !== 0) {
@@ -89,7 +89,7 @@ export class CoreModule {
     return packed.length / width;
   }
 
-  /** A copy of the output's first bytes. */
+  /** Returns a copy of the output's first bytes. */
   read(lengthBytes: number): Uint8Array {
     this.#derive();
     return this.#octets.slice(0, lengthBytes);
@@ -105,10 +105,10 @@ export class CoreModule {
     this.#view = new DataView(buffer, start, lengthBytes);
   }
 
-  /** The result of an operation that succeeded, else a CoreError. */
+  /** Returns the result of an operation that succeeded, else throws CoreError. */
   check(operation: string, result: number, got?: string): number {
     if (result >= 0) return result;
-    // An operation that fails late may have moved the exchange buffer before.
+    // A failed operation may have moved the exchange buffer.
     if (this.exports.exchange_size() > 0) this.#derive();
     throw new CoreError(operation, result, got);
   }

@@ -1,6 +1,5 @@
 /**
- * What a pool is made of, and what it holds in numbers; shapes as handles of the core.
- * Used by pool.ts; the types by whoever makes pools.
+ * The shape of a pool and its counts; shapes as handles of the core.
  * Effects: the core instance's memory.
  */
 import type { Family } from "../net/ip.ts";
@@ -11,7 +10,7 @@ import type { CoreModule } from "./module.ts";
 import { createSetHandle } from "./range-set.ts";
 
 /**
- * What a pool is made of. All ranges are of one family; they may overlap and stand in any order. `masked` addresses
+ * The ranges and masks of a pool. All ranges are of one family; they may overlap, in any order. `masked` addresses
  * (excluded, reserved, gateway, network, broadcast) are never found, but keep their used marks.
  */
 export interface PoolShape {
@@ -22,7 +21,7 @@ export interface PoolShape {
 export interface PoolCounts {
   /** Allocatable addresses: in the ranges and not masked. */
   readonly total: bigint;
-  /** Addresses marked used, masked ones too. */
+  /** Addresses marked used, including masked ones. */
   readonly used: number;
   /** Of those, masked. */
   readonly usedMasked: number;
@@ -32,7 +31,7 @@ export interface PoolCounts {
   readonly free: bigint;
   /** Ordinals in the bitmap, at most 2^24; addresses beyond can be claimed but are found in wide order only. */
   readonly window: number;
-  /** Names the ranges: pools with the same ranges have the same, and take each other's snapshots. */
+  /** Identifies the ranges: pools with the same digest accept each other's snapshots. */
   readonly digest: bigint;
 }
 

@@ -17,22 +17,22 @@ export class PoolSpace {
     this.#core = core;
   }
 
-  /** A fresh instance, made synchronously from the bytes of berth-core.wasm. */
+  /** Returns a fresh instance, made synchronously from the bytes of berth-core.wasm. */
   static open(wasm: Uint8Array | ArrayBuffer): PoolSpace {
     return new PoolSpace(CoreModule.open(wasm));
   }
 
-  /** A pool with nothing used. Throws CoreError on ranges of two families, a range the wrong way round, or a ceiling. */
+  /** Returns a pool with nothing used. Throws CoreError on ranges of two families, a range the wrong way round, or a ceiling. */
   createPool(shape: PoolShape): Pool {
     return Pool.create(this.#core, shape);
   }
 
-  /** A set of addresses beside the pools. The ranges may overlap and stand in any order. */
+  /** Returns a set of addresses beside the pools. The ranges may overlap and stand in any order. */
   rangeSet(family: Family, ranges: readonly Range[]): RangeSet {
     return RangeSet.create(this.#core, family, ranges);
   }
 
-  /** An equal instance, and for each of the given pools the same pool in it. The two go separate ways from here. */
+  /** Returns an equal instance, and for each of the given pools the same pool in it. The two go separate ways from here. */
   clone(pools: readonly Pool[]): { readonly space: PoolSpace; readonly pools: readonly Pool[] } {
     const core = this.#core.clone();
     return { space: new PoolSpace(core), pools: pools.map((pool) => pool.inClone(core)) };

@@ -33,32 +33,32 @@ export class Pool implements Disposable {
     return new Pool(core, family, core.check("pool_create", handle));
   }
 
-  /** Of an empty pool too, which {@link edit} may give another. */
+  /** Returns the family, also of an empty pool; {@link edit} may change that of an empty one. */
   get family(): Family {
     return this.#family;
   }
 
-  /** What the raw exports call this pool. */
+  /** The pool's handle for the raw exports. */
   get handle(): number {
     return this.#handle;
   }
 
-  /** Whether the address is allocatable: in a range and not masked. */
+  /** Returns whether the address is allocatable: in a range and not masked. */
   contains(ip: Ip): boolean {
     return this.#pass(ip) && this.#core.check("pool_contains", this.#core.exports.pool_contains(this.#handle)) === 1;
   }
 
-  /** Whether the address is marked used. */
+  /** Returns whether the address is marked used. */
   test(ip: Ip): boolean {
     return this.#pass(ip) && this.#mark("pool_test", this.#core.exports.pool_test(this.#handle)) === 1;
   }
 
-  /** The first free address at or after ordinal `seed` modulo the window, wrapping once. `seed` is any u32. */
+  /** Returns the first free address at or after ordinal `seed` modulo the window, wrapping once. `seed` is any u32. */
   findFree(seed: number): Ip | undefined {
     return this.#addressOf(this.#found("pool_find", this.#core.exports.pool_find(this.#handle, seed)));
   }
 
-  /** The lowest free address of the window. */
+  /** Returns the lowest free address of the window. */
   findFreeAscending(): Ip | undefined {
     return this.findFree(0);
   }
@@ -88,7 +88,7 @@ export class Pool implements Disposable {
     return { first, last: { family: first.family, value: first.value + BigInt(count) - 1n } };
   }
 
-  /** Claims the next address in the given order, or finds that none is free. `seed`, any u32, is for "hashed". */
+  /** Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for "hashed". */
   allocate(order: AllocationOrder, seed = 0): Ip | undefined {
     const result = this.#core.exports.pool_allocate(this.#handle, Policy[order], seed);
     return this.#addressOf(this.#found("pool_allocate", result, order));
@@ -106,7 +106,7 @@ export class Pool implements Disposable {
     this.#core.check("pool_track_freed", this.#core.exports.pool_track_freed(this.#handle));
   }
 
-  /** Marks an address used. A masked one can be marked too: ask {@link contains} first where that matters. */
+  /** Marks an address used. A masked one can be marked too: check {@link contains} first if that matters. */
   claim(ip: Ip): "claimed" | "taken" | "outside" {
     if (!this.#pass(ip)) return "outside";
     const result = this.#mark("pool_claim", this.#core.exports.pool_claim(this.#handle));
@@ -120,12 +120,12 @@ export class Pool implements Disposable {
     return result === Status.OUTSIDE ? "outside" : result === 1 ? "released" : "free";
   }
 
-  /** Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. How many are newly marked. */
+  /** Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. Returns how many are newly marked. */
   claimMany(packed: Uint8Array): number {
     return this.#many("pool_claim_many", this.#core.exports.pool_claim_many, packed);
   }
 
-  /** Like {@link claimMany}, marking them not used. How many were used. */
+  /** Like {@link claimMany}, marking them not used. Returns how many were used. */
   releaseMany(packed: Uint8Array): number {
     return this.#many("pool_release_many", this.#core.exports.pool_release_many, packed);
   }
@@ -140,7 +140,7 @@ export class Pool implements Disposable {
     return this.#whichOf("pool_test_many", this.#core.exports.pool_test_many, packed);
   }
 
-  /** Marks a range of the window used, all of it or nothing: "taken" when one address is used or masked. */
+  /** Marks a range of the window used, all or nothing: "taken" if one address is used or masked. */
   claimRun(range: Range): "claimed" | "taken" | "outside" {
     const run = this.#runOf(range);
     if (run === undefined) return "outside";
@@ -148,7 +148,7 @@ export class Pool implements Disposable {
     return this.#core.check("pool_claim_run", result, formatRange(range)) === 1 ? "claimed" : "taken";
   }
 
-  /** Marks a range of the window not used. How many of its addresses were used. */
+  /** Marks a range of the window not used. Returns how many of its addresses were used. */
   releaseRun(range: Range): number | "outside" {
     const run = this.#runOf(range);
     if (run === undefined) return "outside";
@@ -161,14 +161,14 @@ export class Pool implements Disposable {
     return readCounts(this.#core.output());
   }
 
-  /** Free addresses in each block of 4,096 ordinals of the window; the last block may be shorter. */
+  /** Returns free addresses in each block of 4,096 ordinals of the window; the last block may be shorter. */
   freePerBlock(): Uint16Array {
     const blocks = this.#core.check("pool_blocks", this.#core.exports.pool_blocks(this.#handle));
     const view = this.#core.output();
     return Uint16Array.from({ length: blocks }, (_, block) => view.getUint16(2 * block, true));
   }
 
-  /** One bit for each ordinal of the window, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
+  /** Returns one bit for each ordinal of the window, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
   usedBitmap(): Uint8Array {
     const { window } = this.counts();
     const input = this.#core.reserve(4 * window);
@@ -181,22 +181,22 @@ export class Pool implements Disposable {
     return bitmap;
   }
 
-  /** The used addresses, masked or not, as a set that the caller drops. Throws CoreError above 2^20 runs. */
+  /** Returns the used addresses, masked or not, as a set that the caller drops. Throws CoreError above 2^20 runs. */
   used(): RangeSet {
     return RangeSet.adopt(this.#core, this.#family, "pool_used", this.#core.exports.pool_used(this.#handle));
   }
 
-  /** A copy of the ranges, as a set that the caller drops. */
+  /** Returns a copy of the ranges, as a set that the caller drops. */
   ranges(): RangeSet {
     return RangeSet.adopt(this.#core, this.#family, "pool_ranges", this.#core.exports.pool_ranges(this.#handle));
   }
 
-  /** A copy of the masks, as far as they lie in the ranges, as a set that the caller drops. */
+  /** Returns a copy of the masks, as far as they lie in the ranges, as a set that the caller drops. */
   masks(): RangeSet {
     return RangeSet.adopt(this.#core, this.#family, "pool_masks", this.#core.exports.pool_masks(this.#handle));
   }
 
-  /** The used addresses that {@link edit} to this shape would forget, as the fewest ranges. */
+  /** Returns the used addresses that {@link edit} to this shape would forget, as the fewest ranges. */
   inTheWayOf(shape: PoolShape): Range[] {
     using used = this.used();
     const family = familyOfShape(shape, this.#family);
@@ -206,12 +206,12 @@ export class Pool implements Disposable {
     return lost.ranges();
   }
 
-  /** What is used, as bytes for {@link load} of a pool with the same ranges. Masks and order of release are not in it. */
+  /** Returns the used addresses as bytes for {@link load} of a pool with the same ranges, without masks and order of release. */
   save(): Uint8Array {
     return this.#core.read(this.#core.check("pool_save", this.#core.exports.pool_save(this.#handle)));
   }
 
-  /** Replaces what is used by what {@link save} wrote; on any answer but "loaded" the pool is as before. */
+  /** Replaces the used addresses by those that {@link save} wrote. The pool is unchanged unless the result is "loaded". */
   load(snapshot: Uint8Array): "loaded" | "damaged" | "other version" | "other pool" {
     this.#core.write(snapshot);
     const status = this.#core.exports.pool_load(this.#handle, snapshot.length);
@@ -239,7 +239,7 @@ export class Pool implements Disposable {
     }
   }
 
-  /** Gives the memory back; every later use is a CoreError. */
+  /** Frees the memory. Every later use throws CoreError. */
   drop(): void {
     this.#core.check("drop", this.#core.exports.drop(this.#handle));
   }
@@ -248,12 +248,12 @@ export class Pool implements Disposable {
     this.drop();
   }
 
-  /** The same pool in a clone of the instance; for {@link PoolSpace.clone}. */
+  /** Returns the same pool in a clone of the instance; for {@link PoolSpace.clone}. */
   inClone(core: CoreModule): Pool {
     return new Pool(core, this.#family, this.#handle);
   }
 
-  /** A result in which "none" is no failure. */
+  /** Returns the result; "none" is not a failure. */
   #found(operation: string, result: number, got?: string): number | undefined {
     return result === Status.NONE ? undefined : this.#core.check(operation, result, got);
   }
@@ -270,7 +270,7 @@ export class Pool implements Disposable {
     return this.#core.check(operation, many(this.#handle, count));
   }
 
-  /** 1 or 0 for each address; one outside is 0. */
+  /** Returns 1 or 0 for each address; 0 for one outside. */
   #whichOf(operation: string, many: (pool: number, count: number) => number, packed: Uint8Array): Uint8Array {
     this.#many(operation, many, packed);
     return this.#core.read(packed.length / widthOf(this.#family)).map((result) => (result === 1 ? 1 : 0));
@@ -282,24 +282,24 @@ export class Pool implements Disposable {
     return result === Status.OUTSIDE ? undefined : result;
   }
 
-  /** The ordinals of a range; undefined unless all of it lies in the window. */
+  /** Returns the ordinals of a range; undefined unless all of it lies in the window. */
   #runOf({ first, last }: Range): { readonly start: number; readonly count: number } | undefined {
     const start = this.#ordinalOf(first);
     const end = this.#ordinalOf(last);
     if (start === undefined || end === undefined) return undefined;
     const count = end - start + 1;
-    // Ordinals go on where addresses leave a gap.
+    // Ordinals are contiguous even where addresses have a gap.
     return BigInt(count) === last.value - first.value + 1n ? { start, count } : undefined;
   }
 
-  /** Writes the address where the core reads it; false when its family is not the pool's. */
+  /** Writes the address into the exchange buffer. Returns false if its family is not the pool's. */
   #pass(ip: Ip): boolean {
     if (ip.family !== this.#family) return false;
     writeIp(this.#core.reserve(16), 0, ip);
     return true;
   }
 
-  /** A result in which "outside" is no failure. */
+  /** Returns the result; "outside" is not a failure. */
   #mark(operation: string, result: number): number {
     return result === Status.OUTSIDE ? result : this.#core.check(operation, result);
   }

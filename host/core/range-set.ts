@@ -39,17 +39,17 @@ export class RangeSet implements Disposable {
     this.#handle = handle;
   }
 
-  /** The addresses of the ranges, which may overlap and stand in any order. For {@link PoolSpace.rangeSet}. */
+  /** Returns the addresses of the ranges, which may overlap and stand in any order. For {@link PoolSpace.rangeSet}. */
   static create(core: CoreModule, family: Family, ranges: readonly Range[]): RangeSet {
     return new RangeSet(core, family, createSetHandle(core, family, ranges));
   }
 
-  /** The set that an operation of the core has made, or its refusal as a CoreError. For host/core itself. */
+  /** Returns the set that an operation of the core has created. Throws CoreError if it failed. For host/core itself. */
   static adopt(core: CoreModule, family: Family, operation: string, handle: number): RangeSet {
     return new RangeSet(core, family, core.check(operation, handle));
   }
 
-  /** Whether every address of the other set is in this one. */
+  /** Returns whether every address of the other set is in this one. */
   includes(other: RangeSet): boolean {
     return this.#core.check("set_includes", this.#core.exports.set_includes(this.#handle, this.#peer(other))) === 1;
   }
@@ -62,12 +62,12 @@ export class RangeSet implements Disposable {
     return this.#derive("set_intersect", this.#core.exports.set_intersect(this.#handle, this.#peer(other)));
   }
 
-  /** The addresses of this set that are not in the other. */
+  /** Returns the addresses of this set that are not in the other. */
   subtract(other: RangeSet): RangeSet {
     return this.#derive("set_subtract", this.#core.exports.set_subtract(this.#handle, this.#peer(other)));
   }
 
-  /** Whether the sets share an address. */
+  /** Returns whether the sets share an address. */
   overlaps(other: RangeSet): boolean {
     return this.#core.check("set_overlaps", this.#core.exports.set_overlaps(this.#handle, this.#peer(other))) === 1;
   }
@@ -78,37 +78,37 @@ export class RangeSet implements Disposable {
     return this.#core.check("set_contains", this.#core.exports.set_contains(this.#handle)) === 1;
   }
 
-  /** Which addresses, 4 or 16 big-endian bytes each, are in the set: 1 or 0 for each. */
+  /** Returns which addresses, 4 or 16 big-endian bytes each, are in the set: 1 or 0 for each. */
   containsMany(packed: Uint8Array): Uint8Array {
     const count = this.#core.writeAddresses("set_contains_many", this.family, packed);
     this.#core.check("set_contains_many", this.#core.exports.set_contains_many(this.#handle, count));
     return this.#core.read(count);
   }
 
-  /** The number of {@link ranges}. */
+  /** Returns the number of {@link ranges}. */
   count(): number {
     return this.#core.check("set_count", this.#core.exports.set_count(this.#handle));
   }
 
-  /** The number of addresses. */
+  /** Returns the number of addresses. */
   size(): bigint {
     this.#core.check("set_size", this.#core.exports.set_size(this.#handle));
     return readSize(this.#core.output(), 0);
   }
 
-  /** The fewest ranges, ascending; no two touch. */
+  /** Returns the fewest ranges, ascending; no two touch. */
   ranges(): Range[] {
     const count = this.#core.check("set_ranges", this.#core.exports.set_ranges(this.#handle));
     return readRanges(this.#core.output(), this.family, count);
   }
 
-  /** The fewest prefixes that cover exactly this set, ascending. */
+  /** Returns the fewest prefixes that cover exactly this set, ascending. */
   prefixes(): Prefix[] {
     const count = this.#core.check("set_prefixes", this.#core.exports.set_prefixes(this.#handle));
     return readPrefixes(this.#core.output(), this.family, count);
   }
 
-  /** Gives the memory back; every later use is a CoreError. */
+  /** Frees the memory. Every later use throws CoreError. */
   drop(): void {
     this.#core.check("drop", this.#core.exports.drop(this.#handle));
   }
@@ -117,17 +117,17 @@ export class RangeSet implements Disposable {
     this.drop();
   }
 
-  /** What the raw exports call this set. */
+  /** The set's handle for the raw exports. */
   get handle(): number {
     return this.#handle;
   }
 
-  /** The same set in a clone of the instance. */
+  /** Returns the same set in a clone of the instance. */
   inClone(core: CoreModule): RangeSet {
     return new RangeSet(core, this.family, this.#handle);
   }
 
-  /** The other set's handle. A handle means nothing in another instance. */
+  /** Returns the other set's handle. A handle means nothing in another instance. */
   #peer(other: RangeSet): number {
     invariant(other.#core === this.#core, "The two sets live in two instances of the core");
     return other.#handle;

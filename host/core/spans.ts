@@ -28,7 +28,7 @@ const MAX_KEPT_SETS = 16;
 
 const LAST_IPV4 = 0xffffffffn;
 
-/** The narrowest form that has room for all of them. */
+/** Returns the narrowest form that has room for all of them. */
 function familyOf(spans: readonly Span[]): Family {
   return spans.some(({ last }) => last > LAST_IPV4) ? 6 : 4;
 }
@@ -121,7 +121,7 @@ export function sharedSpans(a: Spans, b: Spans): Spans {
   return isInOneOf(b, a) ? b : combine("set_intersect", a, b);
 }
 
-/** Whether one of them ends before the other begins. Needs no look at what lies between the ends. */
+/** Returns whether one of them ends before the other begins. Compares only the ends. */
 function areApart(a: Spans, b: Spans): boolean {
   const [first, last] = [a[0], a.at(-1)];
   const [otherFirst, otherLast] = [b[0], b.at(-1)];
@@ -129,7 +129,7 @@ function areApart(a: Spans, b: Spans): boolean {
   return last.last < otherFirst.first || otherLast.last < first.first;
 }
 
-/** Whether `whole` is one span, in which all of `part` lies. */
+/** Returns whether `whole` is one span, in which all of `part` lies. */
 function isInOneOf(part: Spans, wholes: Spans): boolean {
   const [whole] = wholes;
   const [first, last] = [part[0], part.at(-1)];

@@ -48,7 +48,7 @@ function describeOutcome(action: "quarantined" | "proxyArp", source: string | un
 export interface ProxyArp {
   readonly mac: Mac;
   readonly pool: string;
-  /** It is this gateway of the pool; undefined: it has answered for several addresses. */
+  /** Set if the machine is this gateway of the pool; undefined if it answered for several addresses. */
   readonly gateway: Ip | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Why a pool must not serve a NIC: each filter in the order of docs/selection.md, the first that objects wins.
+ * Why a pool must not serve a NIC: the filters in the order of docs/selection.md. The first that rejects the pool is reported.
  */
 
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
@@ -12,7 +12,7 @@ import { familyName, type Labels, type Subject } from "./model.ts";
 /** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. @limit */
 export const MAX_SHOWN_NAMES = 8;
 
-/** Why a pool may not serve a NIC. `brief`, where it differs, leaves out the names of nodes, networks, and other namespaces and their objects. */
+/** Why a pool may not serve a NIC. `brief`, if set, is the reason without names of nodes, networks, and objects of other namespaces. */
 interface Objection {
   readonly refusal: string;
   readonly brief?: string;
@@ -20,7 +20,7 @@ interface Objection {
 
 type Filter = (pool: IpPool, subject: Subject, family: Family) => Objection | undefined;
 
-/** In this order a refusal is reported. Name lists win over the matching affinity. */
+/** Filters in the order in which they are applied. Name lists take precedence over the matching affinity. */
 const FILTERS: readonly Filter[] = [
   (pool) => (pool.deleting ? { refusal: "is being deleted" } : undefined),
   (pool) => (pool.spec.disable ? { refusal: "is disabled (spec.disable)" } : undefined),
@@ -40,7 +40,7 @@ export function refusePool(pool: IpPool, subject: Subject, family: Family): Obje
   return isForeign ? { refusal, brief: "is generated for a workload of another namespace" } : { refusal };
 }
 
-/** The same for a pool that was generated for the pod's own workload. */
+/** Like {@link refusePool}, for a pool that was generated for the pod's own workload. */
 export function refuseOwnPool(pool: IpPool, subject: Subject, family: Family): Objection | undefined {
   for (const filter of FILTERS) {
     const reason = filter(pool, subject, family);
@@ -76,7 +76,7 @@ function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objecti
 
 function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
   const { labels = {}, labelCount = 0 } = pod ?? {};
-  // Which of too many labels is missing would be the tenant's choice.
+  // The tenant could otherwise choose which labels are cut off.
   if (spec.podAffinity !== undefined && labelCount > MAX_CACHED_LABELS)
     return { refusal: `podAffinity is not judged for a pod of ${labelCount} labels, only up to ${MAX_CACHED_LABELS}` };
   return refuseLabels("podAffinity", spec.podAffinity, labels, "pod");
@@ -119,7 +119,7 @@ function quoteOrUnknown(name: string | undefined): string {
   return name === undefined ? "unknown" : `"${name}"`;
 }
 
-/** How specifically a pool is tied, for the order among cluster defaults: the smaller the more specific. */
+/** Returns the rank of a pool among cluster defaults: the more specific its restriction, the smaller. */
 export function tieRank({ spec }: IpPool): number {
   const ties = [
     spec.podAffinity !== undefined,

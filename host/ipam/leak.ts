@@ -13,7 +13,7 @@
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import { CONFIG_HASH, type Pod } from "../resources/pod.ts";
 
-/** The fields of a row that matter here. */
+/** The fields of a row on which the decision depends. */
 export interface LeakRow {
   readonly state: AllocationState;
   readonly owner: string;
@@ -68,12 +68,12 @@ export function podFacts({ uid, annotations, phase, deleting }: Pod): PodFacts {
 /** The kubelet's configuration hash, which CNI_ARGS has instead of a UID for a static pod. */
 const STATIC_OWNER = /^[0-9a-f]{32}$/;
 
-/** The rule static-pods: the owner's name for a static pod, of which the API server may know nothing. */
+/** Returns whether the owner is a static pod's configuration hash, which the API server may not know (static-pods). */
 export function isStaticOwner(owner: string): boolean {
   return STATIC_OWNER.test(owner);
 }
 
-/** The rule static-pods: a static pod is known under its UID and under its configuration hash. */
+/** Returns whether the pod is the owner: a static pod has both its UID and its configuration hash (static-pods). */
 export function isOwner(owner: string, { uid, configHash }: Pick<PodFacts, "uid" | "configHash">): boolean {
   return owner !== "" && (uid === owner || configHash === owner);
 }
@@ -111,7 +111,7 @@ export function decideLeak(question: LeakQuestion): LeakDecision {
   const { row, pod, netns } = question;
   if (!mayLeak(row)) return KEEP;
   if (pod.kind === "unknown") return { kind: "wait" };
-  // The kubelet may be down: a pod that was deleted by force, or evicted, answers on its address until its sandbox goes.
+  // The kubelet may be down: a force-deleted or evicted pod answers on its address until its sandbox ends.
   if (netns === "inUse") return KEEP;
   if (pod.kind === "present" && isOwner(row.owner, pod.pod)) return decideOwnersPod(question, pod.pod);
   if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;
@@ -125,8 +125,8 @@ function decideOwnersPod(question: LeakQuestion, pod: PodFacts): LeakDecision {
 }
 
 /**
- * A mirror pod may not exist yet, or have been deleted by hand, while its static pod runs. What tells is the network namespace; where
- * its path is not known, a mirror pod of another configuration: the kubelet starts that one only when the one before has ended.
+ * Returns whether a static pod has ended. A missing mirror pod proves nothing: it may not exist yet, or may have been deleted by hand. Proof is a netns that is
+ * gone or, if its path is unknown, a mirror pod with another configuration: the kubelet starts that one only after the previous one has ended.
  */
 function isStaticGone(pod: PodStatus, netns: NetnsStatus): boolean {
   if (netns !== "unknown") return netns === "gone";

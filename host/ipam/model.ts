@@ -1,5 +1,5 @@
 /**
- * What selection talks about: who asks, and which pools were considered for it, with the reasons.
+ * The input and the result of pool selection: the pod and NIC, and the candidate pools with the reasons why they were passed over.
  */
 import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
@@ -11,19 +11,19 @@ import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** The pod as far as it is known: without Kubernetes arguments or a manifest there is none. */
+/** What is known about the pod. */
 export interface PodSubject {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Labels;
-  /** How many it has; `labels` has the first ones of very many. Absent: those. */
+  /** Number of the pod's labels if `labels` was cut off; undefined if it is complete. */
   readonly labelCount?: number | undefined;
   readonly annotations: PodAnnotations;
-  /** Absent: the pod names no Subnets, or there is no cluster to ask. */
+  /** undefined if the pod names no Subnets, and in embedded mode. */
   readonly application?: Belonging | undefined;
 }
 
-/** The workload whose generated pools a pod may use; or why there is none, a clause: `pod "shop/x" has no controller`. */
+/** The workload whose generated pools a pod may use, or a clause that says why there is none: `pod "shop/x" has no controller`. */
 export type Belonging =
   | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
@@ -33,7 +33,7 @@ interface NamespaceSubject {
   readonly annotations: FamilyNames;
 }
 
-/** All that decides which pools a NIC may take its addresses from. */
+/** Everything on which the selection of a NIC's pools depends. */
 export interface Subject {
   readonly pod: PodSubject | undefined;
   readonly namespace: NamespaceSubject | undefined;
@@ -41,7 +41,7 @@ export interface Subject {
   /** The NIC of the request, and the name of its network. */
   readonly ifName: string;
   readonly network: string;
-  /** All names by which a pool's `multusName` may mean that network. Absent: the name, and what the pod's list of networks makes of it. */
+  /** All names that match the network in a pool's `multusName`. undefined: `network`, and its names in the pod's list of networks. */
   readonly networkNames?: readonly string[] | undefined;
   /** Name of a pod's first NIC. */
   readonly firstNic: string;
@@ -49,27 +49,27 @@ export interface Subject {
   readonly vendorConf: VendorConf;
 }
 
-/** A pool that some rule named. With a `refusal` it was passed over, for that reason. */
+/** A pool named by a rule. If `refusal` is set, it was passed over for that reason. */
 export type Candidate = {
   readonly name: string;
-  /** Found by a pattern, so that whoever wrote the rule need not know of the pool. Absent: named. */
+  /** Found by a pattern: the author of the rule may not know the pool's name. */
   readonly isMatched?: boolean | undefined;
 } & (
   | { readonly pool: IpPool; readonly refusal?: undefined }
   | {
       readonly pool?: IpPool | undefined;
       readonly refusal: string;
-      /** The refusal without the names of nodes, networks, and other namespaces and their objects. Absent: it has none. */
+      /** The refusal without names of nodes, networks, and objects of other namespaces; undefined if `refusal` contains none. */
       readonly brief?: string | undefined;
     }
 );
 
-/** One address is wanted from the first candidate that has one. */
+/** A demand for one address, from the first candidate that has one. */
 export interface FamilyDemand {
   readonly family: Family;
-  /** None: no pool has been generated for it yet. */
+  /** Empty if no pool has been generated yet. */
   readonly candidates: readonly Candidate[];
-  /** Of a pod that names Subnets. */
+  /** Set if the pod names Subnets. */
   readonly generated?: GeneratedDemand | undefined;
 }
 
@@ -79,10 +79,10 @@ export interface GeneratedDemand {
   readonly request: SubnetPoolRequest;
 }
 
-/** What one NIC shall get: one address of each family, all or nothing. */
+/** The demand of one NIC: one address of each family, all or nothing. */
 export interface NicDemand {
   readonly ifName: string;
-  /** The rule that named the pools, as a person would say it. */
+  /** The rule that named the pools, as text. */
   readonly rule: string;
   readonly cleanGateway: boolean;
   readonly families: readonly FamilyDemand[];

@@ -1,5 +1,5 @@
 /**
- * What the NIC's addresses mean for the main plugin: addresses, gateways, routes, as a version-free CNI result.
+ * Builds the CNI result of a NIC, independent of the version: addresses, gateways, routes.
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";
@@ -23,7 +23,8 @@ export interface NicResultOptions {
   readonly podRoutes: readonly AnnotatedRoute[];
 }
 
-/** Addresses v4 before v6; routes: default, the pool's, then those of the pod whose gateway is on this NIC; a default route of the pod replaces the others of its family. */
+/** Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod whose gateway is on this NIC. A default route of the pod replaces the
+ * others of its family. */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
   const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
@@ -44,7 +45,7 @@ export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptio
 
 const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
 
-/** Of the pools' routes those that the pod's own leave: its default route stands in place of theirs of that family. */
+/** Returns the pools' routes without default routes of a family for which the pod has its own. */
 function withoutReplaced(routes: readonly ResultRoute[], own: readonly AnnotatedRoute[]): readonly ResultRoute[] {
   const replaced = new Set(own.filter(isDefault).map(({ dst }) => dst.ip.family));
   return routes.filter((route) => !isDefault(route) || !replaced.has(route.dst.ip.family));

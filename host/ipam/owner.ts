@@ -1,17 +1,17 @@
 /**
- * What a pod belongs to: its controller, and for some kinds what stands above that (docs/subnets.md, "Whose pool it is").
+ * The pool owner of a pod: its controller, or the controller of that (docs/subnets.md, "Which workload owns a pool").
  *
- *   pod's controller          it belongs to
- *   ReplicaSet of apps/v1     what controls that, of any kind; without one the ReplicaSet
+ *   pod's controller          pool owner
+ *   ReplicaSet of apps/v1     its controller, of any kind; without one the ReplicaSet
  *   Job of batch/v1           the CronJob that controls it; without one the Job
- *   any other                 that one
+ *   any other                 that controller
  */
 
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/ip-allocation.ts";
 
-/** Not simply the first of its owners: any object may be among them, only one controls it. */
+/** Returns the owner reference with `controller: true`; undefined if there is none. */
 export function controllerOf({
   ownerReferences,
 }: {
@@ -22,23 +22,23 @@ export function controllerOf({
 
 type Kind = Pick<OwnerReference, "apiVersion" | "kind">;
 
-/** The kinds behind which another one may stand. */
+/** Kinds that may have a controller of their own. */
 export type MiddleKind = "ReplicaSet" | "Job";
 
-/** Undefined for a kind that stands at the top. */
+/** Returns undefined for any other kind. */
 export function middleKindOf({ apiVersion, kind }: Kind): MiddleKind | undefined {
   if (apiVersion === "apps/v1" && kind === "ReplicaSet") return kind;
   return apiVersion === "batch/v1" && kind === "Job" ? kind : undefined;
 }
 
-/** What stands above an object of the kind, if that counts: of a Job only a CronJob. */
+/** Returns the controller of an object of the kind, if it counts: for a Job only a CronJob. */
 export function aboveOf(middle: MiddleKind, metadata: Parameters<typeof controllerOf>[0]): OwnerReference | undefined {
   const owner = controllerOf(metadata);
   const isCronJob = owner?.apiVersion === "batch/v1" && owner.kind === "CronJob";
   return middle === "ReplicaSet" || isCronJob ? owner : undefined;
 }
 
-/** Undefined for an owner that no pool could name: the API server takes any text for it. */
+/** Returns undefined for an owner reference with invalid fields, which the API server does not check. */
 export function applicationOf(namespace: string, owner: OwnerReference): PoolOwner | undefined {
   const { apiVersion, kind, name, uid } = owner;
   const isShort = [apiVersion, kind, name].every((text) => text !== "" && text.length <= MAX_ALLOCATION_TEXT);

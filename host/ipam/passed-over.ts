@@ -1,6 +1,6 @@
 /**
- * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. Whoever made the pod reads which of the pools that
- * the rule names object, and how many of those that a pattern found; names of other namespaces' objects are for the node's administrator.
+ * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. The pod's owner reads why named pools were rejected, and how many that a pattern found;
+ * only the node's administrator reads names of other namespaces' objects.
  */
 import type { Candidate } from "./model.ts";
 
@@ -16,18 +16,18 @@ export const MAX_COUNTED_REASONS = 8;
 /** The pod's owner, or the administrator of its node. */
 export type Reader = "owner" | "administrator";
 
-/** What is said of candidates that the filters let pass. */
+/** Texts for candidates that no filter rejects. */
 interface PassedOverTexts {
   readonly reasonOf: (candidate: Candidate) => string;
-  /** Without what only one pool has, so that equal reasons can be counted. */
+  /** The reason without details of one pool, so that equal reasons can be counted. */
   readonly shortReasonOf: (candidate: Candidate) => string;
   /** Between a pool's name and its reason. */
   readonly separator: string;
-  /** What follows the reason of a pool that is named. */
+  /** Text after the reason of a named pool. */
   readonly more?: (candidate: Candidate) => string;
 }
 
-/** `pool "blue" is disabled (spec.disable)`; of those that are not named `600 pools: has no free address`. */
+/** Returns `pool "blue" is disabled (spec.disable)`, and for pools that are not named `600 pools: has no free address`. */
 export function describePassedOver(candidates: readonly Candidate[], reader: Reader, texts: PassedOverTexts): string[] {
   const isOwner = reader === "owner";
   const nameable = isOwner ? candidates.filter(({ isMatched }) => isMatched !== true) : candidates;

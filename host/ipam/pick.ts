@@ -14,7 +14,7 @@ export interface Picked {
   readonly ip: Ip;
   readonly replaces?: number;
   readonly requested?: boolean;
-  /** A lost node may still answer for it: it is probed before it is used. */
+  /** Must be probed before use: a pod on a lost node may still answer for it. */
   readonly needsProbe?: boolean;
 }
 
@@ -31,15 +31,15 @@ export type Pick =
 
 interface PickOptions {
   readonly nics: readonly NicDemand[];
-  /** Where the search in a pool starts: a hash of the pod, so that nodes do not collide. */
+  /** Returns where the search in a pool starts: a hash of the pod, so that nodes do not collide. */
   readonly seedOf: (ifName: string, family: Family) => number;
-  /** Addresses that are chosen already: requested, or to be taken over. */
+  /** Addresses that were chosen before: requested, or to be taken over. */
   readonly assigned: readonly Picked[];
-  /** Whether the pool's order does not matter now, by name. Absent: it does. */
+  /** Returns whether the pool is searched from the seed even if its selection is ascending. Default: false. */
   readonly randomize?: ((pool: string) => boolean) | undefined;
 }
 
-/** An `assigned` address stands for its NIC and family. */
+/** An `assigned` address counts as picked for its NIC and family. */
 export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, randomize }: PickOptions): Pick {
   const picked: Picked[] = [];
   for (const nic of nics) {

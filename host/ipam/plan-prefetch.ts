@@ -1,5 +1,5 @@
 /**
- * Which pods and NICs get their addresses before their ADD comes (docs/prefetch.md).
+ * Decides for which pods and NICs addresses are claimed before their ADD (docs/prefetch.md).
  */
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
@@ -9,26 +9,26 @@ import { isStaticOwner } from "./leak.ts";
 /** Most NICs of one pod that are prefetched; a pod with more is left to its ADDs. @limit */
 export const MAX_PREFETCHED_NICS = 32;
 
-/** Annotations that give all NICs of a pod their addresses at once, with the first ADD. */
+/** Annotations with which the first ADD claims the addresses of all NICs. */
 const ALL_NICS = ["ippools", "subnets"].map((key) => ANNOTATION_PREFIX + key);
 
-/** One NIC of a pod as its annotations and the network definitions announce it. */
+/** A NIC as announced by the pod's annotations and the network definitions. */
 export interface AnnouncedNic {
   readonly ifName: string;
-  /** Name of its network, as its ADD will give it. */
+  /** Name of its network, as in its ADD. */
   readonly network: string;
-  /** The definition's `ipam` object; undefined when that names another plugin or none. */
+  /** The definition's `ipam` object; undefined if it names another plugin or none. */
   readonly ipamConf: IpamConf | undefined;
-  /** The pod asks for addresses of its own choice on this NIC. */
+  /** The pod requests addresses by name on this NIC. */
   readonly isAsking: boolean;
 }
 
 type PodDecision =
-  /** No sandbox yet, and one will come. */
+  /** The pod has no sandbox yet. */
   | { readonly kind: "expected" }
-  /** Nothing is claimed; what was claimed stays. */
+  /** No new claim is made; earlier claims are kept. */
   | { readonly kind: "left"; readonly reason: string }
-  /** No ADD will come any more: what was claimed goes back. */
+  /** No ADD will come: claimed addresses are returned. */
   | { readonly kind: "over"; readonly reason: string };
 
 /** NICs whose addresses are claimed together. */
@@ -38,16 +38,16 @@ export interface PrefetchGroup {
 }
 
 /**
- * The key under which the pod's ADD will keep its addresses; undefined when it cannot be known. A static pod's CNI_ARGS have the kubelet's
- * hash of its file where others have a UID (static-pods).
+ * Returns the owner that the pod's ADD will use; undefined if it cannot be known. A static pod's CNI_ARGS contain the kubelet's hash of its file instead of a
+ * UID (static-pods).
  */
 export function ownerOfPod(pod: Pick<Pod, "uid" | "annotations">): string | undefined {
   return mirroredHashOf(pod) ?? pod.uid;
 }
 
 /**
- * What the kubelet calls a pod that it made of a file, if this is the kubelet's mirror of one. The hash alone proves nothing: anybody may
- * write it on a pod that runs. A pod with both annotations never runs itself.
+ * Returns the static pod's configuration hash if this is its mirror pod. The annotation `config.hash` alone proves nothing, because any pod may have it; a
+ * pod with both annotations never runs itself.
  */
 export function mirroredHashOf({ annotations }: Pick<Pod, "annotations">): string | undefined {
   const hash = annotations[CONFIG_HASH];
@@ -65,10 +65,10 @@ export function decidePod(pod: Pod, nodeName: string): PodDecision {
   return { kind: "expected" };
 }
 
-/** Without NICs of other plugins and those that ask for addresses by name: only their ADD knows all that they want. */
+/** Leaves out NICs of other plugins, and those with requested addresses: only their ADD has the complete request. */
 export function planGroups({ annotations }: Pod, nics: readonly AnnouncedNic[]): PrefetchGroup[] {
   const ours = nics.filter(({ ipamConf, isAsking }) => ipamConf !== undefined && !isAsking);
-  // Whoever may create pods may write thousands of networks into an annotation.
+  // A tenant may write thousands of networks into an annotation.
   if (ours.length === 0 || ours.length > MAX_PREFETCHED_NICS) return [];
   const areTogether = ALL_NICS.some((key) => Object.hasOwn(annotations, key));
   return areTogether ? [{ nics: ours }] : ours.map((nic) => ({ nics: [nic] }));

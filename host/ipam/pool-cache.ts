@@ -14,7 +14,7 @@ import type { ReservedIp } from "../resources/reserved-ip.ts";
 
 interface PoolEntry {
   pool: IpPool;
-  /** Of `shape`, to recognise an unchanged pool. */
+  /** Fingerprint of `shape`, to recognise an unchanged pool. */
   fingerprint: string;
   shape: PoolShape;
   bits: Pool;
@@ -115,7 +115,7 @@ export class PoolCache {
     if (entry !== undefined) entry.isEstimate = true;
   }
 
-  /** Whether the pool was last loaded by {@link loadEstimate}. */
+  /** Returns whether the pool was last loaded by {@link loadEstimate}. */
   isEstimate(poolName: string): boolean {
     return this.#entries.get(poolName)?.isEstimate ?? false;
   }
@@ -178,7 +178,7 @@ export class PoolCache {
     this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
   }
 
-  /** Whether the pool can hand the address out: in its ranges, neither excluded nor reserved. */
+  /** Returns whether the pool can hand the address out: in its ranges, neither excluded nor reserved. */
   contains(poolName: string, ip: Ip): boolean {
     return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
   }
@@ -212,7 +212,7 @@ function addressKey(space: string, { family, value }: Ip): string {
   return `${family} ${value.toString(16)} ${space}`;
 }
 
-/** The bits of a bitmap are addresses of one subnet in one space: a pool that moves gets a new entry. */
+/** Returns whether both have the same subnet and space. A pool that moves to another subnet needs a new bitmap. */
 function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
   return spec.subnet.length === other.spec.subnet.length && equalIp(spec.subnet.ip, other.spec.subnet.ip);

@@ -10,7 +10,7 @@ import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
 /** Most lines of a refusal's `details`; a last line counts those left out. @limit */
 export const MAX_DETAIL_LINES = 40;
 
-/** Reasons that only the search for an address finds, by pool name. */
+/** Reasons found by the search for an address, by pool name. */
 type Shortages = ReadonlyMap<string, string>;
 
 /** No pool has an address for one demand. With generated pools this may be temporary. */
@@ -32,7 +32,7 @@ interface ShortageFacts {
   readonly forLog: string;
 }
 
-/** For the node's administrator: one line per NIC, family and candidate, in the order in which they were considered. */
+/** Returns one line per NIC, family and candidate for the node's administrator, in the order in which they were considered. */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   const lines = nic.families.flatMap(({ family, candidates, generated }) => {
     const what = `${nic.ifName} ${familyName(family)}`;
@@ -54,18 +54,18 @@ export function findUnservable(nics: readonly NicDemand[]): { nic: NicDemand; de
   return undefined;
 }
 
-/** `, has 3 of 10 addresses wanted (…)` of a generated pool that may serve. */
+/** Returns `, has 3 of 10 addresses wanted (…)` for a generated pool that was not refused, else "". */
 function supplyOf({ pool, refusal }: Candidate): string {
   const supply = refusal === undefined ? describeSupply(pool) : undefined;
   return supply === undefined ? "" : `, ${supply}`;
 }
 
-/** Code 100: every candidate of one family was passed over. */
+/** Returns code 100: every candidate of one family was passed over. */
 export function noPoolMatches(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): PoolShortage {
   return refuse(ErrorCode.NoPoolMatches, "No pool may serve", nics, nic, demand, new Map());
 }
 
-/** Code 101: none of the remaining pools has a free address. */
+/** Returns code 101: none of the remaining pools has a free address. */
 export function poolsExhausted(
   nics: readonly NicDemand[],
   nic: NicDemand,

@@ -31,8 +31,7 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 }
 
 /**
- * Returns all requested addresses with their pools. Throws CniError 100 or 7 when no pool can hand one out, PoolShortage when its pool has yet to be
- * generated.
+ * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
   return requested.map(({ ip, length, source }, index) => {
@@ -58,7 +57,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
   });
 }
 
-/** `text` says which address, and why not; `forLog` the same with all names. */
+/** Returns the error. `text` names the address and the reason; `forLog` is the same with all names. */
 export function refuseRequested(code: ErrorCode, source: string, text: string, forLog?: string): CniError {
   const head = `The address requested by ${source} is refused`;
   return new CniError(code, `${head}: ${text}`, { forLog: forLog && `${head}: ${forLog}` });

@@ -1,11 +1,11 @@
 /**
- * What keeps a pod's addresses when the pod goes (retention, docs/workloads.md).
+ * The address owner of a pod (retention, docs/workloads.md).
  *
- *   pod's controller                     keeper                                member
+ *   pod's controller                     address owner                         member
  *   StatefulSet of apps/v1               the set                               the pod's name
  *   VirtualMachineInstance, launcher     the VirtualMachine that runs it,      the machine's name
  *                                        without one the instance itself
- *   any other, or none                   nothing
+ *   any other, or none                   none
  *   whatever it is, of a NIC whose       that claim                            the claim's name
  *   network selection names an IPAMClaim
  */
@@ -26,12 +26,12 @@ type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt"
 type AddressOwner =
   | { readonly kind: "none" }
   | { readonly kind: "workload"; readonly workload: Workload }
-  /** One run of a machine; what keeps the machine only the run's object tells. */
+  /** One run of a machine. The VirtualMachineInstance names the address owner. */
   | { readonly kind: "run"; readonly run: OwnerReference };
 
 const NONE: AddressOwner = { kind: "none" };
 
-/** The mark of the pods in which machines run. */
+/** The label of pods in which machines run. */
 const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
 
 export function findAddressOwner(pod: Pod, { enableStatefulSet, enableKubevirt }: RetentionSettings): AddressOwner {
@@ -44,14 +44,14 @@ export function findAddressOwner(pod: Pod, { enableStatefulSet, enableKubevirt }
   return run === undefined ? NONE : { kind: "run", run };
 }
 
-/** The VirtualMachineInstance that runs in the pod; undefined when none does. */
+/** Returns the VirtualMachineInstance that runs in the pod; undefined if there is none. */
 function runOf(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   const isRun = owner?.kind === "VirtualMachineInstance" && isKubevirt(owner.apiVersion);
   return isRun && pod.labels[LAUNCHER.label] === LAUNCHER.value ? owner : undefined;
 }
 
-/** `machine`: the VirtualMachine behind the run, if there is one. */
+/** Returns the address owner of a run. `machine`: its VirtualMachine, if there is one. */
 export function workloadOfRun(namespace: string, run: OwnerReference, machine: OwnerReference | undefined): Workload {
   const { name, uid, kind } = machine ?? run;
   return { kind, namespace, name, uid, member: name };
@@ -61,7 +61,7 @@ export function workloadOfClaim({ namespace, name, uid }: IpamClaim): Workload {
   return { kind: "IPAMClaim", namespace, name, uid, member: name };
 }
 
-/** Names of the IPAMClaims of the pod's namespace that its NICs refer to, by interface; of those NICs whose addresses a request for `ifName` claims. */
+/** Returns the names of the IPAMClaims to which the pod's NICs refer, by interface, for the NICs whose addresses a request for `ifName` claims. */
 export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: string): ReadonlyMap<string, string> {
   const { defaultNetwork, networks = [] } = annotations;
   const claims = [defaultNetwork?.claim, ...networks.map(({ claim }) => claim)];
@@ -70,7 +70,7 @@ export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: 
   return new Map(demanded.flatMap(([nic, claim]) => (claim === undefined ? [] : [[nic, claim] as const])));
 }
 
-/** The addresses that the claim stands for: those that it has been given, else those that it asks for; none: any. */
+/** Returns the claim's assigned addresses, else the requested ones; empty if any address will do. */
 export function requestedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
   const field = given.length > 0 ? "status.ips" : "spec.ipRequests";
   const ips = given.length > 0 ? given : requested;
@@ -82,7 +82,7 @@ export function requestedByClaim({ namespace, name, given, requested }: IpamClai
   }));
 }
 
-/** Why the claim cannot serve the NIC; undefined when it can. */
+/** Returns why the claim cannot serve the NIC; undefined if it can. */
 export function refuseClaim(
   { network, ifName: claimed }: IpamClaim,
   ifName: string,
@@ -93,16 +93,16 @@ export function refuseClaim(
   return `it is for network "${network}", and interface "${ifName}" is of network "${networkNames[0]}"`;
 }
 
-/** Whether two pods of one member may have its address at one time: a machine migrates. The pods of a StatefulSet have one name, so there is only one. */
+/** Returns whether two pods of one member may share its address: only for a machine, which may migrate. */
 export function mayBeShared(workload: Workload | undefined): boolean {
   return workload !== undefined && workload.kind !== "StatefulSet";
 }
 
-/** Who else has an address of the member, by its pod as the API server has it now. */
+/** State of another pod that has the member's address, according to the API server. */
 export type HolderStatus =
-  /** It has ended, or the pod that asks is its successor. */
+  /** It has ended, or the requesting pod is its successor. */
   | "gone"
-  /** It runs the same machine, which migrates to or from the pod that asks. */
+  /** It runs the same machine, which migrates to or from the requesting pod. */
   | "twin"
   | "alive";
 
@@ -116,10 +116,10 @@ export type NodeStatus =
   | "off";
 
 interface HolderQuestion {
-  /** The pod that asks. */
+  /** The requesting pod. */
   readonly pod: Pod;
   readonly holder: Pick<Holder, "namespace" | "pod" | "podUid">;
-  /** The pod of the holder's name; undefined when there is none. */
+  /** The pod of the holder's name; undefined if there is none. */
   readonly found: Pod | undefined;
 }
 

@@ -33,16 +33,16 @@ interface NamedPools {
   readonly ipv6?: readonly string[] | undefined;
 }
 
-/** Pools, and why others that exist may not be used, by name. */
+/** The pools, and by name why other existing pools cannot be used. */
 interface Offer {
   readonly pools: PoolsByName;
   readonly refused: ReadonlyMap<string, string>;
-  /** What is settled in this selection: a tenant may write one pattern for many NICs, and each compares itself with all pools. */
+  /** Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all pools. */
   readonly known: Known;
 }
 
 interface Known {
-  /** By family: the names of its pools, sorted. */
+  /** Sorted pool names, by family. */
   readonly names: Map<Family, readonly string[]>;
   /** By family and pattern. */
   readonly matches: Map<string, readonly Candidate[]>;
@@ -50,7 +50,7 @@ interface Known {
   readonly lists: Map<string, readonly Candidate[]>;
 }
 
-/** Chooses the candidates; `refused` has the reasons of pools that exist and may not be used. Throws CniError 100 when no rule names a pool, 102 when an annotation cannot be followed. */
+/** Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no rule names a pool, 102 if an annotation cannot be followed. */
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
   const offer: Offer = { pools, refused, known: { names: new Map(), matches: new Map(), lists: new Map() } };
   const warnings: string[] = [];
@@ -97,7 +97,7 @@ function candidatesOf(request: SubnetPoolRequest, subject: Subject, pools: Pools
   });
 }
 
-/** Throws CniError 102: who belongs to no workload has no pools of its own. */
+/** Throws CniError 102 if the pod belongs to no workload, so that no pools are generated for it. */
 function requireApplication(key: string, { pod }: Subject): PoolOwner {
   const belonging = pod?.application;
   if (belonging?.kind === "application") return belonging.application;
@@ -219,7 +219,7 @@ function demandNamed(
   return demandFamilies({ rule, what: "pools", named, demand }, subject, warnings);
 }
 
-/** What one rule names for one NIC. */
+/** The pools that one rule names for one NIC. */
 interface Naming {
   readonly rule: string;
   readonly what: "pools" | "Subnets";
@@ -253,14 +253,14 @@ function demandFamilies({ rule, what, named, demand }: Naming, subject: Subject,
   return families;
 }
 
-/** One list of names as a rule has it. */
+/** One list of names of a rule. */
 interface NameList {
   readonly rule: string;
   readonly names: readonly string[];
   readonly family: Family;
 }
 
-/** Patterns become the pools they match, in name order; each pool counts once, where it stands first. */
+/** Replaces patterns by the matching pools, in name order. Each pool counts once, where it is named first. */
 function expandNames({ rule, names, family }: NameList, subject: Subject, offer: Offer): readonly Candidate[] {
   const expanded = new Map<string, Candidate>();
   for (const name of names) {

@@ -71,7 +71,7 @@ function isSupplied(pool: IpPool): boolean {
   return addressCount(pool) >= BigInt(pool.spec.generated?.wanted ?? 0);
 }
 
-/** All addresses in the pool's ranges, including those that may not be allocated. */
+/** Returns the number of addresses in the pool's ranges, including those that may not be allocated. */
 function addressCount({ spec: { ranges } }: IpPool): bigint {
   return sizeOf(spansOf(ranges));
 }

@@ -1,11 +1,11 @@
 /**
- * Pools that are generated out of Subnets: which of them serve a NIC (docs/subnets.md).
+ * Finds the generated pools that serve a NIC (docs/subnets.md).
  */
 import type { Family } from "../net/ip.ts";
 import { type PoolOwner, poolOwnerKey } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 
-/** What a workload wants for one NIC and one family: addresses in one pool per Subnet, together `count`. */
+/** A workload's demand for one NIC and family: `count` addresses in total, in one pool per Subnet. */
 export interface PoolDemand {
   readonly application: PoolOwner;
   readonly ifName: string;
@@ -13,23 +13,23 @@ export interface PoolDemand {
   /** Names of Subnets in the order written; at least one. A later one is used when those before it are full. */
   readonly subnets: readonly string[];
   readonly count: number;
-  /** Why so many, a sentence without its end: `50 replicas and 1 more`. */
+  /** Why this number, a sentence without its full stop: `50 replicas and 1 more`. */
   readonly reason: string;
-  /** Whether the pools go with the workload. */
+  /** Whether the pools are deleted with the workload. */
   readonly reclaim: boolean;
-  /** False: only for pods that a former version of the workload still has, beside what the current one wants. */
+  /** false for pods of a former version of the workload. */
   readonly isCurrent: boolean;
 }
 
 export interface SubnetPoolRequest {
-  /** What the pod belongs to. */
+  /** The pod's pool owner. */
   readonly application: Pick<PoolOwner, "namespace" | "uid">;
   readonly ifName: string;
   readonly family: Family;
   readonly subnets: readonly string[];
 }
 
-/** The pools of the application for the NIC, by Subnet in the order of the wish, of one Subnet by name. */
+/** Returns the workload's pools for the NIC, in the order of the requested Subnets, then by name. */
 export function findSubnetPool(
   pools: Iterable<IpPool>,
   { application, ifName, family, subnets }: SubnetPoolRequest,

@@ -98,9 +98,9 @@ class WorkerRemover implements LinkRemover {
 }
 
 function resolveRemoval({ worker, waiting }: Running, answer: RemovalAnswer): void {
-  const asked = waiting.get(answer.id);
+  const request = waiting.get(answer.id);
   waiting.delete(answer.id);
   if (waiting.size === 0) worker.unref();
-  if ("message" in answer) asked?.reject(new LinkRemovalError(answer.message));
-  else asked?.resolve(answer.removed);
+  if ("message" in answer) request?.reject(new LinkRemovalError(answer.message));
+  else request?.resolve(answer.removed);
 }

@@ -114,8 +114,8 @@ class NetworkClient implements KubeClient {
         last = error.cause;
         if (!mayPass(failure) && last instanceof ApiError) throw last;
         if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last);
-        const asked = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
-        await pause(pauseMs(attempt, this.#random(), asked), patience.signal).catch(() => {
+        const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
+        await pause(pauseMs(attempt, this.#random(), retryAfterMs), patience.signal).catch(() => {
           throw unavailable(operation, attempt + 1, last);
         });
       }

@@ -29,7 +29,7 @@ export interface Endpoint {
   };
 }
 
-/** What one request needs. */
+/** Credentials of one request. */
 export interface Access {
   readonly endpoint: Endpoint;
   /** Contains secrets: never log it. */
@@ -70,11 +70,11 @@ export async function loadCredentials(options: CredentialsOptions = {}): Promise
   };
 }
 
-/** What was read last, kept as long as its files do not change. */
+/** Credentials as read last; valid until one of their files changes. */
 interface Loaded {
   readonly connection: Connection;
   readonly library: KubeConfig;
-  /** Of all files: it changes when one of them does. */
+  /** Fingerprint of all files. */
   readonly fingerprint: string;
 }
 

@@ -47,9 +47,9 @@ export class KindArrival {
   /** Whether the definition exists, so that the collection should follow soon. */
   #isDefined = false;
   /** Failed retries since the last event. */
-  #looks = 0;
+  #retries = 0;
   #hasNews = false;
-  #news = new Latch();
+  #arrived = new Latch();
 
   /** Starts to watch. */
   constructor(options: KindArrivalOptions) {
@@ -60,10 +60,10 @@ export class KindArrival {
 
   /** Resolves when the next retry is worthwhile, at the latest after `longestMs`. Rejects with the signal's reason. */
   async next(longestMs: number, signal: AbortSignal): Promise<void> {
-    const waitMs = this.#isDefined ? Math.min(KIND_RETRY_SPREAD_MS * 2 ** this.#looks++, longestMs) : longestMs;
-    if (!this.#hasNews && !(await this.#heard(waitMs, signal))) return;
+    const waitMs = this.#isDefined ? Math.min(KIND_RETRY_SPREAD_MS * 2 ** this.#retries++, longestMs) : longestMs;
+    if (!this.#hasNews && !(await this.#hasArrived(waitMs, signal))) return;
     this.#hasNews = false;
-    this.#looks = 0;
+    this.#retries = 0;
     await pause(this.#options.random() * KIND_RETRY_SPREAD_MS, signal);
   }
 
@@ -73,18 +73,18 @@ export class KindArrival {
     await this.#running;
   }
 
-  /** Whether there was an event of the definition within so many milliseconds. */
-  async #heard(waitMs: number, signal: AbortSignal): Promise<boolean> {
+  /** Returns whether there was an event of the definition within so many milliseconds. */
+  async #hasArrived(waitMs: number, signal: AbortSignal): Promise<boolean> {
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
-    this.#news = new Latch();
-    const news = this.#news.wait(either).then(() => true);
+    this.#arrived = new Latch();
+    const arrival = this.#arrived.wait(either).then(() => true);
     const quiet = pause(waitMs, either).then(() => false);
     try {
-      return await Promise.race([news, quiet]);
+      return await Promise.race([arrival, quiet]);
     } finally {
       ended.abort();
-      await Promise.allSettled([news, quiet]);
+      await Promise.allSettled([arrival, quiet]);
     }
   }
 
@@ -123,11 +123,11 @@ export class KindArrival {
     this.#isDefined = type !== "DELETED";
     if (!this.#isDefined) return;
     this.#hasNews = true;
-    this.#news.open();
+    this.#arrived.open();
   }
 }
 
-/** Whether the server would answer the same soon. */
+/** Returns whether the server would answer the same soon. */
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && ![410, 429].includes(error.status);
 }

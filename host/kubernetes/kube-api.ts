@@ -98,12 +98,12 @@ export class ApiUnavailable extends Error {
   }
 }
 
-/** Whether the object does not exist. */
+/** Returns whether the object does not exist. */
 export function isNotFound(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 404;
 }
 
-/** Whether the name is taken, or the object has changed since. */
+/** Returns whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;
 }

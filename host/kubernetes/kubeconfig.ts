@@ -11,7 +11,7 @@ import { parseYaml } from "../config/yaml.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { orAbsent } from "../lib/schema.ts";
 
-/** What a connection needs, with absolute paths. */
+/** Parameters of a connection, with absolute paths. */
 export interface Connection {
   /** `file "/etc/berth/kubeconfig"`, for errors. */
   readonly source: string;

@@ -49,7 +49,7 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
   }
 }
 
-/** Divisor for a page whose answer is too large: anybody who may create objects may make each as large as etcd accepts. */
+/** Divisor for a page whose answer is too large: a tenant may create objects as large as etcd accepts. */
 const SMALLER = 8;
 
 function isTooLarge(error: unknown): boolean {

@@ -104,7 +104,7 @@ export class Reflector<T> {
     return this.#mirror.items;
   }
 
-  /** Whether the map has been complete once. */
+  /** Returns whether the map has been complete once. */
   get isSynced(): boolean {
     return this.#isSynced;
   }
@@ -306,7 +306,7 @@ function isEarlier(version: string, seen: string): boolean {
   return isVersion(version) && isVersion(seen) && BigInt(version) < BigInt(seen);
 }
 
-/** Whether the server no longer has the version to watch from, or never had it. */
+/** Returns whether the server no longer has the version to watch from, or never had it. */
 function isOutdated(error: unknown): boolean {
   return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }

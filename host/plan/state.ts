@@ -167,9 +167,9 @@ export interface NamespaceState {
   /** Routes of the requested tables, without local ones. */
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
-  /** Of those that were asked for. */
+  /** Only those that were requested. */
   readonly neighbours: readonly NeighbourState[];
-  /** Of those that were asked for. */
+  /** Only those that were requested. */
   readonly dynamicNeighbours: readonly DynamicNeighbourState[];
   /** Settings of absent links are absent. */
   readonly sysctls: ReadonlyMap<SysctlKey, string>;

@@ -36,7 +36,7 @@ export interface CoordinatorDeps {
   readonly log: Log;
 }
 
-type SettingsTools = Pick<CoordinatorDeps, "snapshot" | "isCluster">;
+type SettingsDeps = Pick<CoordinatorDeps, "snapshot" | "isCluster">;
 
 /** The configuration, and warnings about it. */
 interface Settings {
@@ -49,7 +49,7 @@ interface Settings {
  * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks, defaults.
  * Throws ConfigError.
  */
-export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsTools): Settings {
+export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsDeps): Settings {
   const { coordinator } = snapshot();
   const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
   const layers = [entry, ...coordinatorLayers(coordinator)];

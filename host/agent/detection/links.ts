@@ -97,7 +97,7 @@ export function withdrawAddress(
   }
 }
 
-/** Whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since (podMACPrefix). */
+/** Returns whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since (podMACPrefix). */
 function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
   if (recorded === undefined || found === recorded) return true;
   return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);

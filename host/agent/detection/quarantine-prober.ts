@@ -92,7 +92,7 @@ export class QuarantineProber {
     return this.#known().length === 0 ? "" : `#${this.#salt}`;
   }
 
-  /** Whether a machine on the pool's segment is suspected. In a pool that is searched in ascending order the {@link salt} has no effect. */
+  /** Returns whether a machine on the pool's segment is suspected. In a pool that is searched in ascending order the {@link salt} has no effect. */
   hasSuspect(pool: string): boolean {
     return this.#known().some((each) => each.pool === pool);
   }

@@ -20,7 +20,7 @@ export class VerifiedAttachments {
     this.#shared.set(keyOf(attachment), addresses);
   }
 
-  /** Whether the address need not be probed: it was silent before, or is shared. */
+  /** Returns whether the address need not be probed: it was silent before, or is shared. */
   has(attachment: Attachment, ip: Ip): boolean {
     const found = this.#addresses.get(keyOf(attachment))?.some((each) => equalIp(each, ip)) ?? false;
     return found || this.isShared(attachment, ip);

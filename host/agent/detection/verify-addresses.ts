@@ -69,7 +69,7 @@ export class EarlyStage {
     this.#options = options;
   }
 
-  /** Whether the settings ask for a probe of every address. */
+  /** Returns whether the settings ask for a probe of every address. */
   get isWanted(): boolean {
     const { detectIPConflict, mode } = this.#options.settings;
     return detectIPConflict && mode !== "disable";

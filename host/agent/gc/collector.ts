@@ -156,7 +156,7 @@ export class Collector {
     return this.#queue.run(() => this.#sweep());
   }
 
-  /** Whether the row's pod is gone or finished, as the API server says now; false when that is unknown. A CNI GC only nominates rows (late-del). */
+  /** Returns whether the row's pod is gone or finished, as the API server says now; false when that is unknown. A CNI GC only nominates rows (late-del). */
   async isPodGone(row: PodRow): Promise<boolean> {
     if (!mayLeak(row)) return false;
     try {

@@ -66,7 +66,7 @@ export class LostAddresses {
     return [...this.#lost.values()].find(isOf)?.brief;
   }
 
-  /** Whether the row's pod is known to have lost the address. */
+  /** Returns whether the row's pod is known to have lost the address. */
   has(row: Allocation): boolean {
     const lost = this.#lost.get(keyOf(row))?.row;
     return lost?.owner === row.owner && lost.ifName === row.ifName;

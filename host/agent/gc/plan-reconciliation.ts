@@ -101,7 +101,7 @@ function coolingOf(object: IpAllocation, node: string): Adoption {
   return { ...adoptionOf(object, node), state: "Cooling", workload: undefined };
 }
 
-/** Whether a row has to be published again; `object` is the watched object of its address. */
+/** Returns whether a row has to be published again; `object` is the watched object of its address. */
 export function needsPublishing(row: Allocation, object: IpAllocation | undefined, node: string): boolean {
   if (row.isConfirmed === false) return false;
   if (row.state === "Quarantined") return object?.spec.state !== "Quarantined";
@@ -111,7 +111,7 @@ export function needsPublishing(row: Allocation, object: IpAllocation | undefine
   return object === undefined || !isObjectOf(row, object, node);
 }
 
-/** Whether the row's object is quarantined because this node was lost; its pod may be alive. */
+/** Returns whether the row's object is quarantined because this node was lost; its pod may be alive. */
 export function isReportedLost(
   { state, isConfirmed }: Allocation,
   object: IpAllocation | undefined,
@@ -121,7 +121,7 @@ export function isReportedLost(
   return object.spec.state === "Quarantined" && object.spec.quarantine?.reason === "NodeLost";
 }
 
-/** Whether the object records the address for the row's pod on this node. */
+/** Returns whether the object records the address for the row's pod on this node. */
 export function isObjectOf({ owner, ifName }: Allocation, { spec }: IpAllocation, node: string): boolean {
   if (spec.state !== "Bound" || spec.node !== node) return false;
   return spec.holders.some((holder) => holder.podUid === owner && holder.ifName === ifName);

@@ -146,7 +146,7 @@ export class Reconciler {
     await this.#queue.idle();
   }
 
-  /** Whether the interval is over, or the watch has listed anew: a list may show what no event reported, such as records of a restored backup. */
+  /** Returns whether the interval is over, or the watch has listed anew: a list may show what no event reported, such as records of a restored backup. */
   get isDue(): boolean {
     return this.#options.nowMs() >= this.#dueMs || this.#deps.objects.stats.lists > this.#lists;
   }
@@ -265,7 +265,7 @@ export class Reconciler {
     this.#deps.log.info({ address: formatIp(ip), pool, state, namespace, pod, owner, ifName }, text);
   }
 
-  /** Whether the same version was observed a grace ago; if not, observes it now. */
+  /** Returns whether the same version was observed a grace ago; if not, observes it now. */
   #isObservedLongEnough({ name, uid, resourceVersion }: IpAllocation): boolean {
     const { nowMs, graceMs } = this.#options;
     const version = `${uid}/${resourceVersion}`;

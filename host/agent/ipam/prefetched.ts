@@ -33,7 +33,7 @@ export async function giveBackUnfit(
   await prefetched.discard(owner, ifName);
 }
 
-/** Whether all of them lie in candidates, each family has one, and no other address is requested. */
+/** Returns whether all of them lie in candidates, each family has one, and no other address is requested. */
 function isFit(
   poolCache: PoolCache,
   nic: NicDemand,

@@ -114,7 +114,7 @@ function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocatio
   return Map.groupBy(rows, ({ ifName }) => ifName);
 }
 
-/** Whether a pod waits for a cooling address is decided by its ADD. */
+/** Returns whether a pod waits for a cooling address is decided by its ADD. */
 function refuseToWait(): Promise<never> {
   return Promise.reject(
     new CniError(ErrorCode.TryAgainLater, "All free addresses of the pools were released just now"),

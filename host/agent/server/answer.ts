@@ -99,7 +99,7 @@ function classify(error: unknown): CniError {
   return new CniError(ErrorCode.TryAgainLater, `Internal error: ${text}`, cause);
 }
 
-/** Whether the error is a bug rather than a refusal: bugs are logged with their stack. */
+/** Returns whether the error is a bug rather than a refusal: bugs are logged with their stack. */
 export function isBug(error: unknown): boolean {
   const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
   return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;

@@ -72,7 +72,7 @@ function nameOf(holder: string): string {
   return holder === "" ? "process unknown" : holder;
 }
 
-/** Whether a process accepts connections there: an agent that holds no lock, for its file was removed or it is of an older version. */
+/** Returns whether a process accepts connections there: an agent that holds no lock, for its file was removed or it is of an older version. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

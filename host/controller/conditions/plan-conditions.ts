@@ -62,10 +62,10 @@ export function planConditions({ object, findings, now, sinceMs }: ConditionsVie
   const own = new Set<string>(wanted.map(({ type }) => type));
   const foreign = object.conditions.filter(({ type }) => !own.has(type));
   const turnedBad = wanted.filter((finding) => isBad(finding) && known.get(finding.type)?.status !== statusOf(finding));
-  const news = planned.map((condition) => newsOf(condition, known.get(condition.type)));
+  const changes = planned.map((condition) => changeOf(condition, known.get(condition.type)));
   const conditions = [...planned, ...foreign];
-  if (news.includes("all")) return { conditions, turnedBad, dueMs: undefined };
-  if (!news.includes("message")) return { conditions: undefined, turnedBad: [], dueMs: undefined };
+  if (changes.includes("all")) return { conditions, turnedBad, dueMs: undefined };
+  if (!changes.includes("message")) return { conditions: undefined, turnedBad: [], dueMs: undefined };
   const dueMs = CONDITION_MESSAGE_MS - sinceMs;
   if (dueMs > 0) return { conditions: undefined, turnedBad: [], dueMs };
   return { conditions, turnedBad, dueMs: undefined };
@@ -83,7 +83,7 @@ function isBad(finding: Finding): boolean {
   return isTrouble(finding) && finding.isWanted !== true;
 }
 
-/** Whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has no condition yet. */
+/** Returns whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has no condition yet. */
 export function isOtherThan(finding: Finding, conditions: readonly Condition[]): boolean {
   const known = conditions.find(({ type }) => type === finding.type);
   if (known === undefined) return isTrouble(finding);
@@ -102,7 +102,7 @@ function conditionOf(
   return { type, status, observedGeneration, lastTransitionTime, reason, message };
 }
 
-function newsOf(now: Condition, before: Condition | undefined): "all" | "message" | "none" {
+function changeOf(now: Condition, before: Condition | undefined): "all" | "message" | "none" {
   if (before === undefined || before.status !== now.status || before.reason !== now.reason) return "all";
   if (before.observedGeneration !== now.observedGeneration) return "all";
   return before.message === now.message ? "none" : "message";

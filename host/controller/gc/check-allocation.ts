@@ -1,6 +1,5 @@
 /**
- * One check of one allocation: what caches and lists say, the decision of the table, and, before anything is written, the same from the API server
- * (leak).
+ * One check of one allocation: decides from caches and lists and, before anything is written, again from the API server (leak).
  */
 import { formatIp } from "../../net/ip.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -50,7 +49,7 @@ export interface Collected {
   readonly why: string;
   /** Node of the pod that had the address. */
   readonly node: string;
-  /** Set with `ask`: the node that is asked to probe. */
+  /** Set with `ask`: the node chosen to probe. */
   readonly prober: string | undefined;
 }
 
@@ -61,7 +60,7 @@ export class AllocationChecker {
   readonly #probers: Probers;
   readonly #replacements: Replacements;
   readonly #live: StatusReader;
-  /** Nodes that were asked to probe before, by name of the allocation. Lives as long as the controller. */
+  /** Nodes that were chosen to probe before, by name of the allocation. Lives as long as the controller. */
   readonly #asked: Map<string, Set<string>>;
   /** Addresses that no ready node can probe. */
   readonly withoutProber: string[] = [];
@@ -185,15 +184,15 @@ export class AllocationChecker {
     return { object, action, why, node, prober };
   }
 
-  /** When every possible prober has been asked, the first ones are asked again. */
+  /** When every possible prober has been chosen once, starts over. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
-    const asked = this.#asked.get(name) ?? new Set();
+    const former = this.#asked.get(name) ?? new Set();
     const never = new Set([lostNode(object), spec.node]);
-    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...asked]));
+    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...former]));
     const chosen = fresh ?? this.#probers.choose(spec.pool, never);
-    if (fresh === undefined) asked.clear();
-    if (chosen !== undefined) this.#asked.set(name, asked.add(chosen));
+    if (fresh === undefined) former.clear();
+    if (chosen !== undefined) this.#asked.set(name, former.add(chosen));
     return chosen;
   }
 

@@ -1,5 +1,5 @@
 /**
- * Collects allocations that no agent takes care of: of nodes that are gone, of address owners that are gone, of agents that do not act (node-lost,
+ * Collects allocations that no agent releases: of lost nodes, of deleted address owners, of agents that do not act (node-lost,
  * conflict, leak; docs/garbage-collection.md).
  *
  * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time is only noted; when its time

@@ -35,7 +35,7 @@ export class Replacements {
   }
 }
 
-/** Whether the other allocation is bound to a pod of the same member on another node, for the same NIC and family. */
+/** Returns whether the other allocation is bound to a pod of the same member on another node, for the same NIC and family. */
 export function isReplacement(object: IpAllocation, { name, deleting, spec }: IpAllocation): boolean {
   const holder = lastHolder(object);
   const { workload, ip } = object.spec;

@@ -12,7 +12,7 @@ import type { Action } from "./plan-collection.ts";
 export const MAX_NAMED_ADDRESSES = 8;
 
 /** The event of each action. */
-const NEWS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
+const EVENTS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {
   quarantine: { reason: "NodeLost", type: "Warning", verb: "in quarantine" },
   free: { reason: "AddressesFreed", type: "Normal", verb: "free" },
   preserve: { reason: "AddressesKept", type: "Normal", verb: "kept" },
@@ -29,9 +29,9 @@ export function sendEvents(
   );
   for (const group of groups.values()) {
     const [first] = group;
-    const news = first === undefined ? undefined : NEWS[first.action];
-    if (first === undefined || news === undefined) continue;
-    const { reason, type, verb } = news;
+    const template = first === undefined ? undefined : EVENTS[first.action];
+    if (first === undefined || template === undefined) continue;
+    const { reason, type, verb } = template;
     const { pool } = first.object.spec;
     const of = `${nameSome(group.map(({ object }) => object))} of pool "${pool}"`;
     const note = `${of}: ${verb} (node ${first.node}: ${first.why})`;

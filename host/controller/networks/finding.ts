@@ -70,7 +70,7 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
   return { kind: "wrong", reason };
 }
 
-/** Returns the finding of the first source that says anything. A source that cannot be read is not skipped: what it says would count. */
+/** Returns the finding of the first source that says anything. A source that cannot be read is not skipped, because its networks would take precedence. */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const known = findings.find(({ kind }) => kind !== "absent");
   return known ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };

@@ -85,7 +85,7 @@ function outcomeOf(key: Key, finding: NetworkFinding, before: (key: Key) => read
   }
 }
 
-/** The status may have been edited by anybody: all of it is valid, or none. */
+/** The status may have been edited by hand: it is used only if all of it is valid. */
 function knownBefore(value: unknown): readonly string[] {
   if (!Array.isArray(value)) return [];
   return value.every((text) => typeof text === "string" && parsePrefixOrIp(text) !== undefined) ? value : [];
@@ -97,7 +97,7 @@ function cut(text: string): string {
   return whole.length > MAX_FINDING_LENGTH ? `${whole.slice(0, MAX_FINDING_LENGTH - 1)}…`.toWellFormed() : whole;
 }
 
-/** Whether the object has this status already. */
+/** Returns whether the object has this status already. */
 export function isStatus({ status }: ControlledCoordinator, planned: NetworksStatus): boolean {
   return Object.entries(planned).every(([key, value]) => JSON.stringify(status[key]) === JSON.stringify(value));
 }

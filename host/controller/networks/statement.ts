@@ -81,7 +81,7 @@ export function joinPrefixes(prefixes: readonly Prefix[]): Prefix[] {
   return joined;
 }
 
-/** Whether `a`, the lower one, and `b` are the halves of a prefix that is not too wide. */
+/** Returns whether `a`, the lower one, and `b` are the halves of a prefix that is not too wide. */
 function areHalves(a: Prefix, b: Prefix): boolean {
   if (a.length !== b.length || a.ip.family !== b.ip.family || a.length <= SHORTEST[a.ip.family]) return false;
   return (a.ip.value ^ b.ip.value) === 1n << BigInt(bitsOf(a.ip.family) - a.length);

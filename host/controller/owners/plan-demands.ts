@@ -52,7 +52,7 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
   const former = [...sums.entries()].flatMap(([key, { request, need, template, objectCount }]): PoolDemand[] => {
     if (taken.has(key) || need.count === 0) return [];
     const size = planFormerSize(need, template.number, objectCount);
-    // Without its own object, only pods say so, and anybody may create those.
+    // Without its own object, only pods show the demand, and any tenant may create those.
     return [{ application, ...request, ...size, reclaim: template.reclaim || own === undefined, isCurrent: false }];
   });
   const faults = current.fault === undefined ? [] : [{ application, message: current.fault }];
@@ -68,19 +68,18 @@ interface Current {
 const NOTHING: Current = { requests: [] };
 
 /**
- * Of a kind that is not followed only pods are known, and one pod with a forged owner is enough. So its pools are sized by the number of pods, and
- * go with them.
+ * For a kind that is not followed only pods are known, and their owner may be forged. So its pools are sized by the number of pods, and deleted with them.
  */
 function refuseUnfollowed({ application, template }: TrackedObject): string | undefined {
   const { apiVersion, kind } = application;
   if (template.kind === "fault" || findKind(application) !== undefined) return undefined;
   const { number, reclaim } = template;
-  const asked = [
+  const requested = [
     ...(number.kind === "fixed" ? [`ippool-ip-number "${number.count}" (only "+N")`] : []),
     ...(reclaim ? [] : ['ippool-reclaim "false"']),
   ];
-  if (asked.length === 0) return undefined;
-  return `annotation ${asked.join(" and ")} is for workloads that are looked up; ${kind} of ${apiVersion} is none of them`;
+  if (requested.length === 0) return undefined;
+  return `annotation ${requested.join(" and ")} is for workloads that are looked up; ${kind} of ${apiVersion} is none of them`;
 }
 
 function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests): Current {

@@ -80,7 +80,7 @@ export class TrackedOwners {
   }
 }
 
-/** Anybody who may create pods may forge a UID: workloads of different namespaces are never the same. */
+/** A tenant may forge a UID: workloads of different namespaces are never the same. */
 function placeOf({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }

@@ -20,7 +20,7 @@ import type { OwnWrites } from "./own-writes.ts";
 import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
 
-/** SubnetPoolSpec pools of a network that are written at once. @limit */
+/** Generated pools of a network that are written at once. @limit */
 export const POOL_WRITES_AT_ONCE = 8;
 
 export interface ApplyDeps {
@@ -61,7 +61,7 @@ class NetworkUpdate {
 
   async run(): Promise<void> {
     const { targets, grows } = this.#plan;
-    for (const book of this.#drafts.values()) if (!(await this.#mark(book))) return;
+    for (const draft of this.#drafts.values()) if (!(await this.#mark(draft))) return;
     const created = await inParallel(targets, POOL_WRITES_AT_ONCE, (target) => this.#create(target));
     const all = created.flatMap((target) => target ?? []);
     if (grows && !(await this.#reserve(all))) return;
@@ -70,20 +70,20 @@ class NetworkUpdate {
   }
 
   /** Sets the finalizer of a Subnet that serves pools. Returns false if another writer was faster. */
-  async #mark(book: SubnetDraft): Promise<boolean> {
-    const { object } = book.subnet;
+  async #mark(draft: SubnetDraft): Promise<boolean> {
+    const { object } = draft.subnet;
     const isUsed = this.#plan.targets.some(({ subnet }) => subnet?.object.name === object.name);
     const isMarked = object.finalizers.includes(IN_USE_FINALIZER);
     if (object.deleting) {
-      const isEmpty = !isUsed && book.subnet.assignments.pools.length === 0;
+      const isEmpty = !isUsed && draft.subnet.assignments.pools.length === 0;
       if (!isMarked || !isEmpty) return true;
-      await this.#patchSubnet(book, "object", {
+      await this.#patchSubnet(draft, "object", {
         metadata: { finalizers: object.finalizers.filter((name) => name !== IN_USE_FINALIZER) },
       });
       return false;
     }
     if (isMarked || !isUsed) return true;
-    return await this.#patchSubnet(book, "object", {
+    return await this.#patchSubnet(draft, "object", {
       metadata: { finalizers: [...object.finalizers, IN_USE_FINALIZER] },
     });
   }
@@ -107,16 +107,16 @@ class NetworkUpdate {
 
   /** Reserves what pools have and should have in every Subnet of the network. Returns false if another writer was faster. */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
-    for (const book of this.#drafts.values()) {
-      const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
-      const held = entriesOf(book.subnet);
+    for (const draft of this.#drafts.values()) {
+      const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
+      const held = entriesOf(draft.subnet);
       const planned = own.map((target) =>
         entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target), ...target.spans])),
       );
       const names = new Set(planned.map(({ name }) => name));
       const others = [...held.values()].filter(({ name }) => !names.has(name));
       const entries = [...others, ...planned].filter(({ spans }) => spans.length > 0);
-      if (!(await this.#assign(book, entries, 1))) return false;
+      if (!(await this.#assign(draft, entries, 1))) return false;
     }
     return true;
   }
@@ -138,9 +138,9 @@ class NetworkUpdate {
 
   /** Reserves for pools that were written exactly what they have now, and for the others everything that they may have. */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
-    for (const book of this.#drafts.values()) {
-      const own = targets.filter(({ subnet }) => subnet?.object.name === book.subnet.object.name);
-      const held = entriesOf(book.subnet);
+    for (const draft of this.#drafts.values()) {
+      const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
+      const held = entriesOf(draft.subnet);
       const left = own.map((target) => {
         if (this.#written.has(target.name)) return entryOf(target, target.spans);
         return entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target)]));
@@ -150,7 +150,7 @@ class NetworkUpdate {
         if (!names.has(entry.name) && !(await this.#isGone(entry.name))) left.push(entry);
       }
       await this.#assign(
-        book,
+        draft,
         left.filter(({ spans }) => spans.length > 0),
         0,
       );
@@ -171,23 +171,23 @@ class NetworkUpdate {
   }
 
   /** Writes only if something changes. Returns false if another writer was faster. */
-  async #assign(book: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
-    const { subnet, total } = book;
+  async #assign(draft: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
+    const { subnet, total } = draft;
     const status = subnetStatus(subnet, total, entries, subnet.assignments.revision + step);
     const before = subnetStatus(subnet, total, [...entriesOf(subnet).values()], subnet.assignments.revision);
     const known = subnet.object.status;
     const isSame = JSON.stringify(status) === JSON.stringify(before);
     if (isSame && known.total === status.total && known.assigned === status.assigned) return true;
-    return await this.#patchSubnet(book, "status", { status });
+    return await this.#patchSubnet(draft, "status", { status });
   }
 
   async #patchSubnet(
-    book: SubnetDraft,
+    draft: SubnetDraft,
     part: "object" | "status",
     body: { metadata?: object; status?: object },
   ): Promise<boolean> {
     const { api, leading: signal, wroteSubnet, forgetSubnet } = this.#deps;
-    const before = book.subnet;
+    const before = draft.subnet;
     const { name, uid, resourceVersion } = before.object;
     const path = (part === "status" ? statusPath : objectPath)(SUBNETS, { name });
     const object = await this.#tryTo(`Subnet "${name}" cannot be written`, () =>
@@ -198,7 +198,7 @@ class NetworkUpdate {
       forgetSubnet(name);
       return false;
     }
-    book.subnet = now;
+    draft.subnet = now;
     wroteSubnet(before, now);
     return true;
   }

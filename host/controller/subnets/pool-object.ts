@@ -1,4 +1,4 @@
-/** SubnetPoolSpec pools and the status of Subnets as API objects. */
+/** Generated pools and the status of Subnets as API objects. */
 
 import { createHash } from "node:crypto";
 import { rangesOf, type Spans, sizeOf } from "../../core/spans.ts";

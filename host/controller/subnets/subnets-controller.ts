@@ -201,11 +201,11 @@ class SubnetsController implements Controller {
   }
 
   #report({ shortfalls }: SubnetsPlan, { faults }: Demands): void {
-    const news = [
+    const reports = [
       ...shortfalls.map(({ demand: { application }, reason, message }) => ({ application, reason, message })),
       ...faults.map(({ application, message }) => ({ application, reason: "InvalidAnnotation", message })),
     ].map((each) => ({ ...each, key: `${each.application.uid} ${each.reason} ${each.message}` }));
-    for (const { application, reason, message, key } of news) {
+    for (const { application, reason, message, key } of reports) {
       if (this.#reported.has(key)) continue;
       const { kind, apiVersion, namespace, name, uid } = application;
       this.#deps.events.emit({
@@ -216,7 +216,7 @@ class SubnetsController implements Controller {
         action: "Generate",
       });
     }
-    this.#reported = new Set(news.map(({ key }) => key));
+    this.#reported = new Set(reports.map(({ key }) => key));
     this.#problems = [
       ...this.#refusals,
       ...this.#unreadable.flatMap((object) => {

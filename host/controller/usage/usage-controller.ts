@@ -154,7 +154,7 @@ function countsOfStatus({ total, used }: ControlledPool["status"]): Counts | und
   return typeof total === "number" && typeof used === "number" ? { total, used } : undefined;
 }
 
-/** Whether more than the status has changed. */
+/** Returns whether more than the status has changed. */
 function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
   return change.before.uid !== change.value.uid || change.before.generation !== change.value.generation;

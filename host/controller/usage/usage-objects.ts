@@ -51,7 +51,7 @@ export class UsageObjects {
     this.#known = found;
   }
 
-  /** Whether the object has this content already. */
+  /** Returns whether the object has this content already. */
   isWritten(pool: PoolName, usage: PoolUsage): boolean {
     return this.#known.get(pool.name)?.digest === digestOf(pool.uid, usage);
   }

@@ -19,7 +19,7 @@ export type Failure =
 const LASTING =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|HPE_|UND_ERR_INVALID_ARG|UND_ERR_RES_EXCEEDED_MAX_SIZE|ERR_INVALID_)/;
 
-/** Whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating. */
+/** Returns whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating. */
 export function mayPass(failure: Failure): boolean {
   if (failure.kind === "no answer") return !LASTING.test(failure.code);
   const { status } = failure;

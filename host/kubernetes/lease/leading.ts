@@ -13,7 +13,7 @@ export class LeadingEnded extends Error {
   override readonly name = "LeadingEnded";
 }
 
-/** What the leader's work gets. */
+/** The context of the leader's work. */
 export interface Leading {
   /** Aborted before another process can lead. */
   readonly signal: AbortSignal;

@@ -42,11 +42,11 @@ export interface SyncInputs {
   readonly state: AddressState;
   /** This node. */
   readonly node: string;
-  /** Of a Cooling row: its cooldown is over. */
+  /** For a Cooling row: whether its cooldown is over. */
   readonly isDue: boolean;
-  /** Of a Cooling row: other nodes may want to take it over (cooling-visibility). */
+  /** For a Cooling row: whether other nodes may want to take it over (cooling-visibility). */
   readonly isPublic: boolean;
-  /** Of a Bound row: the resource version of the object that is taken over. */
+  /** For a Bound row: the resource version of the object that is taken over. */
   readonly replaces: string | undefined;
 }
 
@@ -113,7 +113,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
 
 function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
-  // If this node only probes the address for a lost node, the object was deleted by someone who knows that the address is free.
+  // If this node only probes the address for a lost node, the object was deleted because the address is known to be free.
   if (object === "absent") return { kind: isProber(state, node) ? "forget" : "create" };
   // Whatever pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };

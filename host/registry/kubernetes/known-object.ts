@@ -149,7 +149,7 @@ export function isOfSameNic(
 }
 
 /**
- * Returns whether someone else changed the object, for example an administrator. Being taken for lost does not count: that stands until the pod is
+ * Returns whether another writer changed the object, for example an administrator. Being taken for lost does not count: that stands until the pod is
  * known to be gone (node-lost).
  */
 export function hasChanged(before: KnownObject | undefined, now: KnownObject): boolean {

@@ -251,7 +251,7 @@ export class KubernetesRegistry implements Registry {
     await this.#journal.close();
   }
 
-  /** Takes in an event of the watch on objects that name this node. An object that vanished is created again if its row is Bound. */
+  /** Applies an event of the watch on objects that name this node. An object that vanished is created again if its row is Bound. */
   observe(change: ObjectChange): void {
     this.#objectSync.observe(change);
   }

@@ -211,7 +211,7 @@ export class ObjectSync {
     this.#closing.abort(new Error("The registry is closed"));
   }
 
-  /** Takes in an event of the watch, unless it is late. */
+  /** Applies an event of the watch, unless it is late. */
   observe(change: ObjectChange): void {
     if (change.kind === "object") {
       const { name, spec } = change.object;

@@ -41,7 +41,7 @@ export function readLiveNamespaces(directories: readonly string[]): LiveNamespac
   return { addresses, problems };
 }
 
-/** Whether the path leads into a network namespace. */
+/** Returns whether the path leads into a network namespace. */
 export function isLiveNetns(path: string): boolean {
   try {
     readNetnsIdentity(path);

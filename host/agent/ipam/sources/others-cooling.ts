@@ -20,7 +20,7 @@ export class OthersCooling implements AddressSource {
     this.#patience = search.demand.deadline.othersCooling(search.cluster !== undefined);
   }
 
-  /** Whether {@link next} is to wait for addresses of the pool that other nodes publish. For a generated pool the ADD waits by pool changes instead. */
+  /** Returns whether {@link next} is to wait for addresses of the pool that other nodes publish. For a generated pool the ADD waits by pool changes instead. */
   expect(pool: IpPool): boolean {
     this.#expected = !this.#patience.isOver && pool.spec.generated === undefined ? pool : undefined;
     return this.#expected !== undefined;

@@ -238,7 +238,7 @@ function inheritLost(poolCache: PoolCache, demand: AddressDemand, holder: Alloca
   return mayHave(demand, holder) ? picksOf(poolCache, demand.nics, holder).slice(0, 1) : [];
 }
 
-/** Whether the holder is an earlier pod of the same member, on this node or on one that is lost: the live pod has more right to its address. */
+/** Returns whether the holder is an earlier pod of the same member, on this node or on one that is lost: the live pod has more right to its address. */
 function isFormer(demand: AddressDemand, holder: Allocation): boolean {
   const isHere = holder.version >= 0 || holder.quarantine !== undefined;
   return isHere && holder.owner !== demand.claimant.owner && isOfMember(demand, holder);

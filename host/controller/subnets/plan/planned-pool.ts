@@ -69,7 +69,7 @@ export class PlannedPool {
     return keyOf(application, ifName, this.now?.spec.family ?? this.capacity?.network.family ?? 4, subnet);
   }
 
-  /** Whether it has addresses that its Subnet's status does not reserve. */
+  /** Returns whether it has addresses that its Subnet's status does not reserve. */
   get isUnknown(): boolean {
     return this.capacity !== undefined && withoutSpans(this.ranges, this.entry).length > 0;
   }
@@ -123,15 +123,15 @@ export function resolveOverlaps(
   const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
   const all = [...owners.map(({ spans }) => spans), ...foreign];
   if (!areContested(all.flatMap((spans, owner) => spans.map((span) => ({ ...span, owner }))))) return;
-  const settled: Span[] = [];
+  const assigned: Span[] = [];
   for (const { pool } of owners.toSorted((a, b) => (a.pool.name < b.pool.name ? -1 : 1))) {
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
-    const theirs = joinSpans([...settled, ...withoutSpans(promised, pool.entry)]);
+    const theirs = joinSpans([...assigned, ...withoutSpans(promised, pool.entry)]);
     // The Subnet may be known in an older version than the pool: what a pod has is never taken because of it.
     const held = heldIn(sharedSpans(pool.target, theirs), isHeldFor(pool));
     pool.target = joinSpans([...withoutSpans(pool.target, theirs), ...held]);
-    pool.promised = withoutSpans(pool.entry, joinSpans([...settled, ...promised]));
-    settled.push(...pool.target);
+    pool.promised = withoutSpans(pool.entry, joinSpans([...assigned, ...promised]));
+    assigned.push(...pool.target);
   }
 }
 
@@ -180,7 +180,7 @@ function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes"
   return [gateway === undefined ? "" : formatIp(gateway), ...way].join();
 }
 
-/** Whether the pool was retained for a later workload of the same kind, namespace and name, for the same NIC. */
+/** Returns whether the pool was retained for a later workload of the same kind, namespace and name, for the same NIC. */
 export function isOrphanFor(
   { generated, now, capacity }: PlannedPool,
   demand: PoolDemand,
