@@ -1,6 +1,6 @@
 /**
- * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. The pod's owner reads why named pools were rejected, and how many that a pattern found;
- * only the node's administrator reads names of other namespaces' objects.
+ * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. The pod's owner reads why named
+ * pools were rejected, and how many a pattern found; only the node's administrator reads names of other namespaces' objects.
  */
 import type { Candidate } from "./model.ts";
 
