@@ -39,6 +39,8 @@ export interface Access {
 export interface Credentials {
   /** `https://10.96.0.1:443`, for logs. */
   readonly server: string;
+  /** `file "/etc/berth/kubeconfig"`, for errors. */
+  readonly source: string;
   /** Why the files cannot be read now, while their last valid content is used. */
   readonly problem: string | undefined;
   /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
@@ -62,6 +64,7 @@ export async function loadCredentials(options: CredentialsOptions = {}): Promise
   const { endpoint } = await files.current();
   return {
     server: `${endpoint.origin}${endpoint.basePath}`,
+    source: files.source,
     get problem() {
       return files.problem;
     },
@@ -94,6 +97,10 @@ class CredentialFiles {
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
+  }
+
+  get source(): string {
+    return this.#loaded?.connection.source ?? "";
   }
 
   current(): Promise<Access> {

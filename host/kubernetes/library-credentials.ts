@@ -11,6 +11,9 @@ import type { Connection } from "./kubeconfig.ts";
 /** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. @limit */
 export const EXEC_PLUGIN_MS = 20_000;
 
+/** RFC 6750 §2.1, with all visible characters. */
+const BEARER = /^Bearer [!-~]+$/;
+
 export interface Material {
   readonly ca?: unknown;
   readonly cert?: unknown;
@@ -84,8 +87,11 @@ async function ask(library: KubeConfig, connection: Connection): Promise<Library
     throw new ConfigError(source, [faultOf(error, connection)]);
   }
   const tokenFile = connection.files.find(({ field }) => field.endsWith("tokenFile"));
-  if (tokenFile !== undefined && /^(?:Bearer)?$/.test(headers.authorization ?? ""))
-    throw new ConfigError(source, [{ path: tokenFile.field, got: "an empty file", wanted: "a file with a token" }]);
+  const { authorization = "" } = headers;
+  if (tokenFile !== undefined && !BEARER.test(authorization)) {
+    const got = /^(?:Bearer)?$/.test(authorization) ? "an empty file" : "a text that is not a token";
+    throw new ConfigError(source, [{ path: tokenFile.field, got, wanted: "a file with a token" }]);
+  }
   if (user.exec !== undefined && headers.authorization === undefined && tls.cert === undefined)
     throw new ConfigError(source, [
       { path: "exec", got: "neither token nor certificate", wanted: "an ExecCredential" },

@@ -38,9 +38,10 @@ import { ClusterResources } from "./resources.ts";
 /** The backend's own connection to the API server. */
 interface ClusterConnection {
   readonly server: string;
-  /** What is wrong with the credentials, a sentence. */
-  readonly problem: string | undefined;
+  /** What is wrong with the credentials now, sentences. */
+  readonly problems: readonly string[];
   readonly client: KubeClient;
+  close(): Promise<void>;
 }
 
 export interface ClusterBackendOptions extends BackendOptions {
@@ -56,7 +57,7 @@ export interface ClusterBackendOptions extends BackendOptions {
 /** Resolves when the journal is open: a DEL works from then on, an ADD waits for {@link Backend.synced}. */
 export async function openClusterBackend(options: ClusterBackendOptions): Promise<ClusterBackend> {
   const opening = new AsyncDisposableStack();
-  opening.defer(() => options.connection?.client.close());
+  opening.defer(() => options.connection?.close());
   try {
     const parts = await openParts(options, opening);
     return new ClusterBackend(options, parts, opening.move());
@@ -142,9 +143,8 @@ export class ClusterBackend implements Backend {
 
   #problems(): readonly string[] {
     const unread = this.resources.unread.join(", ") || "allocations of this node";
-    const problem = this.#connection?.problem;
     return [
-      ...(problem === undefined ? [] : [problem]),
+      ...(this.#connection?.problems ?? []),
       ...(this.#known.isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.allocations.problems,
       ...this.#definitions.problems,

@@ -147,6 +147,8 @@ export interface KubeconfigOptions {
   readonly account?: string;
   /** In place of the account's: of a service account. */
   readonly token?: string;
+  /** A file with the token in place of the token itself. */
+  readonly tokenFile?: string;
   /** Default: the API server's. */
   readonly server?: string;
   /** Believes any certificate: for a client whose clock is before the certificate's first day. */
@@ -160,13 +162,14 @@ export async function writeKubeconfig(parts: PlaneParts, name: string, options: 
   const trust = isUnverified
     ? { "insecure-skip-tls-verify": true }
     : { "certificate-authority": certificateFile(parts.directory) };
+  const { token = requireToken(parts, account), tokenFile } = options;
   const config = {
     apiVersion: "v1",
     kind: "Config",
     "current-context": "lab",
     contexts: [{ name: "lab", context: { cluster: "lab", user: account } }],
     clusters: [{ name: "lab", cluster: { server, ...trust } }],
-    users: [{ name: account, user: { token: options.token ?? requireToken(parts, account) } }],
+    users: [{ name: account, user: tokenFile === undefined ? { token } : { tokenFile } }],
   };
   await writeFile(path, JSON.stringify(config), { mode: 0o600 });
   return path;
