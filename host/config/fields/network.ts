@@ -51,9 +51,13 @@ interface CanonicalForm {
 
 const CANONICAL = "its canonical form";
 
+/** The address in the text is that of the network. Kubernetes 1.31 takes the cost of comparing two addresses or networks with == for unlimited. */
+const IS_MASKED =
+  "cidr(self.substring(0, self.indexOf('/')) + (self.contains(':') ? '/128' : '/32')).containsIP(cidr(self).masked().ip())";
+
 /** Returns the CEL rules of {@link canonical}. */
 function canonicalRules({ isForm, wanted, exact = false }: Omit<CanonicalForm, "parse">): CelRule[] {
-  const isMasked = exact ? "string(cidr(self).masked()) == self" : "cidr(self) == cidr(self).masked()";
+  const isMasked = exact ? "string(cidr(self).masked()) == self" : IS_MASKED;
   return [
     { rule: isForm, message: wanted },
     // A message with the canonical form would exceed the API server's cost limit.

@@ -86,7 +86,8 @@ const NAME = "self.metadata.name";
 const IS_FOUR_NAME = `${NAME} == self.spec.address + ending`;
 const IS_SIX_NAME =
   `${NAME}.matches('^[0-9a-f]{4}(-[0-9a-f]{4}){7}([.]|$)') && ${NAME}.substring(39) == ending && ` +
-  `ip(${NAME}.substring(0, 39).replace('-', ':')) == ip(self.spec.address)`;
+  // Kubernetes 1.31 takes the cost of comparing two addresses with == for unlimited.
+  `cidr(${NAME}.substring(0, 39).replace('-', ':') + '/128').containsIP(self.spec.address)`;
 const ENDING = "(self.spec.addressSpace == '' ? '' : '.' + self.spec.addressSpace)";
 
 /** Rule of the whole object: the name is the address, else creating the object would not lock it. Mirrors allocationName. */
