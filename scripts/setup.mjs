@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [embeddings] [release] [bench] [allocators]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [versions] [embeddings] [release] [bench] [allocators]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
@@ -23,6 +23,7 @@ import { root } from "./setup/paths.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
+import { versionsSteps } from "./setup/versions.mjs";
 
 const LOCKED = "--locked";
 const LOCK_IS_HELD = 75;
@@ -34,6 +35,7 @@ const targets = {
   test: () => [debianStep("test")],
   cluster: clusterSteps,
   nodes: nodesSteps,
+  versions: versionsSteps,
   embeddings: embeddingsSteps,
   release: releaseSteps,
   bench: benchSteps,

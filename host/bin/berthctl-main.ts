@@ -14,6 +14,7 @@ import {
   showHealth,
   showPools,
 } from "../cli/commands.ts";
+import { COORDINATOR_FLAGS, FlagError, formatNetwork, NETWORK_TYPES, type NetworkFlags } from "../cli/network-conf.ts";
 import { messageOf } from "../lib/describe.ts";
 import { endsOnUsage } from "./life.ts";
 import { VERSION } from "./version.ts";
@@ -76,5 +77,34 @@ program
   .option("--dry-run", "print what would be recovered without writing anything")
   .addOption(socket)
   .action(({ socket: path, ...options }: RecoverOptions & { socket: string }) => print(recover(path, options)));
+
+const network = program
+  .command("network")
+  .description("Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)")
+  .argument("<name>", "name of the network")
+  .addOption(new Option("--type <plugin>", "main plugin").choices(NETWORK_TYPES).makeOptionMandatory())
+  .option("--conflist", "print a CNI configuration list for /etc/cni/net.d")
+  .option("-n, --namespace <name>", "namespace of the NetworkAttachmentDefinition")
+  .option("--master <interface...>", "interface of the node for macvlan and ipvlan; several are joined in a bond")
+  .option("--vlan <id>", "VLAN ID")
+  .option("--bond-name <name>", "name of the bond")
+  .option("--bond-mode <mode>", "mode of the bond, active-backup by default")
+  .option("--bond-options <options>", 'options of the bond, such as "miimon=100;updelay=200"')
+  .option("--bridge <name>", "name of the bridge")
+  .option("--ipv4-pool <name...>", "IPv4 pools, tried in this order")
+  .option("--ipv6-pool <name...>", "IPv6 pools, tried in this order")
+  .option("--resource-name <name>", "resource of the SR-IOV device plugin")
+  .option("--cni-version <version>", "version of the configuration", "1.0.0")
+  .option("--no-coordinator", "leave out the coordinator");
+for (const { key, description } of COORDINATOR_FLAGS) network.option(`--${key} <value>`, `coordinator: ${description}`);
+network.action((name: string, options: NetworkFlags & Readonly<Record<string, string>>) => {
+  const settings = COORDINATOR_FLAGS.flatMap(({ key }) => (options[key] === undefined ? [] : [[key, options[key]]]));
+  try {
+    console.log(formatNetwork(name, { ...options, settings: Object.fromEntries(settings) }));
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    program.error(`berthctl: ${error.message}`, { exitCode: 2 });
+  }
+});
 
 await program.parseAsync();

@@ -23,6 +23,7 @@ import {
   etcdUrl,
   findServerPair,
   type KubeconfigOptions,
+  type KubernetesVersion,
   makeParts,
   type PlaneParts,
   requireToken,
@@ -48,6 +49,8 @@ export interface ControlPlaneOptions {
   readonly serverArgs?: readonly string[];
   /** Whether a controller manager will run: then pods have service accounts, and kubelets their own rights. Default: no. */
   readonly hasManagers?: boolean;
+  /** Default: 1.34. */
+  readonly kubernetes?: KubernetesVersion;
 }
 
 /** etcd or the API server. */
@@ -103,12 +106,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     accounts = [],
     serverArgs = [],
     hasManagers = false,
+    kubernetes = "1.34",
   } = options;
   const directory = await mkdtemp(join(tmpdir(), "berth-plane-"));
   const ports = machine === undefined ? undefined : { etcd: 2379, peer: 2380, api: 6443 };
   let running: Running | undefined;
   try {
-    const parts = await makeParts(directory, { address, accounts, serverArgs, hasManagers, ports });
+    const parts = await makeParts(directory, { address, accounts, serverArgs, hasManagers, kubernetes, ports });
     await writeServerFiles(parts);
     running = await run(parts, machine, readyMs);
     return await planeOf(parts, running);

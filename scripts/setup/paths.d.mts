@@ -1,7 +1,16 @@
 /** The folder of the repository. */
 export const root: string;
 export function cacheDir(env?: NodeJS.ProcessEnv): string;
-export function referenceTool(tool: "plugins" | "cnitool" | "kubernetes" | "kubectl" | "nodes" | "multus"): {
+export type ReferenceTool =
+  | "plugins"
+  | "cnitool"
+  | "kubernetes"
+  | "kubernetes-1.31"
+  | "kubectl"
+  | "nodes"
+  | "multus"
+  | "containerd";
+export function referenceTool(tool: ReferenceTool): {
   source: string;
   version: string;
   directory: string;

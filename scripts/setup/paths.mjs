@@ -14,12 +14,15 @@ export function cacheDir(env = process.env) {
   return env.BERTH_CACHE || join(env.XDG_CACHE_HOME || join(env.HOME || userInfo().homedir, ".cache"), "berth");
 }
 
+/** The module that fixes a tool's version. A tool `NAME-MAJOR.MINOR` is another version of NAME. */
 const modules = {
   plugins: "github.com/containernetworking/plugins",
   cnitool: "github.com/containernetworking/cni",
   kubernetes: "k8s.io/kubernetes",
   kubectl: "k8s.io/kubernetes",
   nodes: "k8s.io/kubernetes",
+  containerd: "github.com/containerd/containerd/v2",
+  "kubernetes-1.31": "k8s.io/kubernetes",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };
 
@@ -28,7 +31,7 @@ export function referenceTool(tool) {
   const source = join(root, "scripts", "reference", tool);
   const version = new RegExp(`${modules[tool]} v(\\S+)`).exec(readFileSync(join(source, "go.mod"), "utf8"))?.[1];
   if (version === undefined) throw new Error(`No version of ${modules[tool]} in ${source}/go.mod`);
-  return { source, version, directory: join(cacheDir(), `${tool}-${version}`) };
+  return { source, version, directory: join(cacheDir(), `${tool.replace(/-[\d.]+$/, "")}-${version}`) };
 }
 
 /** Downloads that releases are made of, each verified by the hash recorded for it. */

@@ -14,6 +14,9 @@ export const kubernetesBin = referenceTool("kubernetes").directory;
 /** Services get their addresses from here; given ones must be inside. */
 export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
 
+/** Versions of Kubernetes: the one of all tests, and the oldest that is promised (set-up target `versions`). */
+export type KubernetesVersion = "1.34" | "1.31";
+
 /** Somebody whom the API server knows by a token. */
 export interface Account {
   /** `system:node:n1` */
@@ -33,6 +36,8 @@ export interface PlaneParts {
   readonly serverArgs: readonly string[];
   /** See ControlPlaneOptions. */
   readonly hasManagers: boolean;
+  /** Of kube-apiserver; etcd is the same for all. */
+  readonly kubernetes: KubernetesVersion;
 }
 
 const ADMIN: Account = { name: "admin", groups: ["system:masters"] };
@@ -40,7 +45,7 @@ const ADMIN: Account = { name: "admin", groups: ["system:masters"] };
 /** The parts of a plane in an empty folder. `ports`: undefined for ones that are free on loopback now. */
 export async function makeParts(
   directory: string,
-  options: Pick<PlaneParts, "address" | "accounts" | "serverArgs" | "hasManagers"> & {
+  options: Pick<PlaneParts, "address" | "accounts" | "serverArgs" | "hasManagers" | "kubernetes"> & {
     ports: PlaneParts["ports"] | undefined;
   },
 ): Promise<PlaneParts> {
@@ -113,10 +118,11 @@ const FOR_NODES = ["--authorization-mode=Node,RBAC", "--enable-admission-plugins
 const FOR_OBJECTS = ["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"];
 
 export function serverCommand(parts: PlaneParts): string[] {
-  const { directory, address, ports, serverArgs, hasManagers } = parts;
+  const { directory, address, ports, serverArgs, hasManagers, kubernetes } = parts;
+  const bin = kubernetes === "1.34" ? kubernetesBin : referenceTool(`kubernetes-${kubernetes}`).directory;
   const first = address.includes(":") ? 6 : 4;
   return [
-    join(kubernetesBin, "kube-apiserver"),
+    join(bin, "kube-apiserver"),
     `--etcd-servers=${etcdUrl(parts)}`,
     `--bind-address=${address}`,
     `--advertise-address=${address}`,

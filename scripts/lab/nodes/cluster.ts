@@ -20,11 +20,13 @@ import { referenceTool, root } from "../../setup/paths.mjs";
 import { applyObject } from "../apply.ts";
 import { applyCrds } from "../cluster/crds.ts";
 import { definitionsCrd, nodeObject, settingsObject } from "../cluster/objects.ts";
+import type { KubernetesVersion } from "../cluster/plane-parts.ts";
 import { applyRights } from "../cluster/rights.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import type { Runtime } from "./containerd.ts";
 import { writeImages } from "./image.ts";
 import { startManagers } from "./kubelet.ts";
 import { BERTH_RANGE, LAN, multusRights, type NetworkName } from "./networks.ts";
@@ -41,12 +43,18 @@ export interface RealClusterOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** How many of Berth's controllers run, of which one leads. Default: 1. */
   readonly controllers?: number;
+  /** Default: `containerd-1`. */
+  readonly runtime?: Runtime;
+  /** Default: 1.34. */
+  readonly kubernetes?: KubernetesVersion;
 }
 
 export interface RealCluster extends AsyncDisposable {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
   readonly nodes: readonly RealNode[];
+  /** The plugins of all nodes. */
+  readonly binDir: string;
   /** SIGKILL, and a new one. From 0; the first one is the leader as long as it lives. */
   restartController(index: number): Promise<void>;
   /** Throws when there is none. */
@@ -81,15 +89,22 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
 
 async function openCluster(options: RealClusterOptions, stack: AsyncDisposableStack): Promise<RealCluster> {
   const { nodes: count, network = "berth", controllers: controllerCount = 1 } = options;
+  const { runtime = "containerd-1", kubernetes = "1.34" } = options;
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   const directory = await mkdtemp(join(tmpdir(), `berth-nodes-${process.pid}-`));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
   const wires = await buildSwitch();
   stack.defer(() => wires.delete());
   const accounts = numbers.map(nodeAccount);
-  const plane = await startControlPlane({ machine: wires, address: LAN.gateway, accounts, hasManagers: true });
+  const plane = await startControlPlane({
+    machine: wires,
+    address: LAN.gateway,
+    accounts,
+    hasManagers: true,
+    kubernetes,
+  });
   stack.defer(() => plane.stop());
-  const managers = await startManagers({ kubeconfig: plane.kubeconfig, ...plane.files, machine: wires });
+  const managers = await startManagers({ kubeconfig: plane.kubeconfig, ...plane.files, machine: wires, kubernetes });
   stack.defer(async () => void (await Promise.all(managers.map((manager) => manager.kill()))));
   await furnish(plane.client, options, numbers);
   const controllers: Daemon[] = [];
@@ -109,6 +124,8 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     binDir: await gatherPlugins(directory),
     images: await writeImages(directory),
     multusKubeconfig: await plane.writeKubeconfig("multus", { token: await requestToken(plane.client, "multus") }),
+    runtime,
+    kubernetes,
   };
   const started = await Promise.allSettled(numbers.map((number) => addRealNode(site, { number, network })));
   const nodes: RealNode[] = [];
@@ -118,12 +135,12 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   }
   stack.defer(async () => void (await Promise.all(nodes.map((node) => node.remove()))));
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const cluster = clusterOf({ plane, nodes, restartController }, stack);
+  const cluster = clusterOf({ plane, nodes, restartController, binDir: site.binDir }, stack);
   await cluster.ready();
   return cluster;
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "restartController">;
+type Parts = Pick<RealCluster, "plane" | "nodes" | "restartController" | "binDir">;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;

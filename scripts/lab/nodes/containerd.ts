@@ -1,13 +1,18 @@
 /**
- * Debian's containerd on a node's machine: its configuration, its start, the images of the lab.
+ * containerd on a node's machine, Debian's or version 2: its configuration, its start, the images of the lab.
  * Effects: files below the machine's folder; a process there.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { referenceTool } from "../../setup/paths.mjs";
 import { PAUSE_IMAGE } from "./image.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 
+/** Debian's containerd 1.6, or containerd 2 of the set-up target `versions`. */
+export type Runtime = "containerd-1" | "containerd-2";
+
 export interface ContainerdOptions {
+  readonly runtime: Runtime;
   /** Where the plugins are. */
   readonly binDir: string;
   /** Archives that are imported. */
@@ -33,10 +38,18 @@ export async function startContainerd(machine: Machine, options: ContainerdOptio
   const place = containerdPlace(machine);
   await mkdir(place.confDir, { recursive: true });
   const config = join(machine.directory, "containerd.toml");
-  await writeFile(config, formatConfig(machine, place, options.binDir));
-  const daemon = await machine.start("containerd", ["containerd", "--config", config], options.env);
+  const isSecond = options.runtime === "containerd-2";
+  const format = isSecond ? formatConfig2 : formatConfig;
+  await writeFile(config, format(machine, place, options.binDir));
+  // It finds the shim of its own version in PATH.
+  const path = isSecond ? `${referenceTool("containerd").directory}:${process.env.PATH}` : `${process.env.PATH}`;
+  const program = (name: string): string => (isSecond ? join(referenceTool("containerd").directory, name) : name);
+  const daemon = await machine.start("containerd", [program("containerd"), "--config", config], {
+    ...options.env,
+    PATH: path,
+  });
   try {
-    const ctr = ["ctr", "--address", place.socket, "--namespace", "k8s.io"];
+    const ctr = [program("ctr"), "--address", place.socket, "--namespace", "k8s.io"];
     await daemon.until(() => machine.run([...ctr, "version"]).then(() => true), START_MS);
     const known = await machine.run([...ctr, "images", "list", "--quiet"]);
     if (!known.includes(PAUSE_IMAGE))
@@ -68,6 +81,30 @@ disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", 
       SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${binDir}"
+    conf_dir = "${confDir}"
+    max_conf_num = 1
+`;
+}
+
+/** The same for containerd 2. */
+function formatConfig2({ directory }: Machine, { socket, confDir }: ContainerdPlace, binDir: string): string {
+  return `version = 3
+root = "${join(directory, "containerd")}"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
+[grpc]
+  address = "${socket}"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${PAUSE_IMAGE}"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["${binDir}"]
     conf_dir = "${confDir}"
     max_conf_num = 1
 `;

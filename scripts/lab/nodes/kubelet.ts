@@ -5,12 +5,16 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceTool } from "../../setup/paths.mjs";
+import type { KubernetesVersion } from "../cluster/plane-parts.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { Netns } from "../netns.ts";
 import { containerdPlace } from "./containerd.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 
-const bin = referenceTool("nodes").directory;
+/** Where the kubelet and the managers of a version are. */
+function binOf(version: KubernetesVersion): string {
+  return referenceTool(version === "1.34" ? "nodes" : `kubernetes-${version}`).directory;
+}
 
 export interface KubeletOptions {
   readonly node: string;
@@ -19,6 +23,7 @@ export interface KubeletOptions {
   readonly kubeconfig: string;
   /** Of cgroups.ts. */
   readonly cgroup: string;
+  readonly kubernetes: KubernetesVersion;
 }
 
 /** Manifests of static pods go here. */
@@ -34,7 +39,7 @@ export async function startKubelet(machine: Machine, options: KubeletOptions): P
   const config = join(directory, "kubelet.json");
   await writeFile(config, JSON.stringify(kubeletConfiguration(machine, options)));
   return machine.start("kubelet", [
-    join(bin, "kubelet"),
+    join(binOf(options.kubernetes), "kubelet"),
     `--config=${config}`,
     `--kubeconfig=${options.kubeconfig}`,
     `--cert-dir=${join(directory, "certificates")}`,
@@ -80,8 +85,14 @@ function kubeletConfiguration(machine: Machine, { cgroup }: KubeletOptions): obj
 export const NODE_GRACE_S = 12;
 
 /** Both ask as the administrator, and there is one of each. */
-export async function startManagers(place: { kubeconfig: string; accountKey: string; ca: string; machine: Netns }) {
-  const { kubeconfig, accountKey, ca, machine } = place;
+export async function startManagers(place: {
+  kubeconfig: string;
+  accountKey: string;
+  ca: string;
+  machine: Netns;
+  kubernetes: KubernetesVersion;
+}) {
+  const { kubeconfig, accountKey, ca, machine, kubernetes } = place;
   const common = [
     `--kubeconfig=${kubeconfig}`,
     "--leader-elect=false",
@@ -91,7 +102,7 @@ export async function startManagers(place: { kubeconfig: string; accountKey: str
   ];
   const managers: Daemon[] = [];
   const start = async (name: string, ...args: string[]): Promise<void> => {
-    managers.push(await startDaemon(name, [join(bin, name), ...common, ...args], machine));
+    managers.push(await startDaemon(name, [join(binOf(kubernetes), name), ...common, ...args], machine));
   };
   await start(
     "kube-controller-manager",

@@ -4,13 +4,14 @@
  *   berth        macvlan on the node's eth0, addresses by Berth, and the coordinator
  *   detecting    the same, and every address is asked for before it is used
  *   multus       the first by way of Multus, so that pods may have more NICs
+ *   current      the first in CNI 1.1, in which a runtime may call STATUS and GC
  *   collected    the first in the oldest widespread format, with the service networks that the controller collects
  *   bare         macvlan with Berth and nothing else: what is compared with
  *   host-local   macvlan with a range for each node by the reference plugin
  */
 import type { KubeObject } from "../kube-client.ts";
 
-export const NETWORKS = ["berth", "detecting", "multus", "collected", "bare", "host-local"] as const;
+export const NETWORKS = ["berth", "detecting", "multus", "current", "collected", "bare", "host-local"] as const;
 export type NetworkName = (typeof NETWORKS)[number];
 
 /** The switch that all nodes and pods are plugged into. */
@@ -32,10 +33,12 @@ export interface NetworkPlace {
   readonly multusKubeconfig: string;
 }
 
+const CNI_VERSIONS: Readonly<Partial<Record<NetworkName, string>>> = { collected: "0.3.1", current: "1.1.0" };
+
 /** The one configuration list of a node. */
 export function networkList(name: NetworkName, place: NetworkPlace): object {
   if (name === "multus") return multusList(place);
-  const cniVersion = name === "collected" ? "0.3.1" : "1.0.0";
+  const cniVersion = CNI_VERSIONS[name] ?? "1.0.0";
   return { cniVersion, name: `lan-${name}`, plugins: pluginsOf(name, place) };
 }
 

@@ -12,11 +12,12 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../agent.ts";
+import type { KubernetesVersion } from "../cluster/plane-parts.ts";
 import { type CommandOutcome, runCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { findPodProcesses, makeCgroups, removeCgroups } from "./cgroups.ts";
-import { containerdPlace, startContainerd } from "./containerd.ts";
+import { containerdPlace, type Runtime, startContainerd } from "./containerd.ts";
 import { startKubelet, staticPodFolder } from "./kubelet.ts";
 import { bootMachine, type Machine, type MachineProcess } from "./machine.ts";
 import { type NetworkName, networkList } from "./networks.ts";
@@ -31,6 +32,8 @@ export interface Site {
   readonly binDir: string;
   readonly images: readonly string[];
   readonly multusKubeconfig: string;
+  readonly runtime: Runtime;
+  readonly kubernetes: KubernetesVersion;
 }
 
 export interface RealNodeOptions {
@@ -233,7 +236,13 @@ class RunningNode {
     const started =
       program === "containerd"
         ? await startContainerd(this.machine, { ...site, env })
-        : await startKubelet(this.machine, { node: name, address, kubeconfig, cgroup });
+        : await startKubelet(this.machine, {
+            node: name,
+            address,
+            kubeconfig,
+            cgroup,
+            kubernetes: site.kubernetes,
+          });
     this.#programs.set(program, started);
   }
 }

@@ -19,7 +19,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   ifacer: "lib net cni config plan kernel",
   agent: "lib net core cni config resources plan ipam kubernetes registry kernel coordinator ifacer",
   controller: "lib net core config resources ipam kubernetes registry",
-  cli: "",
+  cli: "cni config",
   bin: "lib core config kernel kubernetes agent controller cli",
 };
 

@@ -1,0 +1,85 @@
+/** The lists that the built berthctl prints, executed by the reference library with the built agent. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
+import { runCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { eventually, withWorld } from "../../scripts/lab/netns-world.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const NETWORK = `bn-${process.pid}`;
+const CONFIG = {
+  "conf.yaml": CONF,
+  "four.yaml": ipPool("four", "10.66.0.0/24", { gateway: "10.66.0.1" }),
+};
+const POOL = ["--ipv4-pool", "four", "--cni-version", "1.1.0"];
+
+let node: Netns;
+let confDir: string;
+
+beforeAll(async () => {
+  node = await createNetns(`bn-node-${process.pid}`);
+  await addVeth({ netns: node, name: "uplink" }, { netns: node, name: "wire" });
+  await node.ip("addr add 10.66.0.2/24 dev uplink");
+  confDir = await mkdtemp(join(tmpdir(), "berth-network-"));
+});
+
+afterAll(async () => {
+  await node.delete();
+  await rm(confDir, { recursive: true, force: true });
+  await forgetNetwork(NETWORK);
+});
+
+const berthctl = (...args: readonly string[]) =>
+  runCommand([process.execPath, join(root, "dist", "berthctl.mjs"), "network", NETWORK, ...args]);
+
+const rows: [name: string, args: string[], nic: RegExp][] = [
+  ["macvlan", ["--type", "macvlan", "--master", "uplink", "--serviceCIDR", "10.96.0.0/16"], / macvlan /],
+  ["bridge", ["--type", "bridge", "--bridge", "cni0", "--no-coordinator"], / veth /],
+  ["ptp", ["--type", "ptp", "--no-coordinator"], / veth /],
+];
+
+it.each(rows)("a pod gets its NIC and an address: %s", async (_, args, nic) => {
+  const { stdout, exitCode, stderr } = await berthctl("--conflist", ...args, ...POOL);
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  await writeFile(join(confDir, "10.conflist"), stdout);
+  const work = (agentEnv: Readonly<Record<string, string>>, pod: Netns) => (command: Parameters<typeof cnitool>[0]) =>
+    cnitool(command, NETWORK, pod.path, { confDir, env: agentEnv, node });
+  await withWorld(
+    CONFIG,
+    async (world) => {
+      const call = work(world.agent.env, world.pod);
+      for (const command of ["status", "add", "check"] as const) {
+        const outcome = await call(command);
+        expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}`).toBe(0);
+        if (command === "add") expect(outcome.stdout.ips[0].address).toMatch(/^10[.]66[.]0[.]\d+\/24$/);
+      }
+      expect(await world.pod.ip("-d link show eth0")).toMatch(nic);
+      const outcome = await call("del");
+      expect(outcome.exitCode, `del: ${outcome.text}${outcome.stderr}`).toBe(0);
+      const usage = await eventually(
+        () => world.usage(),
+        ({ Bound = [] }) => Bound.length === 0,
+      );
+      expect(usage.Bound ?? []).toEqual([]);
+    },
+    { node },
+  );
+});
+
+it("wrong flags end with 2 and a sentence that names the flag", async () => {
+  const lines: [args: string[], said: string][] = [
+    [["--type", "macvlan"], "Option --master: found nothing, want the node's interface"],
+    [["--type", "macvlan", "--master", "a", "--vlan", "5000"], "Option --vlan: found 5000, want a whole number"],
+    [["--type", "tap"], "Allowed choices are macvlan, ipvlan, bridge, ptp, sriov"],
+    [[], "required option '--type <plugin>' not specified"],
+  ];
+  for (const [args, said] of lines) {
+    const { exitCode, stdout, stderr } = await berthctl(...args);
+    expect([exitCode, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain(said);
+  }
+});
