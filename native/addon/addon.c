@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/limits.h>
+#include <linux/magic.h>
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Returns the result of a system call, or -errno. */
@@ -163,6 +165,20 @@ static napi_value addon_setns(napi_env env, napi_callback_info info) {
     return outcome_of(env, setns(numbers[0], numbers[1]));
 }
 
+/*
+ * Returns the kind of a namespace, CLONE_NEW*, or -1. QEMU's user mode (7.2) does not know the ioctl: any namespace then counts as
+ * a network namespace, and the kernel refuses one of another kind where it is used, in setns and for IFLA_NET_NS_FD.
+ */
+static int kind_of(int fd) {
+    struct statfs system;
+    int kind = ioctl(fd, NS_GET_NSTYPE);
+    if (kind >= 0 || errno != ENOSYS) return kind;
+    if (fstatfs(fd, &system) != 0) return -1;
+    if (system.f_type == NSFS_MAGIC) return CLONE_NEWNET;
+    errno = ENOTTY;
+    return -1;
+}
+
 /* identify(fd, into: BigUint64Array of 2): the namespace's kind, CLONE_NEW*; into = [device, inode]. -ENOTTY: no namespace. */
 static napi_value addon_identify(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -172,7 +188,7 @@ static napi_value addon_identify(napi_env env, napi_callback_info info) {
     if (!read_bytes(env, arguments[1], napi_biguint64_array, &into)) return NULL;
     if (into.length < 2) return number_of(env, -EINVAL);
     struct stat status;
-    int kind = ioctl(fd, NS_GET_NSTYPE);
+    int kind = kind_of(fd);
     if (kind < 0 || fstat(fd, &status) != 0) return number_of(env, -errno);
     uint64_t identity[2] = {status.st_dev, status.st_ino};
     memcpy(into.start, identity, sizeof identity);

@@ -1,4 +1,6 @@
 /** Reproducible archives: entries in the given order, owned by root, with one modification time. */
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { extract, pack } from "tar-stream";
@@ -24,6 +26,20 @@ export async function writeTar(entries: readonly ArchiveEntry[], timeSeconds: nu
   }
   stream.finalize();
   return Buffer.concat(await Array.fromAsync(stream as AsyncIterable<Buffer>));
+}
+
+/** Writes the entries below `directory`, which must not exist, with their modes and this user as the owner. */
+export function writeFolder(entries: readonly ArchiveEntry[], directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  for (const { path, mode, content, target } of entries) {
+    const file = join(directory, path);
+    if (target !== undefined) symlinkSync(target, file);
+    else {
+      if (content === undefined) mkdirSync(file);
+      else writeFileSync(file, content);
+      chmodSync(file, mode);
+    }
+  }
 }
 
 /** Returns the same bytes for the same content: the header has no time and no name. */

@@ -1,8 +1,9 @@
 /** Shim and addon for one processor, compiled in a temporary folder by native/build.sh. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../setup/paths.mjs";
+import type { NativeParts } from "./product.ts";
 import { type Architecture, unpackDebian } from "./sources.ts";
 
 export const TRIPLES: Readonly<Record<Architecture, string>> = {
@@ -19,7 +20,7 @@ interface NativeOptions {
   readonly directory: string;
 }
 
-export function buildNative({ architecture, node, build, directory }: NativeOptions): { shim: Buffer; addon: Buffer } {
+export function buildNative({ architecture, node, build, directory }: NativeOptions): NativeParts {
   const triple = TRIPLES[architecture];
   const headers = join(directory, "headers");
   for (const [path, content] of node) {
@@ -37,8 +38,17 @@ export function buildNative({ architecture, node, build, directory }: NativeOpti
     BERTH_BUILD: build,
   };
   for (const part of ["shim", "addon"]) execFileSync("sh", [join(root, "native", "build.sh"), part], { env });
-  const read = (path: string): Buffer => readFileSync(join(directory, "out", path));
-  return { shim: read("bin/berth"), addon: read("native/berth.node") };
+  return readNative(join(directory, "out"));
+}
+
+/** Returns what native/build.sh has put into `directory`. */
+export function readNative(directory: string): NativeParts {
+  const bin = join(directory, "bin");
+  const names = readdirSync(bin).sort();
+  return {
+    plugins: new Map(names.map((name) => [name, readFileSync(join(bin, name))])),
+    addon: readFileSync(join(directory, "native", "berth.node")),
+  };
 }
 
 /** The package's own specs with the paths of the unpacked package: musl-gcc for any processor. */

@@ -1,13 +1,17 @@
-/** The files of Berth for one processor, as they lie in usr/lib/berth of the image and in lib/berth of the tarball. */
+/** The files of Berth for one processor, as they lie in usr/lib/berth of the image; the tarball has the plugins in a folder of their own. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import type { ArchiveEntry } from "./archive.ts";
 
-const PLUGINS = ["berth", "coordinator", "ifacer"];
+export interface NativeParts {
+  /** The executables by their names. */
+  readonly plugins: ReadonlyMap<string, Buffer>;
+  readonly addon: Buffer;
+}
 
 /** `shebang` is the first line of each executable bundle. */
-export function productEntries(native: { shim: Buffer; addon: Buffer }, shebang: string): ArchiveEntry[] {
+export function productEntries({ plugins, addon }: NativeParts, shebang: string): ArchiveEntry[] {
   const dist = join(root, "dist");
   const bundles = readdirSync(dist)
     .filter((name) => name.endsWith(".mjs"))
@@ -18,8 +22,8 @@ export function productEntries(native: { shim: Buffer; addon: Buffer }, shebang:
       return { path, mode: 0o755, content: Buffer.from(text.replace(/^#!.*/, shebang)) };
     }),
     { path: "core/berth-core.wasm", mode: 0o644, content: readFileSync(join(dist, "core", "berth-core.wasm")) },
-    { path: "native/berth.node", mode: 0o755, content: native.addon },
-    ...PLUGINS.map((name) => ({ path: `bin/${name}`, mode: 0o755, content: native.shim })),
+    { path: "native/berth.node", mode: 0o755, content: addon },
+    ...[...plugins].map(([name, content]) => ({ path: `bin/${name}`, mode: 0o755, content })),
   ];
 }
 

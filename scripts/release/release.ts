@@ -13,9 +13,14 @@ import { rootEntries, writeImage } from "./image.ts";
 import { buildNative, TRIPLES } from "./native.ts";
 import { productEntries } from "./product.ts";
 import { ARCHITECTURES, type Architecture, readNode, sha256 } from "./sources.ts";
-import { writeTarball } from "./tarball.ts";
+import { hostEntries, writeTarball } from "./tarball.ts";
 
 type Artifact = readonly [name: string, content: Buffer];
+
+/** What a release consists of, in the order of the work. */
+const steps: readonly ((facts: Facts) => Promise<Artifact[]>)[] = [
+  ...ARCHITECTURES.map((architecture) => (facts: Facts) => buildArchitecture(architecture, facts)),
+];
 
 async function buildArchitecture(architecture: Architecture, facts: Facts): Promise<Artifact[]> {
   const directory = mkdtempSync(join(tmpdir(), "berth-release-"));
@@ -25,17 +30,17 @@ async function buildArchitecture(architecture: Architecture, facts: Facts): Prom
     const native = buildNative({ architecture, node: files, build: facts.revision.slice(0, 12), directory });
     const packages = join(directory, "packages");
     const product = productEntries(native, "#!/usr/bin/node");
-    const entries = rootEntries({ architecture, node, product, directory: packages });
+    const image = rootEntries({ architecture, node, product, directory: packages });
     const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
-    const libatomic = entries.find(({ path }) => path === atomic)?.content as Buffer;
+    const libatomic = image.find(({ path }) => path === atomic)?.content as Buffer;
     const forHosts = productEntries(native, "#!/usr/bin/env node");
-    const [image, tarball] = await Promise.all([
-      writeTar(entries, facts.timeSeconds).then((content) => writeImage(architecture, content, facts)),
-      writeTarball({ architecture, node, libatomic, product: forHosts }, facts),
-    ]);
+    const host = hostEntries({ version: facts.version, node, libatomic, product: forHosts, documents: [] });
     return [
-      [`berth-${facts.version}-image-${architecture}.tar`, image],
-      [`berth-${facts.version}-linux-${architecture}.tar.gz`, tarball],
+      [
+        `berth-${facts.version}-image-${architecture}.tar`,
+        await writeImage(architecture, await writeTar(image, facts.timeSeconds), facts),
+      ],
+      [`berth-${facts.version}-linux-${architecture}.tar.gz`, await writeTarball(architecture, host, facts)],
     ];
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -46,11 +51,12 @@ const { values } = parseArgs({ options: { output: { type: "string", default: joi
 const facts = readFacts();
 rmSync(values.output, { recursive: true, force: true });
 mkdirSync(values.output, { recursive: true });
-const artifacts: Artifact[] = [];
-for (const architecture of ARCHITECTURES) artifacts.push(...(await buildArchitecture(architecture, facts)));
-const sums = artifacts.map(([name, content]) => `${sha256(content)}  ${name}\n`).sort();
-for (const [name, content] of artifacts) {
-  writeFileSync(join(values.output, name), content);
-  console.log(`${name.padEnd(40)} ${(content.length / 1e6).toFixed(1).padStart(6)} MB`);
+const sums: string[] = [];
+for (const step of steps) {
+  for (const [name, content] of await step(facts)) {
+    writeFileSync(join(values.output, name), content);
+    sums.push(`${sha256(content)}  ${name}\n`);
+    console.log(`${name.padEnd(40)} ${(content.length / 1e6).toFixed(1).padStart(6)} MB`);
+  }
 }
-writeFileSync(join(values.output, "SHA256SUMS"), sums.join(""));
+writeFileSync(join(values.output, "SHA256SUMS"), sums.sort().join(""));

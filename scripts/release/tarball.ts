@@ -1,5 +1,5 @@
-/** The tarball for hosts: programs that bring their Node.js and use the host's C library. */
-import { readFileSync } from "node:fs";
+/** The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
@@ -8,32 +8,60 @@ import { below, withDirectories } from "./product.ts";
 import type { Architecture } from "./sources.ts";
 
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
+const PLUGINS = "bin/";
 
-/** Many hosts lack libatomic; all others that Node.js links come with the distribution. */
+/** Works through symbolic links. Many hosts lack libatomic; all others that Node.js links come with the distribution. */
 function launcher(program: string): string {
   return `#!/bin/sh
-# Runs ${program} with the Node.js beside it.
-lib=$(dirname "$(readlink -f "$0")")/../lib/berth
-LD_LIBRARY_PATH=\${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib/lib exec "$lib/node" "$lib/${program}.mjs" "$@"
+# Runs ${program} with the Node.js of this release.
+lib=$(dirname "$(readlink -f "$0")")/../lib
+LD_LIBRARY_PATH=\${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib exec "$lib/node" "$lib/${program}.mjs" "$@"
 `;
 }
 
-interface TarballOptions {
-  readonly architecture: Architecture;
+interface HostOptions {
+  readonly version: string;
   readonly node: Buffer;
   readonly libatomic: Buffer;
   readonly product: readonly ArchiveEntry[];
+  /** THIRD_PARTY_LICENSES and the like, for the top folder. */
+  readonly documents: readonly ArchiveEntry[];
 }
 
-export async function writeTarball(options: TarballOptions, facts: Facts): Promise<Buffer> {
-  const { architecture, node, libatomic, product } = options;
-  const entries = [
+/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, systemd, examples, VERSION. */
+export function hostEntries({ version, node, libatomic, product, documents }: HostOptions): ArchiveEntry[] {
+  const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
+  const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
+  return withDirectories([
     ...PROGRAMS.map((name) => ({ path: `bin/${name}`, mode: 0o755, content: Buffer.from(launcher(name)) })),
-    { path: "lib/berth/node", mode: 0o755, content: node },
-    { path: "lib/berth/lib/libatomic.so.1", mode: 0o644, content: libatomic },
-    ...below("lib/berth", product),
+    ...plugins.map((entry) => ({ ...entry, path: `cni/${entry.path.slice(PLUGINS.length)}` })),
+    { path: "lib/node", mode: 0o755, content: node },
+    { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
+    ...below("lib", libraries),
+    ...sourceEntries(join(root, "deploy", "host")),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
-  ];
+    { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
+    ...documents,
+  ]);
+}
+
+/** Returns the files below a folder of the repository; scripts are executable. */
+function sourceEntries(directory: string): ArchiveEntry[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .sort()
+    .filter((path) => statSync(join(directory, path)).isFile())
+    .map((path) => ({
+      path,
+      mode: path.endsWith(".sh") ? 0o755 : 0o644,
+      content: readFileSync(join(directory, path)),
+    }));
+}
+
+export async function writeTarball(
+  architecture: Architecture,
+  entries: readonly ArchiveEntry[],
+  facts: Facts,
+): Promise<Buffer> {
   const folder = `berth-${facts.version}-linux-${architecture}`;
   return compress(await writeTar(withDirectories(below(folder, entries)), facts.timeSeconds));
 }

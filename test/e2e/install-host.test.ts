@@ -26,7 +26,7 @@ const read = (path: string) => readFileSync(join(host, path), "utf8");
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-install-"));
-  script = await assembleHostLayout(join(directory, "release"));
+  script = assembleHostLayout(join(directory, "release"));
 });
 
 beforeEach(() => {

@@ -27,7 +27,7 @@ const add = (name: string) => run("sh", "/srv/add.sh", name);
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-systemd-"));
-  await assembleHostLayout(join(directory, "release"));
+  assembleHostLayout(join(directory, "release"));
   mkdirSync(join(directory, "root"));
   const script = join(root, "scripts", "lab", "boot-systemd.sh");
   const spaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
