@@ -9,7 +9,17 @@ import type { DemandSettings } from "../../host/controller/types.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { createPod, DEFINITIONS_CRD, definitionsCrd, podPath } from "../../scripts/lab/cluster/objects.ts";
+import {
+  createOwned,
+  createPod,
+  createWorkload,
+  DEFINITIONS_CRD,
+  definitionsCrd,
+  type OwnerReference,
+  podPath,
+  podTemplate,
+  type WorkloadOptions,
+} from "../../scripts/lab/cluster/objects.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { recordLog } from "../unit/agent/recorded-log.ts";
@@ -68,43 +78,20 @@ async function until(name: string, expected: readonly string[]): Promise<void> {
   expect(of(name)).toEqual(expected);
 }
 
-interface TemplateWish {
-  readonly subnet?: string;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly restartPolicy?: string;
-}
+const create = async (
+  path: string,
+  apiVersion: string,
+  kind: string,
+  name: string,
+  spec: object,
+  owner?: OwnerReference,
+): Promise<PoolOwner> => ({
+  ...(await createOwned(plane.client, path, { apiVersion, kind }, name, spec, owner)),
+  namespace: "shop",
+});
 
-function template(name: string, { subnet, annotations = {}, restartPolicy = "Always" }: TemplateWish) {
-  const named = subnet === undefined ? {} : { "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [subnet] }) };
-  return {
-    metadata: { labels: { app: name }, annotations: { ...named, ...annotations } },
-    spec: { restartPolicy, containers: [{ name: "main", image: "local/pause:1" }] },
-  };
-}
-
-type Owner = Pick<PoolOwner, "apiVersion" | "kind" | "name" | "uid">;
-
-async function create(path: string, apiVersion: string, kind: string, name: string, spec: object, owner?: Owner) {
-  const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
-  const made = await plane.client.create(path, { apiVersion, kind, metadata: { name, ownerReferences }, spec });
-  return { apiVersion, kind, namespace: "shop", name, uid: String(made.metadata.uid) };
-}
-
-interface SetSpec extends TemplateWish {
-  readonly replicas?: number;
-  readonly owner?: Owner;
-  readonly more?: object;
-}
-
-const createSet = (kind: string, name: string, { replicas, owner, more = {}, ...wish }: SetSpec) =>
-  create(
-    `${APPS}/${kind.toLowerCase()}s`,
-    "apps/v1",
-    kind,
-    name,
-    { replicas, selector: { matchLabels: { app: name } }, template: template(name, wish), ...more },
-    owner,
-  );
+const createSet = (kind: Parameters<typeof createWorkload>[1], name: string, options: WorkloadOptions) =>
+  createWorkload(plane.client, kind, name, options);
 
 const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
 const look = (application: PoolOwner) => applications.readLiveness(application, AbortSignal.timeout(10_000));
@@ -179,7 +166,6 @@ it("a ReplicaSet without an owner, a StatefulSet and a DaemonSet want their pods
   const ordered = await createSet("StatefulSet", "ordered", {
     subnet: "blue",
     replicas: 3,
-    more: { serviceName: "x" },
   });
   const daemon = await createSet("DaemonSet", "daemon", { subnet: "blue" });
   await until("alone", ["ReplicaSet/alone eth0/4 blue: 3 (2 replicas and 1 more)"]);
@@ -195,7 +181,7 @@ it("a Job and a CronJob want what may run at once, and a Job that has ended noth
   const spec = {
     parallelism: 3,
     completions: 9,
-    template: template("once", { subnet: "blue", restartPolicy: "Never" }),
+    template: podTemplate("once", { subnet: "blue", restartPolicy: "Never" }),
   };
   const job = await create(`${BATCH}/jobs`, "batch/v1", "Job", "once", spec);
   await until("once", ["Job/once eth0/4 blue: 4 (parallelism 3 and 1 more)"]);

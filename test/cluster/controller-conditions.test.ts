@@ -57,7 +57,7 @@ describe("conditions of a pool", () => {
     await world.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.8"] } });
     const isFollowed = async () =>
       (await conditionOf("ippools", "green", "InUseOutsideRange"))?.observedGeneration === 3;
-    await until("the next generation is judged", isFollowed);
+    await until("the next generation is checked", isFollowed);
     const second = await conditionOf("ippools", "green", "InUseOutsideRange");
     expect(second?.lastTransitionTime).toBe(first?.lastTransitionTime);
     await world.release("10.21.0.99");
@@ -128,16 +128,16 @@ it("conditions of Subnets and reserved addresses", async () => {
 describe("a second controller", () => {
   it("writes nothing when all is said, and tells no event again", async () => {
     await lead();
-    // The round that judges the second of them begins when all of the first one's is written.
+    // The round that checks the second of them begins when all of the first one's is written.
     for (const [name, subnet] of Object.entries({ first: "10.40.1.0/24", second: "10.40.2.0/24" })) {
       await world.pool(name, { subnet });
-      await until(`${name} is judged`, has("ippools", name, "Ready", "True"));
+      await until(`${name} is checked`, has("ippools", name, "Ready", "True"));
     }
     await world.depose();
     told.splice(0);
     const { api, caches } = await lead();
     await world.pool("mark", { subnet: "10.40.0.0/24" });
-    await until("it has judged", has("ippools", "mark", "Ready", "True"));
+    await until("it has checked", has("ippools", "mark", "Ready", "True"));
     expect(caches.pools.items.size).toBeGreaterThan(1);
     expect(api.takeWrites()).toEqual(["PATCH"]);
     expect(told).toEqual([]);
@@ -162,7 +162,7 @@ describe("a second controller", () => {
     const overlaps = await Promise.all(["one", "two"].map((name) => conditionOf("ippools", name, "Overlap")));
     expect(overlaps.filter((each) => each === undefined)).toHaveLength(1);
     await lead();
-    for (const name of ["one", "two"]) await until(`${name} is judged`, has("ippools", name, "Overlap", "True"));
+    for (const name of ["one", "two"]) await until(`${name} is checked`, has("ippools", name, "Overlap", "True"));
   });
 });
 

@@ -112,10 +112,10 @@ describe("a generated pool", () => {
     api.takeWrites();
     await generate(controller, "fresh", "room", { network: "10.70.2.0/24", ips: [], wanted: 4 });
     await world.pool("mark", { subnet: "10.70.3.0/24" });
-    await until("all was judged", is("ippools", "mark", "Ready", { status: "True" }));
+    await until("all was checked", is("ippools", "mark", "Ready", { status: "True" }));
     await assign("room", [{ name: "fresh", ips: ["10.70.2.1-10.70.2.4"] }]);
     await world.pool("mark2", { subnet: "10.70.4.0/24" });
-    await until("all was judged again", is("ippools", "mark2", "Ready", { status: "True" }));
+    await until("all was checked again", is("ippools", "mark2", "Ready", { status: "True" }));
     expect((await world.read("ippools", "fresh")).status?.conditions).toBeUndefined();
     expect(api.takeWrites()).toEqual(["PATCH", "PATCH"]);
     await fill(controller, "fresh", ["10.70.2.1-10.70.2.4"]);
@@ -158,7 +158,7 @@ it("what pods wait for is told well before the next round about all else", async
   for (const [index, name] of names.entries()) {
     // The other rounds, which write Ready, rest for a second after this.
     await world.pool(`rest-${index}`, { subnet: `10.70.${20 + index}.0/24` });
-    await until("all else is judged", is("ippools", `rest-${index}`, "Ready", { status: "True" }));
+    await until("all else is checked", is("ippools", `rest-${index}`, "Ready", { status: "True" }));
     await generate(controller, name, "soon", { network: "10.70.6.0/24", ips: [], wanted: 1 });
     await until("it is told", is("ippools", name, "Supplied", { reason: "SubnetFull" }));
   }
@@ -169,16 +169,16 @@ it("what pods wait for is told well before the next round about all else", async
 
 it("a second controller writes nothing when all is said", async () => {
   await lead();
-  // The round that judges the second of them begins when all of the first one's is written.
+  // The round that checks the second of them begins when all of the first one's is written.
   for (const [name, subnet] of Object.entries({ "second-last": "10.70.10.0/24", "third-last": "10.70.11.0/24" })) {
     await world.pool(name, { subnet });
-    await until(`${name} is judged`, is("ippools", name, "Ready", { status: "True" }));
+    await until(`${name} is checked`, is("ippools", name, "Ready", { status: "True" }));
   }
   await world.depose();
   told.splice(0);
   const { api } = await lead();
   await world.pool("last", { subnet: "10.70.9.0/24" });
-  await until("it has judged", is("ippools", "last", "Ready", { status: "True" }));
+  await until("it has checked", is("ippools", "last", "Ready", { status: "True" }));
   expect(api.takeWrites()).toEqual(["PATCH"]);
   expect(told).toEqual([]);
 });

@@ -12,8 +12,8 @@ import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { bound } from "./crds/allocation-rows.ts";
+import { findingsOfError, objectOf, pathOf } from "./crds/findings.ts";
 import { UPDATE_ROWS } from "./crds/update-rows.ts";
-import { objectOf, pathOf, verdictOfError } from "./crds/verdict.ts";
 
 const SERVED_MS = 10_000;
 const PUBLISHED_MS = 30_000;
@@ -54,8 +54,8 @@ describe("an update", () => {
     const { metadata } = await create(kind, name, before);
     const changed = { ...objectOf({ kind, name, spec: after, title: name }), metadata };
     const update = plane.client.put(`${pathOf(kind)}/${name}`, changed);
-    const verdict = await update.then(() => [], verdictOfError);
-    expect(verdict.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
+    const findings = await update.then(() => [], findingsOfError);
+    expect(findings.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
   });
 });
 

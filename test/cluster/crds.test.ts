@@ -4,9 +4,9 @@ import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-
 import { addressRows, agentRows } from "./crds/address-rows.ts";
 import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
 import { COORDINATOR_ROWS } from "./crds/coordinator-rows.ts";
+import { decoderFindings, objectOf, serverFindings } from "./crds/findings.ts";
 import { POOL_ROWS, RESERVED_ROWS } from "./crds/pool-rows.ts";
 import type { Row } from "./crds/rows.ts";
-import { decoderVerdict, objectOf, serverVerdict } from "./crds/verdict.ts";
 
 let plane: ControlPlane;
 
@@ -29,11 +29,11 @@ const KINDS: [kind: string, rows: readonly Row[]][] = [
   ["Coordinator", COORDINATOR_ROWS],
 ];
 
-async function expectVerdicts(row: Row): Promise<void> {
+async function expectSameFindings(row: Row): Promise<void> {
   const { kind, field, serverField = field, also = [], isStructural = false } = row;
   const object = JSON.parse(JSON.stringify(objectOf(row)));
-  const decoder = decoderVerdict(kind, object);
-  const server = await serverVerdict(plane.client, kind, object);
+  const decoder = decoderFindings(kind, object);
+  const server = await serverFindings(plane.client, kind, object);
   const blamed = [...new Set(server.map(({ field }) => field))].sort();
   const wanted = serverField === undefined ? [] : [serverField, ...also].sort();
   expect({ decoder: decoder[0]?.field, server: blamed }).toEqual({ decoder: field, server: wanted });
@@ -42,21 +42,21 @@ async function expectVerdicts(row: Row): Promise<void> {
 }
 
 describe.each(KINDS)("the API server and the decoder of manifests agree about the %s", (_kind, rows) => {
-  it.each(named(rows))("%s", (_title, row) => expectVerdicts(row));
+  it.each(named(rows))("%s", (_title, row) => expectSameFindings(row));
 });
 
 it("what only the API server refuses: unknown keys of an allocation, which an older agent passes over", async () => {
   const spec = bound("10.11.0.1", { later: 1 });
   const object = objectOf({ kind: "IPAllocation", name: "10.11.0.1", spec, title: "" });
-  expect(decoderVerdict("IPAllocation", object)).toEqual([]);
-  const fields = (await serverVerdict(plane.client, "IPAllocation", object)).map(({ field }) => field);
+  expect(decoderFindings("IPAllocation", object)).toEqual([]);
+  const fields = (await serverFindings(plane.client, "IPAllocation", object)).map(({ field }) => field);
   expect(fields).toEqual(["spec.later"]);
 });
 
 describe("what only the agent tells: the order and the overlap of ranges", () => {
   it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))("%s", async (_title, row) => {
     const object = objectOf({ ...row, name: `agent-${row.name}` });
-    expect(decoderVerdict(row.kind, object)[0]?.field).toBe(row.field);
-    expect(await serverVerdict(plane.client, row.kind, object)).toEqual([]);
+    expect(decoderFindings(row.kind, object)[0]?.field).toBe(row.field);
+    expect(await serverFindings(plane.client, row.kind, object)).toEqual([]);
   });
 });

@@ -63,7 +63,7 @@ it("a generated pool that waits for its Subnet, with all that the agent's accoun
   const ips = ["10.71.0.1-10.71.0.2"];
   await client.call({ method: "PATCH", path: `${POOLS}/web`, body: { spec: { ips } } });
   await world.allocate("10.71.0.2", { pool: "web" });
-  await until("it is judged and counted", async () => {
+  await until("it is checked and counted", async () => {
     const usage = await world.read("ippoolusages", "web");
     const { conditions = [] } = (await world.read("ippools", "web")).status ?? {};
     return usage?.status?.bound === 1 && usage.status.total === 2 && conditions.length > 0;

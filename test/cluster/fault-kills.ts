@@ -70,7 +70,7 @@ async function killAt(world: World, node: LabNode, number: number): Promise<bool
   const isKilledLate = isStarted && !isKilled && (await Promise.race([died(node), ending.then(() => died(node, 300))]));
   if (isKilledLate) await restart(node);
   await ending;
-  // What a DEL leaves for later has effects, too, and nothing settles while the agent is dead.
+  // What a DEL leaves for later has effects, too, and nothing becomes clean while the agent is dead.
   const settling = world.untilClean().then(() => false);
   const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), settling]));
   if (isKilledLast) {

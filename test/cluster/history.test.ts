@@ -1,4 +1,4 @@
-/** The follower of histories on a real API server and a real etcd: what the judge is told is what was written, in its order. */
+/** The follower of histories on a real API server and a real etcd: what the checker is told is what was written, in its order. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { parseIp } from "../../host/net/ip.ts";
 import { allocationName, encodeIpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
@@ -55,17 +55,17 @@ const create = (address: string, podUid: string): Promise<unknown> =>
   plane.client.create(GROUP, objectOf(address, podUid));
 const nic = (name: string, podUid: string) => ({ name, podUid, ifName: "eth0" });
 
-it("a life that keeps the rules is judged write by write", async () => {
-  expect([...history.judge.objects.keys()]).toEqual(["10.6.0.9"]);
+it("a life that keeps the rules is checked write by write", async () => {
+  expect([...history.checker.objects.keys()]).toEqual(["10.6.0.9"]);
   for (let round = 0; round < 20; round++) {
     await create("10.6.0.21", "a");
     await history.attached(nic("10.6.0.21", "a"));
     history.leaving(nic("10.6.0.21", "a"));
     await plane.client.delete(`${GROUP}/10.6.0.21`);
   }
-  await history.settled();
-  expect(history.judge.writes).toBe(40);
-  expect(history.judge.breaches).toEqual([]);
+  await history.caughtUp();
+  expect(history.checker.writes).toBe(40);
+  expect(history.checker.breaches).toEqual([]);
 });
 
 it("an object that is replaced while its pod lives is found, though it is there before and after", async () => {
@@ -73,13 +73,13 @@ it("an object that is replaced while its pod lives is found, though it is there 
   await history.attached(nic("10.6.0.22", "a"));
   await plane.client.delete(`${GROUP}/10.6.0.22`);
   await create("10.6.0.22", "a");
-  await history.settled();
-  const [breach, ...more] = history.judge.breaches;
+  await history.caughtUp();
+  const [breach, ...more] = history.checker.breaches;
   expect(breach).toMatch(/^revision \d+, 10\.6\.0\.22: absent while eth0 of a lives with it$/);
   expect(more).toEqual([]);
 });
 
 it("an ADD that is answered before its object is written is found", async () => {
   await history.attached(nic("10.6.0.23", "a"));
-  expect(history.judge.breaches.at(-1)).toBe("10.6.0.23: absent when eth0 of a was answered");
+  expect(history.checker.breaches.at(-1)).toBe("10.6.0.23: absent when eth0 of a was answered");
 });

@@ -20,7 +20,12 @@ import { openRights, WORKLOAD } from "./rights-objects.ts";
 const FOREIGN: readonly ForeignKind[] = [
   { group: "crd.projectcalico.org", version: "v1", kind: "IPPool", plural: "ippools", scope: "Cluster" },
   { group: "whereabouts.cni.cncf.io", version: "v1alpha1", kind: "IPPool", plural: "ippools" },
-  { group: "whereabouts.cni.cncf.io", version: "v1alpha1", kind: "OverlappingRangeIPReservation", plural: "overlappingrangeipreservations" }, // biome-ignore format: one row
+  {
+    group: "whereabouts.cni.cncf.io",
+    version: "v1alpha1",
+    kind: "OverlappingRangeIPReservation",
+    plural: "overlappingrangeipreservations",
+  },
   { group: "kubeovn.io", version: "v1", kind: "Subnet", plural: "subnets", scope: "Cluster" },
   { group: "kubeovn.io", version: "v1", kind: "IP", plural: "ips", scope: "Cluster" },
 ];

@@ -1,4 +1,4 @@
-/** Five agents and two hundred pods on a real API server: the scenarios of test/long/cluster in small, each write judged. */
+/** Five agents and two hundred pods on a real API server: the scenarios of test/long/cluster in small, each write checked. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
@@ -32,8 +32,8 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 it("pods come and go; each has had its address to itself, and all come back", async () => {
   const { addMs, delMs, use } = await livePods(world, { count: 100, perSecond: 50, prefix: "life" });
-  expect(world.history.judge.breaches).toEqual([]);
-  expect(world.history.judge.writes).toBeGreaterThanOrEqual(200);
+  expect(world.history.checker.breaches).toEqual([]);
+  expect(world.history.checker.writes).toBeGreaterThanOrEqual(200);
   const { adds, used } = sumPrefetches(world);
   expect(adds).toBe(100);
   expect(used).toBeGreaterThanOrEqual(90);
@@ -53,7 +53,7 @@ it("agents claim beside bare creates", async () => {
   expect(claimsPerSecond).toBeGreaterThan(0);
   await endPods(world, attached);
   await world.empty(EMPTY_MS);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });
 
 it("a pool that fits exactly is used to its last address, and the next pod is refused", async () => {
@@ -68,7 +68,7 @@ it("a pool that fits exactly is used to its last address, and the next pod is re
   expect(refusal).toMatchObject({ code: ErrorCode.PoolExhausted });
   await endPods(world, attached);
   await world.empty(EMPTY_MS);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });
 
 it("the pods of StatefulSets that are rolled at once keep their addresses, on whichever node", async () => {
@@ -77,7 +77,7 @@ it("the pods of StatefulSets that are rolled at once keep their addresses, on wh
   const sets = await Promise.all([0, 1, 2, 3].map((index) => startSet(world, `set-${index}`, 5, schedule)));
   const moved = await Promise.all(sets.map((set) => rollSet(world, set, schedule)));
   expect(moved).toEqual([0, 0, 0, 0]);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
   await endSets(world, sets);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });

@@ -83,7 +83,7 @@ export class FaultRun {
   }
 
   /** Until pools and Subnets are so: `web a 2`, by workload and Subnet. Writes that were held come then, and it has to stay so. */
-  async settle(phase: string, wanted: readonly string[]): Promise<void> {
+  async untilDivided(phase: string, wanted: readonly string[]): Promise<void> {
     await this.#until(phase, wanted);
     const late = this.#late.splice(0);
     // What comes too late is refused, or changes nothing that stays.

@@ -52,20 +52,20 @@ async function scenario(fault: Fault | undefined): Promise<readonly string[]> {
     workloads.come("web", "u-web", { ...wanted, count: 2 });
     workloads.come("api", "u-api", { ...wanted, count: 3 });
     workloads.come("db", "u-db", { ...wanted, count: 2, reclaim: false });
-    await run.settle("they come", ["web a 2", "api a 3", "db a 2"]);
+    await run.untilDivided("they come", ["web a 2", "api a 3", "db a 2"]);
     set("web", { count: 5 });
-    await run.settle("one grows", ["web a 5", "api a 3", "db a 2"]);
+    await run.untilDivided("one grows", ["web a 5", "api a 3", "db a 2"]);
     set("api", { count: 1 });
-    await run.settle("one shrinks", ["web a 5", "api a 1", "db a 2"]);
+    await run.untilDivided("one shrinks", ["web a 5", "api a 1", "db a 2"]);
     set("web", { subnets: ["b"], former: { subnets: ["a"], count: 2 } });
-    await run.settle("one moves", ["web b 5", "web a 2", "api a 1", "db a 2"]);
+    await run.untilDivided("one moves", ["web b 5", "web a 2", "api a 1", "db a 2"]);
     set("web", { former: undefined });
-    await run.settle("it has moved", ["web b 5", "api a 1", "db a 2"]);
+    await run.untilDivided("it has moved", ["web b 5", "api a 1", "db a 2"]);
     workloads.go("api");
     workloads.go("db");
-    await run.settle("they go", ["web b 5", "db a 2"]);
+    await run.untilDivided("they go", ["web b 5", "db a 2"]);
     workloads.come("db", "u-db2", { ...wanted, count: 3, reclaim: false });
-    await run.settle("one comes back", ["web b 5", "db a 3"]);
+    await run.untilDivided("one comes back", ["web b 5", "db a 3"]);
   } finally {
     await run.close();
   }
@@ -81,7 +81,7 @@ describe("a fault at every write", () => {
     const all = Array.from({ length: count }, (_, at) => FAULTS.map((kind): Fault => ({ kind, atWrite: at + 1 })));
     const some = all.flatMap((faults, at) => faults[(at + SEED) % faults.length] ?? []);
     await inParallel(FAULTS_WANTED === "all" ? all.flat() : some, AT_ONCE, scenario);
-    await history.settled();
-    expect(history.judge.breaches).toEqual([]);
+    await history.caughtUp();
+    expect(history.checker.breaches).toEqual([]);
   });
 });

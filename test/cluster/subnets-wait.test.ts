@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import type { Controller } from "../../host/controller/types.ts";
 import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
+import { sumUse, useSince } from "../../scripts/lab/cluster/watched-api.ts";
 import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
-import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
 import { type BoundPod, bindPods, createDeployment, deleteDeployment } from "../../scripts/lab/scale/deployments.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
 import { type AttachedPod, attachPod, detachPod } from "../../scripts/lab/scale/pods.ts";
@@ -43,8 +43,8 @@ afterAll(async () => {
 });
 
 afterEach(async () => {
-  await Promise.all([pools.settled(), world.history.settled()]);
-  expect([...pools.judge.breaches, ...world.history.judge.breaches]).toEqual([]);
+  await Promise.all([pools.caughtUp(), world.history.caughtUp()]);
+  expect([...pools.checker.breaches, ...world.history.checker.breaches]).toEqual([]);
 });
 
 interface Started {

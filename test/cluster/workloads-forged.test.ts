@@ -63,9 +63,9 @@ describe("a pod of another namespace that names the workload as its owner", () =
       const { kind, pool } = row;
       const home: NodeName = row.where === "same node" && row.how === "ahead" ? "ahead" : "n1";
       const there: NodeName = row.how === "ahead" ? "ahead" : row.where === "same node" ? "n1" : "n2";
-      const wish = { annotations: { ippool: { ipv4: [pool] } } };
+      const annotated = { annotations: { ippool: { ipv4: [pool] } } };
       const own = (node: NodeName): Promise<lab.LabPod> =>
-        world.createPod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...wish });
+        world.createPod({ name: "db-0", node, ...ownerOf[kind]("shop"), ...annotated });
       const victim = await own(home);
       const [ip = ""] = await add(world, victim);
       if (row.victim === "is away") {

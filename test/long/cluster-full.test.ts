@@ -29,7 +29,7 @@ it("a thousand pods get the thousand addresses of a pool, and the next one is re
     ["ADDs that were tried again", `${retries}`],
     ["ADD", timesOf(attached.map(({ tookMs }) => tookMs))],
     ["requests per pod", callsPer(use, EXACT)],
-    ["writes judged", `${world.history.judge.writes}`],
+    ["writes checked", `${world.history.checker.writes}`],
   ]);
   expect(countReasons(refused)).toEqual({});
   const addresses = new Set(attached.flatMap(({ attachments }) => attachments.map(({ name }) => name)));
@@ -39,7 +39,7 @@ it("a thousand pods get the thousand addresses of a pool, and the next one is re
   for (const refusal of more.refused) expect(refusal).toMatchObject({ code: ErrorCode.PoolExhausted });
   await endPods(world, attached);
   await world.empty(EMPTY_MS);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });
 
 it("a /16 at 99 %", async () => {
@@ -51,7 +51,7 @@ it("a /16 at 99 %", async () => {
     pool: "full",
     isTaken: () => chance.chance(TAKEN_SHARE),
   });
-  await world.history.settled();
+  await world.history.caughtUp();
   const pods = await createPods(world, LATE_PODS);
   const { attached, refused, retries, seconds, use } = await attachAll(world, pods, FEW);
   printTable(`${LATE_PODS} pods, ${FEW} at once, on a /16 with ${taken} taken, ${NODES} agents, seed ${SEED}`, [
@@ -59,9 +59,9 @@ it("a /16 at 99 %", async () => {
     ["ADDs that were tried again", `${retries}`],
     ["ADD", timesOf(attached.map(({ tookMs }) => tookMs))],
     ["requests per pod", callsPer(use, LATE_PODS)],
-    ["writes judged", `${world.history.judge.writes}`],
+    ["writes checked", `${world.history.checker.writes}`],
   ]);
   expect(countReasons(refused)).toEqual({});
   await endPods(world, attached);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });

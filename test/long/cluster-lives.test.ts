@@ -18,13 +18,13 @@ const POOLS = { wide: { subnet: "10.128.0.0/16" } };
 
 async function lives(world: World, count: number, prefix: string): Promise<Outcome> {
   const outcome = await livePods(world, { count, perSecond: PER_SECOND, prefix });
-  expect(world.history.judge.breaches).toEqual([]);
-  return { ...outcome, ...sumPrefetches(world), judged: world.history.judge.writes };
+  expect(world.history.checker.breaches).toEqual([]);
+  return { ...outcome, ...sumPrefetches(world), checked: world.history.checker.writes };
 }
 
-type Outcome = Lives & ReturnType<typeof sumPrefetches> & { readonly judged: number };
+type Outcome = Lives & ReturnType<typeof sumPrefetches> & { readonly checked: number };
 
-function print(title: string, { addMs, delMs, seconds, use, judged, adds, used, waited }: Outcome): void {
+function print(title: string, { addMs, delMs, seconds, use, checked, adds, used, waited }: Outcome): void {
   printTable(title, [
     ["seconds", seconds.toFixed(0)],
     ["found claimed", `${used} of ${adds}, of which ${waited} waited a moment for it`],
@@ -32,7 +32,7 @@ function print(title: string, { addMs, delMs, seconds, use, judged, adds, used, 
     ["DEL", timesOf(delMs)],
     ["requests per pod", callsPer(use, addMs.length)],
     ["watch bytes per agent and pod of its node", `${(use.watchBytes / addMs.length).toFixed(0)}`],
-    ["writes judged", `${judged}`],
+    ["writes checked", `${checked}`],
   ]);
 }
 

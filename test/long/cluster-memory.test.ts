@@ -43,7 +43,7 @@ it("fifty agents in one process with ten thousand addresses", async () => {
   ]);
   await endPods(world, attached);
   await world.empty(EMPTY_MS);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });
 
 it("a built agent with 110 pods of its own among ten thousand addresses", async () => {

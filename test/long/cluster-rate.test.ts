@@ -14,7 +14,7 @@ const NODES = 50;
 const PODS = 5_000;
 const AT_ONCE = 64;
 const EMPTY_MS = 60_000;
-/** The judge's marks are writes of etcd, which bare creates have none of: few of them, or the measuring is measured. */
+/** The history's marks are writes of etcd, which bare creates have none of: few of them, or the measuring is measured. */
 const MARK_EVERY_MS = 250;
 /** Of the rate of bare creates (design, targets): told whether it is met. */
 const WANTED_SHARE = 0.8;
@@ -64,9 +64,9 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
     ["requests per ADD", callsPer(rate.use, PODS)],
     ["watch bytes per agent for 100 ADDs", perAgent(rate.use.watchBytes)],
     ["watch bytes per agent for 100 DELs", perAgent(after.watchBytes - before.watchBytes)],
-    ["writes judged", `${world.history.judge.writes}`],
+    ["writes checked", `${world.history.checker.writes}`],
   ]);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
   expect(rate.use.calls.get("GET ipallocations (list)") ?? 0).toBeLessThanOrEqual(MAX_LISTS);
   expect(share).toBeGreaterThanOrEqual(LEAST_SHARE);
   expect(serverShare).toBeGreaterThanOrEqual(LEAST_SERVER_SHARE);

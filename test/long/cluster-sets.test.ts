@@ -1,6 +1,6 @@
 /** Thirty StatefulSets rolled at once on fifty agents: every pod comes back on another node and has the addresses that it had. */
 import { expect, it } from "vitest";
-import { sumUse, useSince } from "../../scripts/lab/scale/counted-api.ts";
+import { sumUse, useSince } from "../../scripts/lab/cluster/watched-api.ts";
 import { callsPer, printTable } from "../../scripts/lab/scale/figures.ts";
 import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
@@ -26,9 +26,9 @@ it("thirty StatefulSets are rolled at once, and no pod's address changes", async
     ["seconds", seconds.toFixed(1)],
     ["pods with another address", `${moved.reduce((sum, count) => sum + count, 0)} of ${pods}`],
     ["requests per pod", callsPer(useSince(world.use(), before), pods)],
-    ["writes judged", `${world.history.judge.writes}`],
+    ["writes checked", `${world.history.checker.writes}`],
   ]);
   expect(moved.filter((count) => count > 0)).toEqual([]);
   await endSets(world, sets);
-  expect(world.history.judge.breaches).toEqual([]);
+  expect(world.history.checker.breaches).toEqual([]);
 });

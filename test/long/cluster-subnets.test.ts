@@ -1,6 +1,6 @@
 /**
  * Pools that are generated for many workloads at once: how long their pods wait, what it costs the API server and the controller, and that the
- * cost of a workload depends neither on how many there are nor on how large the Subnet is. Each write to pools, Subnets and addresses is judged.
+ * cost of a workload depends neither on how many there are nor on how large the Subnet is. Each write to pools, Subnets and addresses is checked.
  */
 import { expect, it } from "vitest";
 import { inParallel } from "../../scripts/lab/parallel.ts";
@@ -33,7 +33,7 @@ const MARGIN_MS = 1_000;
 
 type Subnets = Readonly<Partial<Record<"ipv4" | "ipv6", readonly string[]>>>;
 
-function wishesOf(prefix: string, count: number, replicas: number, subnets: Subnets = { ipv4: ["lan"] }) {
+function deploymentsOf(prefix: string, count: number, replicas: number, subnets: Subnets = { ipv4: ["lan"] }) {
   const annotations = { "ipam.vendor.io/subnet": JSON.stringify(subnets) };
   return Array.from({ length: count }, (_, index) => ({ name: `${prefix}-${index}`, replicas, annotations }));
 }
@@ -94,9 +94,9 @@ async function makePools(world: SubnetWorld, workloads: number, size: number): P
 }
 
 /** Of those pools, one each. */
-function wishesByHand(count: number, replicas: number) {
-  return wishesOf("hand", count, replicas).map((wish, index) => ({
-    ...wish,
+function deploymentsByHand(count: number, replicas: number) {
+  return deploymentsOf("hand", count, replicas).map((spec, index) => ({
+    ...spec,
     annotations: { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: [`by-hand-${index}`] }) },
   }));
 }
@@ -114,10 +114,10 @@ it("a thousand pods of a hundred workloads, out of pools made by hand and out of
     subnets: { lan: { subnet: "10.64.0.0/16" } },
   });
   await makePools(world, workloads, replicas + 1);
-  const byHand = await measure(world, () => rollOut(world, wishesByHand(workloads, replicas)));
+  const byHand = await measure(world, () => rollOut(world, deploymentsByHand(workloads, replicas)));
   printTable(`${workloads} workloads with ${replicas} pods each, pools made by hand before`, rowsOf(byHand, workloads));
   await clear(world, byHand);
-  const generated = await measure(world, () => rollOut(world, wishesOf("web", workloads, replicas)));
+  const generated = await measure(world, () => rollOut(world, deploymentsOf("web", workloads, replicas)));
   const pools = await world.untilPools(areComplete, FOLLOWED_MS);
   const { status } = await world.plane.client.get("/apis/ipam.vendor.io/v1/subnets/lan");
   const reclaimedMs = await clear(world, generated);
@@ -139,14 +139,14 @@ it("thirty workloads are scaled at once, up and down", async () => {
     subnets: { lan: { subnet: "10.64.0.0/16" } },
   });
   await makePools(world, workloads, many + 1);
-  const before = await rollOut(world, wishesByHand(workloads, few));
+  const before = await rollOut(world, deploymentsByHand(workloads, few));
   const byHand = await measure(world, () => scaleUp(world, before.all, many));
   printTable(
     `${workloads} workloads from ${few} to ${many} pods each at once, pools made by hand`,
     rowsOf(byHand, workloads),
   );
   await clear(world, byHand);
-  const start = await rollOut(world, wishesOf("web", workloads, few));
+  const start = await rollOut(world, deploymentsOf("web", workloads, few));
   const haveEach = (size: number) => (pools: Parameters<typeof areComplete>[0]) =>
     pools.length === workloads && areComplete(pools) && pools.every((pool) => sizeOf(pool) === size);
   await world.untilPools(haveEach(few + 1), FOLLOWED_MS);
@@ -174,11 +174,11 @@ it("a workload costs the same among 100, 200 and 400", async () => {
     ...{ nodes: NODES, hasNetwork: true, pools: {} },
     subnets: { lan: { subnet: "10.64.0.0/16" } },
   });
-  await clear(world, await rollOut(world, wishesOf("warm", 60, 2)));
+  await clear(world, await rollOut(world, deploymentsOf("warm", 60, 2)));
   const rows: Row[] = [];
   const each: { readonly writes: number; readonly controllerMs: number }[] = [];
   for (const workloads of [100, 200, 400]) {
-    const measured = await measure(world, () => rollOut(world, wishesOf(`web${workloads}`, workloads, 2)));
+    const measured = await measure(world, () => rollOut(world, deploymentsOf(`web${workloads}`, workloads, 2)));
     const pools = await world.untilPools(areComplete, FOLLOWED_MS);
     expect(pools).toHaveLength(workloads);
     const writes = countWrites(measured.server, POOLS) / workloads;
@@ -211,7 +211,7 @@ it("a /8 and an IPv6 /64 cost no more than a /22", async () => {
     settings: { enableIPv6: true, allowSingleFamily: true },
   });
   const run = (name: string, prefix: string) =>
-    rollOut(world, wishesOf(prefix, workloads, replicas, { [name.startsWith("ipv6") ? "ipv6" : "ipv4"]: [name] }));
+    rollOut(world, deploymentsOf(prefix, workloads, replicas, { [name.startsWith("ipv6") ? "ipv6" : "ipv4"]: [name] }));
   for (const name of Object.keys(subnets)) await clear(world, await run(name, `warm-${name}`));
   const rows: Row[] = [];
   const figures = new Map<

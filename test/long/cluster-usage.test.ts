@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { startParts } from "../../scripts/lab/cluster/controller.ts";
-import { sumUse } from "../../scripts/lab/scale/counted-api.ts";
+import { sumUse } from "../../scripts/lab/cluster/watched-api.ts";
 import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
 import { fillPool } from "../../scripts/lab/scale/fill.ts";
 import { openFleet } from "../../scripts/lab/scale/fleet.ts";
@@ -35,7 +35,7 @@ it("a /16 at 99 %, without and with usage objects", async () => {
   const chance = new Seeded(SEED);
   const isTaken = (): boolean => chance.chance(0.99);
   await fillPool(world.plane.etcdUrl, { subnet: SUBNET, pool: "full", isTaken });
-  await world.history.settled();
+  await world.history.caughtUp();
   const before = await attachAll(world, await createPods(world, PODS, undefined, "bare"), AT_ONCE);
   print("nobody counts", before);
   expect(countReasons(before.refused)).toEqual({});
@@ -55,8 +55,8 @@ it("a /16 at 99 %, without and with usage objects", async () => {
     const after = await attachAll(counted, await createPods(counted, PODS, undefined, "counted"), AT_ONCE);
     print("the controller counts", after);
     expect(countReasons(after.refused)).toEqual({});
-    await world.history.settled();
-    expect(world.history.judge.breaches).toEqual([]);
+    await world.history.caughtUp();
+    expect(world.history.checker.breaches).toEqual([]);
     const lists = (use: Attached["use"]): number => use.calls.get("GET ipallocations (list)") ?? 0;
     expect(lists(after.use)).toBeLessThan(lists(before.use));
   } finally {

@@ -1,7 +1,7 @@
 /** What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them. */
 import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { Attachment } from "../../lab/history/judge.ts";
+import type { Attachment } from "../../lab/history/allocation-checker.ts";
 import type { KubeObject } from "../../lab/kube-client.ts";
 import { addressesOf, eventually, ping } from "../look.ts";
 import { formatColumns, type Narrator } from "../narrator.ts";

@@ -155,8 +155,8 @@ export const endScene: Scene = async (stage, narrator) => {
   const left = await leftAfter(stage, 40_000);
   const isKept = left.length === 2 && left.every((text) => text.endsWith(" Kept"));
   narrator.claim("no address has an object but those of db-0", isKept, left.join(", "));
-  await stage.history.settled();
-  const { breaches, writes } = stage.history.judge;
+  await stage.history.caughtUp();
+  const { breaches, writes } = stage.history.checker;
   const seen = breaches.length === 0 ? `${writes} writes, none against the rules` : breaches.join("\n");
   narrator.claim("no two pods ever had one address", breaches.length === 0 && writes > 0, seen);
 };

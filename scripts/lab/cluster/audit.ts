@@ -1,5 +1,5 @@
 /**
- * What is wrong with a cluster at one moment, as sentences: the two invariants of docs/allocation.md, judged from the API server's objects and
+ * What is wrong with a cluster at one moment, as sentences: the two invariants of docs/allocation.md, derived from the API server's objects and
  * from what the runtimes saw.
  */
 import type { KubeObject } from "../kube-client.ts";

@@ -1,9 +1,9 @@
 /**
- * The history of all IPPools and Subnets as etcd has it, each revision of it, put before the judge; and what was written of each kind.
+ * The history of all IPPools and Subnets as etcd has it, each revision of it, put before the checker; and what was written of each kind.
  *
  *   const pools = await followPools(plane.etcdUrl);
- *   await pools.settled();                            // all writes up to now are judged
- *   pools.judge.breaches
+ *   await pools.caughtUp();                            // all writes up to now are checked
+ *   pools.checker.breaches
  *   pools.writes.get("subnets")                       // { count, bytes }
  *
  * Effects: connections to etcd; a key beside the API server's.
@@ -11,7 +11,7 @@
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeAssignments, decodeSubnet } from "../../../host/resources/subnet.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
-import { type JudgedSubnet, PoolJudge } from "./pool-judge.ts";
+import { type CheckedSubnet, PoolChecker } from "./pool-checker.ts";
 import { openStream } from "./stream.ts";
 
 export interface PoolWrites {
@@ -21,11 +21,11 @@ export interface PoolWrites {
 }
 
 export interface PoolHistory {
-  readonly judge: PoolJudge;
+  readonly checker: PoolChecker;
   /** By the collection's name: `ippools`, `ippoolusages`, `subnets`. */
   readonly writes: ReadonlyMap<string, PoolWrites>;
-  /** Resolves when everything that was written before the call has been judged. Throws when etcd does not let it. */
-  settled(): Promise<void>;
+  /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
+  caughtUp(): Promise<void>;
   close(): void;
 }
 
@@ -34,16 +34,16 @@ const GROUP = "/registry/ipam.vendor.io/";
 const MARK = `${GROUP}subnets0`;
 const RANGE = { start: `${GROUP}ippools/`, end: `${MARK}\0` };
 
-/** From now on; what is there already is judged as if it came now. `netnsPath`: where etcd's loopback is. */
+/** From now on; what is there already is checked as if it came now. `netnsPath`: where etcd's loopback is. */
 export async function followPools(etcdUrl: string, netnsPath?: string): Promise<PoolHistory> {
   const etcd = openEtcd(etcdUrl, netnsPath);
-  const judge = new PoolJudge();
+  const checker = new PoolChecker();
   const writes = new Map<string, PoolWrites>();
   const onKey = (key: EtcdKey): void => {
     try {
-      tell(judge, key);
+      tell(checker, key);
     } catch (error) {
-      judge.report(`${key.key} cannot be read at revision ${key.revision}: ${String(error)}`);
+      checker.report(`${key.key} cannot be read at revision ${key.revision}: ${String(error)}`);
     }
   };
   const { revision, keys } = await etcd.read(RANGE);
@@ -56,11 +56,11 @@ export async function followPools(etcdUrl: string, netnsPath?: string): Promise<
       writes.set(collection, { count: count + 1, bytes: bytes + (key.value?.length ?? 0) });
       onKey(key);
     },
-    onFailure: (error) => judge.report(`The history is not whole: ${String(error)}`),
+    onFailure: (error) => checker.report(`The history is not whole: ${String(error)}`),
   });
   return {
-    ...{ judge, writes },
-    settled: () => stream.mark(),
+    ...{ checker, writes },
+    caughtUp: () => stream.mark(),
     close: () => {
       stream.close();
       etcd.close();
@@ -74,18 +74,18 @@ function placeOf({ key }: EtcdKey): { readonly collection: string; readonly name
 }
 
 /** Other kinds lie between the two. */
-function tell(judge: PoolJudge, key: EtcdKey): void {
+function tell(checker: PoolChecker, key: EtcdKey): void {
   const { collection, name } = placeOf(key);
   const { revision, value } = key;
   const stored = value === undefined ? undefined : JSON.parse(value);
   const source = `etcd, ${collection} ${name}`;
   if (collection === "ippools") {
-    judge.writtenPool({ name, revision, object: stored === undefined ? undefined : decodeIpPool(stored, source) });
+    checker.writtenPool({ name, revision, object: stored === undefined ? undefined : decodeIpPool(stored, source) });
   } else if (collection === "subnets") {
-    judge.writtenSubnet({ name, revision, object: stored === undefined ? undefined : subnetOf(stored, source) });
+    checker.writtenSubnet({ name, revision, object: stored === undefined ? undefined : subnetOf(stored, source) });
   }
 }
 
-function subnetOf(stored: { readonly status?: unknown }, source: string): JudgedSubnet {
+function subnetOf(stored: { readonly status?: unknown }, source: string): CheckedSubnet {
   return { ...decodeSubnet(stored, source), assignments: decodeAssignments(stored.status, source) };
 }

@@ -1,19 +1,19 @@
 /**
- * The history of all IPAllocations as etcd has it, each revision of it, put before the judge.
+ * The history of all IPAllocations as etcd has it, each revision of it, put before the checker.
  *
  *   const history = await followHistory(plane.etcdUrl, { minReuseMs: 2_000 });
  *   await history.attached({ name: "10.6.0.21", podUid, ifName: "eth0" });   // at once after the answer of the ADD
  *   history.leaving({ name: "10.6.0.21", podUid, ifName: "eth0" });          // before the DEL
- *   await history.settled();                                                 // all writes up to now are judged
- *   history.judge.breaches
+ *   await history.caughtUp();                                                 // all writes up to now are checked
+ *   history.checker.breaches
  *
  * It reads etcd and not the API server, whose watch may leave out what came and went between two looks. "The object was Bound before the
  * ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { AllocationChecker, type Attachment, type CheckerOptions } from "./allocation-checker.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
-import { type Attachment, HistoryJudge, type JudgeOptions } from "./judge.ts";
 import { openStream } from "./stream.ts";
 
 /** Before the names of the objects. */
@@ -22,7 +22,7 @@ export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
 const MARK = "/registry/ipam.vendor.io/ipallocations0";
 const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 
-export interface HistoryOptions extends JudgeOptions {
+export interface HistoryOptions extends CheckerOptions {
   /** Where etcd's loopback is; default: this process's own namespace. */
   readonly netnsPath?: string;
   /** How long a mark waits for others: the test of "before it was answered" is that much less sharp, and dear no more. Default: 0. */
@@ -30,36 +30,36 @@ export interface HistoryOptions extends JudgeOptions {
 }
 
 export interface History {
-  readonly judge: HistoryJudge;
-  /** An ADD has been answered with the address. Resolves when that place of the history has been judged. */
+  readonly checker: AllocationChecker;
+  /** An ADD has been answered with the address. Resolves when that place of the history has been checked. */
   attached(attachment: Attachment): Promise<void>;
   /** Its DEL is about to be called. */
   leaving(attachment: Attachment): void;
-  /** Resolves when everything that was written before the call has been judged. Throws when etcd does not let it. */
-  settled(): Promise<void>;
+  /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
+  caughtUp(): Promise<void>;
   close(): void;
 }
 
-/** From now on; what is there already is the judge's starting point. */
+/** From now on; what is there already is the checker's starting point. */
 export async function followHistory(etcdUrl: string, options: HistoryOptions = {}): Promise<History> {
   const etcd = openEtcd(etcdUrl, options.netnsPath);
-  const judge = new HistoryJudge(options);
+  const checker = new AllocationChecker(options);
   const { revision, keys } = await etcd.read(RANGE);
-  for (const key of keys.filter(({ key }) => key !== MARK)) judge.begin(writeOf(key));
+  for (const key of keys.filter(({ key }) => key !== MARK)) checker.begin(writeOf(key));
   const stream = openStream(etcd, {
     ...{ range: RANGE, markKey: MARK, fromRevision: revision + 1, markEveryMs: options.markEveryMs ?? 0 },
-    onKey: (key) => judge.written(writeOf(key)),
-    onFailure: (error) => judge.report(`The history is not whole: ${String(error)}`),
+    onKey: (key) => checker.written(writeOf(key)),
+    onFailure: (error) => checker.report(`The history is not whole: ${String(error)}`),
   });
   return {
-    judge,
+    checker,
     attached: async (attachment) => {
-      judge.answered(attachment, performance.now());
+      checker.answered(attachment, performance.now());
       await stream.mark();
-      judge.mustHold(attachment);
+      checker.mustHold(attachment);
     },
-    leaving: (attachment) => judge.leaving(attachment, performance.now()),
-    settled: () => stream.mark(),
+    leaving: (attachment) => checker.leaving(attachment, performance.now()),
+    caughtUp: () => stream.mark(),
     close: () => {
       stream.close();
       etcd.close();
@@ -68,7 +68,7 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
 }
 
 /** The API server stores its own kinds' objects as JSON; the revision is in the key's place, not in the object. */
-function writeOf({ key, revision, value }: EtcdKey): Parameters<HistoryJudge["written"]>[0] {
+function writeOf({ key, revision, value }: EtcdKey): Parameters<AllocationChecker["written"]>[0] {
   const name = key.slice(ALLOCATIONS.length);
   if (value === undefined) return { name, revision, object: undefined };
   const stored = JSON.parse(value) as { metadata: object };

@@ -7,53 +7,44 @@
  *   await reportPods(world, web, 10);
  *   await scaleDeployment(world, web, 15);
  *   await deleteDeployment(world, web, pods);
- *
- * Effects: objects in the API server.
  */
-import type { KubeClient, KubeObject } from "../kube-client.ts";
-import { createPod, deletePod, NAMESPACE, type PodWish, type SimPod } from "./pods.ts";
+import { createWorkload } from "../cluster/objects.ts";
+import { createPod, deletePod, NAMESPACE, type SimPod, type SimPodSpec } from "./pods.ts";
 import type { World } from "./world.ts";
 
 const APPS = `/apis/apps/v1/namespaces/${NAMESPACE}`;
 
-export interface DeploymentWish {
+export interface DeploymentSpec {
   readonly name: string;
   readonly replicas: number;
   /** Of the pods' template. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export interface SimDeployment extends DeploymentWish {
+export interface SimDeployment extends DeploymentSpec {
   readonly uid: string;
   /** The ReplicaSet, which owns the pods. */
-  readonly owner: NonNullable<PodWish["owner"]>;
+  readonly owner: NonNullable<SimPodSpec["owner"]>;
 }
 
 /** A pod, and when it was bound as far as this process knows: when its creation was answered. By the clock of `performance.now`. */
 export type BoundPod = SimPod & { readonly boundMs: number };
 
-/** What of a world it takes. */
+/** The parts of a world that a Deployment needs. */
 type Place = Pick<World, "plane" | "nodes">;
 
 /** The Deployment and its ReplicaSet, before any pod. */
-export async function createDeployment({ plane }: Place, wish: DeploymentWish): Promise<SimDeployment> {
+export async function createDeployment({ plane }: Place, spec: DeploymentSpec): Promise<SimDeployment> {
   const { client } = plane;
-  const { name, replicas, annotations } = wish;
-  const labels = { app: name };
-  const template = {
-    metadata: { labels, annotations },
-    spec: { containers: [{ name: "main", image: "example/main:1" }] },
-  };
-  const spec = { replicas, selector: { matchLabels: labels }, template };
-  const own = { apiVersion: "apps/v1", kind: "Deployment" };
-  const deployment = await client.create(`${APPS}/deployments`, { ...own, metadata: { name }, spec });
-  const { uid } = deployment.metadata;
-  const ownerReferences = [{ ...own, name, uid, controller: true, blockOwnerDeletion: true }];
-  const set = { apiVersion: "apps/v1", kind: "ReplicaSet", name: `${name}-5d9c7f` };
-  const metadata = { name: set.name, labels, ownerReferences };
-  const created = await client.create(`${APPS}/replicasets`, { ...set, metadata, spec });
-  await reportDeployment(client, deployment, 0);
-  return { ...wish, uid, owner: { ...set, uid: created.metadata.uid } };
+  const { name, replicas, annotations } = spec;
+  const options = { replicas, annotations, namespace: NAMESPACE };
+  const { namespace: _, ...deployment } = await createWorkload(client, "Deployment", name, options);
+  const { namespace: __, ...owner } = await createWorkload(client, "ReplicaSet", `${name}-5d9c7f`, {
+    ...options,
+    owner: deployment,
+  });
+  await reportPods({ plane }, { name }, 0);
+  return { ...spec, uid: deployment.uid, owner };
 }
 
 /** Pods number `first` to `last - 1` of it, bound over all nodes. Each is told before the next one is made. */
@@ -76,9 +67,11 @@ export async function scaleDeployment({ plane }: Place, { name, owner }: SimDepl
   await plane.client.patch(`${APPS}/replicasets/${owner.name}`, { spec: { replicas } });
 }
 
-/** What its controllers say when it has so many pods. */
-export async function reportPods({ plane }: Place, { name }: SimDeployment, pods: number): Promise<void> {
-  await reportDeployment(plane.client, await plane.client.get(`${APPS}/deployments/${name}`), pods);
+/** What its controllers report when it has so many pods. */
+export async function reportPods({ plane }: Pick<Place, "plane">, { name }: Pick<SimDeployment, "name">, pods: number) {
+  const { metadata } = await plane.client.get(`${APPS}/deployments/${name}`);
+  const status = { observedGeneration: metadata.generation, replicas: pods, updatedReplicas: pods };
+  await plane.client.patch(`${APPS}/deployments/${name}/status`, { status });
 }
 
 /** The objects go: first the Deployment, then what belongs to it, as the garbage collector does it. */
@@ -90,11 +83,6 @@ export async function deleteDeployment(
   await plane.client.delete(`${APPS}/deployments/${name}`);
   await plane.client.delete(`${APPS}/replicasets/${owner.name}`);
   for (const pod of pods) await deletePod(plane.client, pod);
-}
-
-async function reportDeployment(client: KubeClient, { metadata }: KubeObject, pods: number): Promise<void> {
-  const status = { observedGeneration: metadata.generation, replicas: pods, updatedReplicas: pods };
-  await client.patch(`${APPS}/deployments/${metadata.name}/status`, { status });
 }
 
 /** So that the first pods of all are not on one node. */

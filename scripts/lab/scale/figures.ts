@@ -2,8 +2,9 @@
  * Figures of the scale runs as lines of text.
  * Effects: none; `printTable` prints.
  */
+
+import type { ApiUse } from "../cluster/watched-api.ts";
 import { formatFigure, formatTable, percentile } from "../statistics.ts";
-import type { ApiUse } from "./counted-api.ts";
 import type { ServerUse } from "./server-use.ts";
 
 export type Row = readonly [what: string, figure: string];

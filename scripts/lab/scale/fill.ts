@@ -3,13 +3,10 @@
  * Effects: keys of etcd.
  */
 import { randomUUID } from "node:crypto";
+import { formatIp } from "../../../host/net/ip.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
-import {
-  allocationLabels,
-  allocationName,
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../../host/resources/ip-allocation.ts";
+import { allocationName, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+import { allocationObject, allocationSpec } from "../cluster/objects.ts";
 import { openEtcd } from "../history/etcd.ts";
 import { ALLOCATIONS } from "../history/follow.ts";
 
@@ -53,16 +50,7 @@ export async function fillPool(etcdUrl: string, { subnet, pool, isTaken }: FillO
 function entryOf(ip: IpAllocationSpec["ip"], prefixLength: number, pool: string): [string, string] {
   const podUid = randomUUID();
   const holders = [{ namespace: "scale", pod: `pod-${podUid}`, podUid, ifName: "eth0", node: NODE }];
-  const spec: IpAllocationSpec = {
-    ...{ ip, addressSpace: "", prefixLength, pool, state: "Bound", node: NODE, holders },
-  };
-  const name = allocationName(ip, "");
-  const stored = {
-    name,
-    uid: randomUUID(),
-    generation: 1,
-    creationTimestamp: "2026-01-01T00:00:00Z",
-    labels: allocationLabels(spec),
-  };
-  return [`${ALLOCATIONS}${name}`, JSON.stringify(encodeIpAllocation(spec, stored))];
+  const spec = allocationSpec(formatIp(ip), { prefixLength, pool, node: NODE, holders });
+  const stored = { uid: randomUUID(), generation: 1, creationTimestamp: "2026-01-01T00:00:00Z" };
+  return [`${ALLOCATIONS}${allocationName(ip, "")}`, JSON.stringify(allocationObject(spec, stored))];
 }

@@ -1,30 +1,20 @@
-/**
- * Pods of a fleet: their objects in the API server, their ADDs and DELs at the agent of their node, each told to the history.
- * Effects: objects in the API server; those of the agents.
- */
-import { randomUUID } from "node:crypto";
-import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { parseContainerId, parseIfName } from "../../../host/cni/names.ts";
-import { decodeNetConf } from "../../../host/cni/net-conf.ts";
-import type { AttachRequest } from "../../../host/cni/request.ts";
-import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { History } from "../history/follow.ts";
-import type { Attachment } from "../history/judge.ts";
-import type { KubeClient } from "../kube-client.ts";
-import { NETWORK, type SimNode } from "./fleet.ts";
+/** Pods of a fleet: their objects in the API server, their ADDs and DELs at the agent of their node, each reported to the history. */
 
-export interface PodWish {
-  readonly name: string;
-  readonly node: SimNode;
-  readonly annotations?: Readonly<Record<string, string>>;
-  /** The controlling owner. */
-  readonly owner?: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string };
+import { parseIp } from "../../../host/net/ip.ts";
+import { allocationName } from "../../../host/resources/ip-allocation.ts";
+import { type AgentNode, containerOf } from "../cluster/agent-node.ts";
+import * as objects from "../cluster/objects.ts";
+import type { Attachment } from "../history/allocation-checker.ts";
+import type { History } from "../history/follow.ts";
+import type { KubeClient } from "../kube-client.ts";
+
+export interface SimPodSpec extends Pick<objects.PodSpec, "name" | "annotations" | "owner"> {
+  readonly node: AgentNode;
 }
 
-/** A pod whose object is there. */
-export interface SimPod extends PodWish {
+/** A pod whose object exists. */
+export interface SimPod extends SimPodSpec {
   readonly uid: string;
-  readonly containerId: string;
 }
 
 /** A pod with its addresses. */
@@ -32,80 +22,46 @@ export interface AttachedPod extends SimPod {
   readonly attachments: readonly Attachment[];
   readonly tookMs: number;
   /** Resolves when the history has come to the place of the answer. */
-  readonly judged: Promise<unknown>;
+  readonly checked: Promise<unknown>;
 }
 
 export const NAMESPACE = "scale";
-const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const IF_NAME = "eth0";
-/** Longer than any ADD may take. */
-const ADD_LIMIT_MS = 60_000;
-
-const netConf = decodeNetConf(
-  JSON.stringify({ cniVersion: "1.0.0", name: NETWORK, type: "macvlan", ipam: { type: "berth" } }),
-);
 
 /** The object, bound to its node as by the scheduler. */
-export async function createPod(client: KubeClient, wish: PodWish): Promise<SimPod> {
-  const { name, node, annotations = {}, owner } = wish;
-  const ownerReferences = owner === undefined ? [] : [{ ...owner, controller: true }];
-  const { metadata } = await client.create(PODS, {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, annotations, ownerReferences },
-    spec: { nodeName: node.name, containers: [{ name: "main", image: "example/main:1" }] },
-  });
-  return { ...wish, uid: metadata.uid, containerId: randomUUID() };
+export async function createPod(client: KubeClient, spec: SimPodSpec): Promise<SimPod> {
+  const { uid } = await objects.createPod(client, { ...spec, node: spec.node.name, namespace: NAMESPACE });
+  return { ...spec, uid };
 }
 
-/** The object goes at once: nobody else has to agree here. */
-export async function deletePod(client: KubeClient, { name }: SimPod): Promise<void> {
-  await client.delete(`${PODS}/${name}?gracePeriodSeconds=0`);
+export async function deletePod(client: KubeClient, { name, uid, node }: SimPod): Promise<void> {
+  await objects.deletePod(client, { namespace: NAMESPACE, name, uid, node: node.name });
 }
 
 /** The ADD of its NIC. Rejects with what the agent refuses it with. */
 export async function attachPod(pod: SimPod, history: History): Promise<AttachedPod> {
-  const request = requestOf(pod);
-  const startMs = performance.now();
-  const { result } = await addAddresses(pod.node.cluster.ipam, request, AbortSignal.timeout(ADD_LIMIT_MS));
-  const tookMs = performance.now() - startMs;
-  const attachments = result.ips.map(({ address }) => ({
-    name: allocationName(address.ip, ""),
+  const { ips, tookMs } = await pod.node.add({ namespace: NAMESPACE, name: pod.name, uid: pod.uid });
+  const attachments = ips.map((address) => ({
+    name: nameOf(address),
     podUid: pod.uid,
     ifName: IF_NAME,
     identity: pod.owner?.kind === "StatefulSet" ? `${pod.owner.uid}/${pod.name}` : undefined,
   }));
-  const judged = Promise.all(attachments.map((attachment) => history.attached(attachment)));
-  return { ...pod, attachments, tookMs, judged };
+  const checked = Promise.all(attachments.map((attachment) => history.attached(attachment)));
+  return { ...pod, attachments, tookMs, checked };
+}
+
+function nameOf(address: string): string {
+  const ip = parseIp(address);
+  if (ip === undefined) throw new TypeError(`"${address}" is not an address`);
+  return allocationName(ip, "");
 }
 
 /** The DEL of its NIC, and how long it took. */
 export async function detachPod(pod: AttachedPod, history: History): Promise<number> {
-  await pod.judged;
+  await pod.checked;
   for (const attachment of pod.attachments) history.leaving(attachment);
   const startMs = performance.now();
-  await pod.node.cluster.registry.release({ containerId: pod.containerId, ifName: IF_NAME });
+  await pod.node.registry.release({ containerId: containerOf(pod), ifName: IF_NAME });
   return performance.now() - startMs;
-}
-
-function requestOf({ name, uid, containerId }: SimPod): AttachRequest {
-  const id = parseContainerId(containerId);
-  const ifName = parseIfName(IF_NAME);
-  if (id === undefined || ifName === undefined) throw new TypeError(`${containerId} is no container's ID`);
-  return {
-    command: "ADD",
-    plugin: "berth",
-    netConf,
-    args: new Map([
-      ["K8S_POD_NAMESPACE", NAMESPACE],
-      ["K8S_POD_NAME", name],
-      ["K8S_POD_UID", uid],
-      ["K8S_POD_INFRA_CONTAINER_ID", containerId],
-    ]),
-    path: "/opt/cni/bin",
-    containerId: id,
-    ifName,
-    netns: `/run/netns/${name}`,
-    netnsOverride: false,
-  };
 }

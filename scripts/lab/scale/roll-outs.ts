@@ -8,7 +8,7 @@ import {
   type BoundPod,
   bindPods,
   createDeployment,
-  type DeploymentWish,
+  type DeploymentSpec,
   deleteDeployment,
   reportPods,
   type SimDeployment,
@@ -61,11 +61,11 @@ class Tally {
 }
 
 /** Makes them and attaches all their pods. */
-export async function rollOut(world: World, wishes: readonly DeploymentWish[]): Promise<RollOut> {
+export async function rollOut(world: World, deployments: readonly DeploymentSpec[]): Promise<RollOut> {
   const tally = new Tally();
-  const attaching = await inParallel(wishes, AT_ONCE, async (wish) => {
-    const deployment = await createDeployment(world, wish);
-    return { deployment, attaching: await addPods(world, deployment, { first: 0, last: wish.replicas, tally }) };
+  const attaching = await inParallel(deployments, AT_ONCE, async (spec) => {
+    const deployment = await createDeployment(world, spec);
+    return { deployment, attaching: await addPods(world, deployment, { first: 0, last: spec.replicas, tally }) };
   });
   return finish(tally, attaching);
 }

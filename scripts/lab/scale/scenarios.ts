@@ -1,10 +1,10 @@
 /** What happens to many agents at once, and the figures of it. Whether the figures are good enough is for the tests to say. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../../host/cni/error.ts";
+import { type ApiUse, sumUse, useSince } from "../cluster/watched-api.ts";
 import { inParallel } from "../parallel.ts";
 import { daemonCpuMs } from "../statistics.ts";
 import { createBare, deleteBare } from "./bare.ts";
-import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
 import { type AttachedPod, attachPod, createPod, deletePod, detachPod, type SimPod } from "./pods.ts";
 import type { World } from "./world.ts";
 
@@ -65,13 +65,13 @@ export async function measureClaims(
     await creates.run(async () =>
       bareMs.push(...(await createBare(world.nodes, { first, count: some.length, atOnce }))),
     );
-    await world.history.settled();
+    await world.history.caughtUp();
     const before = sumUse([world.use()]);
     await claims.run(async () =>
       attached.push(...(await inParallel(some, atOnce, (pod) => attachPod(pod, world.history)))),
     );
     uses.push(useSince(world.use(), before));
-    await world.history.settled();
+    await world.history.caughtUp();
   }
   await deleteBare(world.nodes, pods.length, atOnce);
   return {

@@ -1,16 +1,13 @@
 /**
  * StatefulSets that are rolled: every pod of each is replaced by one of the same name, on another node, the last ordinal first.
- * Effects: objects in the API server; those of the pods.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KubeObject } from "../kube-client.ts";
-import { type AttachedPod, attachPod, createPod, deletePod, detachPod, NAMESPACE, type PodWish } from "./pods.ts";
+import { createWorkload } from "../cluster/objects.ts";
+import { type AttachedPod, attachPod, createPod, deletePod, detachPod, NAMESPACE, type SimPodSpec } from "./pods.ts";
 import type { World } from "./world.ts";
 
-const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/statefulsets`;
-
 export interface SimSet {
-  readonly owner: NonNullable<PodWish["owner"]>;
+  readonly owner: NonNullable<SimPodSpec["owner"]>;
   /** By ordinal. */
   readonly pods: AttachedPod[];
 }
@@ -23,13 +20,8 @@ export type Scheduler = () => World["nodes"][number];
 
 /** The set and its pods with their addresses. */
 export async function startSet(world: World, name: string, replicas: number, schedule: Scheduler): Promise<SimSet> {
-  const labels = { app: name };
-  const template = { metadata: { labels }, spec: { containers: [{ name: "main", image: "example/main:1" }] } };
-  const set: KubeObject = await world.plane.client.create(SETS, {
-    ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name } },
-    spec: { serviceName: name, replicas, selector: { matchLabels: labels }, template },
-  });
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name, uid: set.metadata.uid as string };
+  const options = { replicas, namespace: NAMESPACE };
+  const { namespace: _, ...owner } = await createWorkload(world.plane.client, "StatefulSet", name, options);
   const pods: AttachedPod[] = [];
   for (let ordinal = 0; ordinal < replicas; ordinal++) {
     const pod = await createPod(world.plane.client, { name: `${name}-${ordinal}`, node: schedule(), owner });
@@ -46,8 +38,8 @@ export async function rollSet(world: World, set: SimSet, schedule: Scheduler): P
     if (old === undefined) continue;
     await detachPod(old, world.history);
     await deletePod(world.plane.client, old);
-    const wish = { name: old.name, node: schedule(), owner: set.owner };
-    const pod = await attachPod(await createPod(world.plane.client, wish), world.history);
+    const spec = { name: old.name, node: schedule(), owner: set.owner };
+    const pod = await attachPod(await createPod(world.plane.client, spec), world.history);
     if (addressesOf(pod) !== addressesOf(old)) moved++;
     set.pods[ordinal] = pod;
   }
@@ -63,8 +55,8 @@ export async function endSets(world: World, sets: readonly SimSet[]): Promise<vo
   const wanted = sets.reduce((sum, { pods }) => sum + pods.length, 0);
   const deadline = performance.now() + KEPT_MS;
   for (;;) {
-    await world.history.settled();
-    const states = [...world.history.judge.objects.values()].map(({ spec }) => spec.state);
+    await world.history.caughtUp();
+    const states = [...world.history.checker.objects.values()].map(({ spec }) => spec.state);
     if (states.length === wanted && states.every((state) => state === "Kept")) return;
     if (performance.now() > deadline) throw new Error(`${states.length} addresses, of which ${wanted} should be kept`);
     await sleep(100);

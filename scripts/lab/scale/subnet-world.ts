@@ -1,18 +1,16 @@
 /**
- * A world of scale with Subnets: the built controller leads, and every write to pools and Subnets is judged beside those to addresses.
+ * A world of scale with Subnets: the built controller leads, and every write to pools and Subnets is checked beside those to addresses.
  *
  *   await using world = await openSubnetWorld({ nodes: 20, hasNetwork: true, pools: {}, subnets: { lan: { subnet: "10.64.0.0/16" } } });
  *   const { seconds, controllerMs } = await measureCost(world, async () => { … });
  *   expect(world.breaches()).toEqual([]);
- *
- * Effects: those of world.ts; the controller's process.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { type ControllerProcess, startControllerProcess } from "../cluster/controller-process.ts";
+import { until } from "../cluster/objects.ts";
+import { type ApiUse, sumUse, useSince } from "../cluster/watched-api.ts";
 import { followPools, type PoolHistory } from "../history/follow-pools.ts";
 import { daemonCpuMs } from "../statistics.ts";
-import { type ApiUse, sumUse, useSince } from "./counted-api.ts";
 import { readServerUse, type ServerUse, serverUseSince } from "./server-use.ts";
 import { openWorld, type World, type WorldOptions } from "./world.ts";
 
@@ -43,7 +41,6 @@ export interface Cost {
 }
 
 const LEADING_MS = 30_000;
-const PAUSE_MS = 20;
 
 /** Resolves when the controller leads. */
 export async function openSubnetWorld(options: WorldOptions): Promise<SubnetWorld> {
@@ -54,24 +51,23 @@ export async function openSubnetWorld(options: WorldOptions): Promise<SubnetWorl
     stack.defer(() => pools.close());
     const controller = await startControllerProcess({ kubeconfig: world.plane.kubeconfig, name: "scale" });
     stack.defer(() => controller.kill());
-    await untilLeading(controller);
+    const isLeading = async (): Promise<boolean> => (await controller.status()).isLeading;
+    await until(() => `the controller leads:\n${controller.output()}`, isLeading, LEADING_MS);
     const generated = (): IpPool[] =>
-      [...pools.judge.pools.values()].filter(({ spec }) => spec.generated !== undefined);
+      [...pools.checker.pools.values()].filter(({ spec }) => spec.generated !== undefined);
     return {
       ...{ ...world, pools, controller },
-      untilPools: async (isWanted, patienceMs) => {
-        const deadline = performance.now() + patienceMs;
-        for (;;) {
-          await pools.settled();
-          if (isWanted(generated())) return generated();
-          if (performance.now() > deadline)
-            throw new Error(`Not so after ${patienceMs} ms:\n${generated().map(describePool).join("\n")}`);
-          await sleep(PAUSE_MS);
-        }
+      untilPools: async (isWanted, limitMs) => {
+        const isSo = async (): Promise<boolean> => {
+          await pools.caughtUp();
+          return isWanted(generated());
+        };
+        await until(() => `the pools are as wanted:\n${generated().map(describePool).join("\n")}`, isSo, limitMs);
+        return generated();
       },
       breaches: async () => {
-        await Promise.all([pools.settled(), world.history.settled()]);
-        return [...pools.judge.breaches, ...world.history.judge.breaches];
+        await Promise.all([pools.caughtUp(), world.history.caughtUp()]);
+        return [...pools.checker.breaches, ...world.history.checker.breaches];
       },
       [Symbol.asyncDispose]: () => stack.disposeAsync(),
     };
@@ -83,7 +79,7 @@ export async function openSubnetWorld(options: WorldOptions): Promise<SubnetWorl
 
 export async function measureCost(world: SubnetWorld, work: () => Promise<unknown>): Promise<Cost> {
   const { plane, pools, controller } = world;
-  await pools.settled();
+  await pools.caughtUp();
   const subnetBytes = (): number => pools.writes.get("subnets")?.bytes ?? 0;
   const cpuMs = () => ({
     controller: daemonCpuMs(controller.pid),
@@ -96,7 +92,7 @@ export async function measureCost(world: SubnetWorld, work: () => Promise<unknow
   await work();
   const seconds = (performance.now() - startMs) / 1000;
   const now = cpuMs();
-  await pools.settled();
+  await pools.caughtUp();
   return {
     ...{ seconds, subnetBytes: subnetBytes() - bytes },
     ...{ controllerMs: now.controller - cpu.controller, serverMs: now.server - cpu.server, ownMs: now.own - cpu.own },
@@ -118,12 +114,4 @@ export function areComplete(pools: readonly IpPool[]): boolean {
 function describePool(pool: IpPool): string {
   const { generated } = pool.spec;
   return `${pool.name}: ${sizeOf(pool)} of ${generated?.wanted} (${generated?.reason})`;
-}
-
-async function untilLeading(controller: ControllerProcess): Promise<void> {
-  const deadline = performance.now() + LEADING_MS;
-  while (!(await controller.status()).isLeading) {
-    if (performance.now() > deadline) throw new Error(`The controller does not lead:\n${controller.output()}`);
-    await sleep(PAUSE_MS);
-  }
 }

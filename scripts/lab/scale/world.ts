@@ -2,17 +2,16 @@
  * A control plane with pools, a fleet of agents, and the history of all addresses: where the scenarios of scale happen.
  *
  *   await using world = await openWorld({ nodes: 50, hasNetwork: false, pools: { scale: "10.128.0.0/16" } });
- *
- * Effects: a control plane, the fleet's files; all gone with the world.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+
+import type { AgentNode } from "../cluster/agent-node.ts";
 import { applyCrds } from "../cluster/crds.ts";
-import { settingsObject } from "../cluster/objects.ts";
+import * as objects from "../cluster/objects.ts";
+import { type ApiUse, sumUse } from "../cluster/watched-api.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { followHistory, type History, type HistoryOptions } from "../history/follow.ts";
 import type { KubeClient } from "../kube-client.ts";
-import { type ApiUse, sumUse } from "./counted-api.ts";
-import { type FleetOptions, openFleet, type SimNode } from "./fleet.ts";
+import { type FleetOptions, openFleet } from "./fleet.ts";
 import { NAMESPACE } from "./pods.ts";
 
 export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork">, Pick<HistoryOptions, "markEveryMs"> {
@@ -27,7 +26,7 @@ export interface WorldOptions extends Pick<FleetOptions, "nodes" | "hasNetwork">
 export interface World extends AsyncDisposable {
   readonly plane: ControlPlane;
   readonly history: History;
-  readonly nodes: readonly SimNode[];
+  readonly nodes: readonly AgentNode[];
   /** What all agents together have asked of the API server so far. */
   use(): ApiUse;
   /** Waits until no address has an object; throws with their number after `patienceMs`. */
@@ -38,8 +37,6 @@ export interface World extends AsyncDisposable {
 const COOLDOWN = "2s";
 const MIN_REUSE_MS = 2_000;
 const SETTINGS = { enableIPv6: false, allocationCooldown: COOLDOWN };
-const SYSTEM = "/api/v1/namespaces/kube-system";
-const GROUP = "/apis/ipam.vendor.io/v1";
 
 export async function openWorld(options: WorldOptions): Promise<World> {
   const stack = new AsyncDisposableStack();
@@ -47,7 +44,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const plane = await startControlPlane();
     stack.defer(() => plane.stop());
     await applyCrds(plane.client);
-    await plane.client.create("/api/v1/namespaces", { metadata: { name: NAMESPACE } });
+    await plane.client.create(objects.NAMESPACES, objects.namespaceObject(NAMESPACE));
     await furnish(plane.client, options);
     const history = await followHistory(plane.etcdUrl, {
       minReuseMs: MIN_REUSE_MS,
@@ -68,28 +65,21 @@ export async function openWorld(options: WorldOptions): Promise<World> {
 }
 
 async function furnish(client: KubeClient, { pools, subnets = {}, settings }: WorldOptions): Promise<void> {
-  await client.create(`${SYSTEM}/configmaps`, settingsObject({ ...SETTINGS, ...settings }));
-  const apiVersion = "ipam.vendor.io/v1";
+  await client.apply(objects.SETTINGS, objects.settingsObject({ ...SETTINGS, ...settings }));
   for (const [name, spec] of Object.entries(subnets))
-    await client.create(`${GROUP}/subnets`, { apiVersion, kind: "Subnet", metadata: { name }, spec });
+    await client.create(objects.SUBNETS, objects.berthObject("Subnet", name, spec));
   for (const [index, [name, { subnet, ips }]] of Object.entries(pools).entries()) {
-    const spec = { subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 };
-    await client.create(`${GROUP}/ippools`, { apiVersion, kind: "IPPool", metadata: { name }, spec });
+    const spec = { name, subnet, ...(ips === undefined ? {} : { ips: [ips] }), default: index === 0 };
+    await client.create(objects.POOLS, objects.poolObject(spec));
   }
 }
 
-async function waitUntilEmpty(history: History, patienceMs: number): Promise<void> {
-  const deadline = performance.now() + patienceMs;
-  for (;;) {
-    await history.settled();
-    const { size } = history.judge.objects;
-    if (size === 0) return;
-    if (performance.now() > deadline) {
-      const [first] = history.judge.objects.values();
-      throw new Error(
-        `${size} addresses still have objects after ${patienceMs} ms: ${first?.name} ${first?.spec.state}`,
-      );
-    }
-    await sleep(100);
-  }
+async function waitUntilEmpty({ caughtUp, checker }: History, limitMs: number): Promise<void> {
+  const { objects: left } = checker;
+  const isEmpty = async (): Promise<boolean> => {
+    await caughtUp();
+    return left.size === 0;
+  };
+  const names = (): string => `${left.size} have, the first is ${left.keys().next().value}`;
+  await objects.until(() => `no address has an object; ${names()}`, isEmpty, limitMs);
 }

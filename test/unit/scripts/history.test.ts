@@ -1,11 +1,11 @@
-/** The judge of histories: what it lets pass, and that it catches each breach that it is there for. */
+/** The checker of histories: what it lets pass, and that it catches each breach that it is there for. */
 import { describe, expect, it } from "vitest";
 import { parseIp } from "../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeAssignments, decodeSubnet } from "../../../host/resources/subnet.ts";
-import { type Attachment, HistoryJudge } from "../../../scripts/lab/history/judge.ts";
-import { PoolJudge } from "../../../scripts/lab/history/pool-judge.ts";
+import { AllocationChecker, type Attachment } from "../../../scripts/lab/history/allocation-checker.ts";
+import { PoolChecker } from "../../../scripts/lab/history/pool-checker.ts";
 
 const NAME = "10.6.0.21";
 const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };
@@ -40,9 +40,9 @@ const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName
 
 /** Breaches of one address's objects one after the other. */
 function judged(...objects: (IpAllocation | undefined)[]): readonly string[] {
-  const judge = new HistoryJudge();
-  for (const [index, each] of objects.entries()) judge.written({ name: NAME, revision: index + 1, object: each });
-  return judge.breaches;
+  const checker = new AllocationChecker();
+  for (const [index, each] of objects.entries()) checker.written({ name: NAME, revision: index + 1, object: each });
+  return checker.breaches;
 }
 
 describe("transitions", () => {
@@ -81,9 +81,9 @@ describe("transitions", () => {
 
 describe("objects", () => {
   it("the name is not the address", () => {
-    const judge = new HistoryJudge();
-    judge.written({ name: "10.6.0.22", revision: 1, object: bound("a") });
-    expect(judge.breaches.join()).toContain("the name is not the address, which is called 10.6.0.21");
+    const checker = new AllocationChecker();
+    checker.written({ name: "10.6.0.22", revision: 1, object: bound("a") });
+    expect(checker.breaches.join()).toContain("the name is not the address, which is called 10.6.0.21");
   });
   it("Bound to nobody", () => expect(judged(object("Bound")).join()).toContain("Bound to nobody"));
   it("held while it cools", () =>
@@ -92,124 +92,124 @@ describe("objects", () => {
     expect(judged(bound("a"), object("Quarantined")).join()).toContain("a quarantine and its reason"));
   it("another node's", () => expect(judged(bound("a", { node: "n2" })).join()).toContain("node n2 holds none of it"));
   it("moves to another address space", () => {
-    const judge = new HistoryJudge();
+    const checker = new AllocationChecker();
     const inSpace = { ...bound("a"), spec: { ...bound("a").spec, addressSpace: "lab" } };
-    judge.written({ name: "10.6.0.21.lab", revision: 1, object: inSpace });
-    judge.written({ name: "10.6.0.21.lab", revision: 2, object: bound("a") });
-    expect(judge.breaches).toHaveLength(1);
+    checker.written({ name: "10.6.0.21.lab", revision: 1, object: inSpace });
+    checker.written({ name: "10.6.0.21.lab", revision: 2, object: bound("a") });
+    expect(checker.breaches).toHaveLength(1);
   });
 });
 
 describe("attachments", () => {
   it("a life without a breach", () => {
-    const judge = new HistoryJudge({ minReuseMs: 2_000 });
-    judge.written({ name: NAME, revision: 1, object: bound("a") });
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    expect(judge.attachments).toHaveLength(1);
-    judge.leaving(nic("a"), 10);
-    judge.written({ name: NAME, revision: 2, object: object("Cooling") });
-    judge.written({ name: NAME, revision: 3, object: bound("b") });
-    judge.answered(nic("b"), 2_010);
-    judge.mustHold(nic("b"));
-    expect(judge.breaches).toEqual([]);
-    expect([judge.writes, judge.objects.size]).toEqual([3, 1]);
+    const checker = new AllocationChecker({ minReuseMs: 2_000 });
+    checker.written({ name: NAME, revision: 1, object: bound("a") });
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    expect(checker.attachments).toHaveLength(1);
+    checker.leaving(nic("a"), 10);
+    checker.written({ name: NAME, revision: 2, object: object("Cooling") });
+    checker.written({ name: NAME, revision: 3, object: bound("b") });
+    checker.answered(nic("b"), 2_010);
+    checker.mustHold(nic("b"));
+    expect(checker.breaches).toEqual([]);
+    expect([checker.writes, checker.objects.size]).toEqual([3, 1]);
   });
   it("two have one address", () => {
-    const judge = new HistoryJudge();
-    judge.answered(nic("a"), 0);
-    judge.answered(nic("b"), 1);
-    expect(judge.breaches).toEqual(["10.6.0.21: given to eth0 of b while eth0 of a has it"]);
+    const checker = new AllocationChecker();
+    checker.answered(nic("a"), 0);
+    checker.answered(nic("b"), 1);
+    expect(checker.breaches).toEqual(["10.6.0.21: given to eth0 of b while eth0 of a has it"]);
   });
   it("an ADD that is repeated is one attachment", () => {
-    const judge = new HistoryJudge();
-    judge.answered(nic("a"), 0);
-    judge.answered(nic("a"), 1);
-    expect(judge.breaches).toEqual([]);
-    expect(judge.attachments).toHaveLength(1);
+    const checker = new AllocationChecker();
+    checker.answered(nic("a"), 0);
+    checker.answered(nic("a"), 1);
+    expect(checker.breaches).toEqual([]);
+    expect(checker.attachments).toHaveLength(1);
   });
   it("answered without an object", () => {
-    const judge = new HistoryJudge();
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    expect(judge.breaches).toEqual(["10.6.0.21: absent when eth0 of a was answered"]);
+    const checker = new AllocationChecker();
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    expect(checker.breaches).toEqual(["10.6.0.21: absent when eth0 of a was answered"]);
   });
   it("answered with another pod's object", () => {
-    const judge = new HistoryJudge();
-    judge.written({ name: NAME, revision: 1, object: bound("b") });
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    expect(judge.breaches).toEqual(["10.6.0.21: Bound eth0 of b when eth0 of a was answered"]);
+    const checker = new AllocationChecker();
+    checker.written({ name: NAME, revision: 1, object: bound("b") });
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    expect(checker.breaches).toEqual(["10.6.0.21: Bound eth0 of b when eth0 of a was answered"]);
   });
   it("the object goes while the pod lives", () => {
-    const judge = new HistoryJudge();
-    judge.written({ name: NAME, revision: 1, object: bound("a") });
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    judge.written({ name: NAME, revision: 2, object: undefined });
-    expect(judge.breaches).toEqual(["revision 2, 10.6.0.21: absent while eth0 of a lives with it"]);
+    const checker = new AllocationChecker();
+    checker.written({ name: NAME, revision: 1, object: bound("a") });
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    checker.written({ name: NAME, revision: 2, object: undefined });
+    expect(checker.breaches).toEqual(["revision 2, 10.6.0.21: absent while eth0 of a lives with it"]);
   });
   it("the object cools while the pod lives", () => {
-    const judge = new HistoryJudge();
-    judge.written({ name: NAME, revision: 1, object: bound("a") });
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    judge.written({ name: NAME, revision: 2, object: object("Cooling") });
-    expect(judge.breaches.join()).toContain("Cooling while eth0 of a lives");
+    const checker = new AllocationChecker();
+    checker.written({ name: NAME, revision: 1, object: bound("a") });
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    checker.written({ name: NAME, revision: 2, object: object("Cooling") });
+    expect(checker.breaches.join()).toContain("Cooling while eth0 of a lives");
   });
   it("the object becomes another pod's on the same node while the pod lives", () => {
-    const judge = new HistoryJudge();
-    judge.written({ name: NAME, revision: 1, object: bound("a") });
-    judge.answered(nic("a"), 0);
-    judge.mustHold(nic("a"));
-    judge.written({ name: NAME, revision: 2, object: bound("b") });
-    expect(judge.breaches.join()).toContain("Bound eth0 of b while eth0 of a lives");
+    const checker = new AllocationChecker();
+    checker.written({ name: NAME, revision: 1, object: bound("a") });
+    checker.answered(nic("a"), 0);
+    checker.mustHold(nic("a"));
+    checker.written({ name: NAME, revision: 2, object: bound("b") });
+    expect(checker.breaches.join()).toContain("Bound eth0 of b while eth0 of a lives");
   });
   it("somebody else's too soon", () => {
-    const judge = new HistoryJudge({ minReuseMs: 2_000 });
-    judge.answered(nic("a"), 0);
-    judge.leaving(nic("a"), 10);
-    judge.answered(nic("b"), 2_009);
-    expect(judge.breaches).toEqual(["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"]);
+    const checker = new AllocationChecker({ minReuseMs: 2_000 });
+    checker.answered(nic("a"), 0);
+    checker.leaving(nic("a"), 10);
+    checker.answered(nic("b"), 2_009);
+    expect(checker.breaches).toEqual(["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"]);
   });
   it("its own pod's at once", () => {
-    const judge = new HistoryJudge({ minReuseMs: 2_000 });
-    judge.answered(nic("a"), 0);
-    judge.leaving(nic("a"), 10);
-    judge.answered(nic("a"), 11);
-    expect(judge.breaches).toEqual([]);
+    const checker = new AllocationChecker({ minReuseMs: 2_000 });
+    checker.answered(nic("a"), 0);
+    checker.leaving(nic("a"), 10);
+    checker.answered(nic("a"), 11);
+    expect(checker.breaches).toEqual([]);
   });
   it("its own identity's at once", () => {
-    const judge = new HistoryJudge({ minReuseMs: 2_000 });
-    judge.answered({ ...nic("a"), identity: "set-1/web-0" }, 0);
-    judge.leaving({ ...nic("a"), identity: "set-1/web-0" }, 10);
-    judge.answered({ ...nic("b"), identity: "set-1/web-0" }, 11);
-    expect(judge.breaches).toEqual([]);
-    judge.leaving({ ...nic("b"), identity: "set-1/web-0" }, 20);
-    judge.answered({ ...nic("c"), identity: "set-1/web-1" }, 21);
-    expect(judge.breaches).toHaveLength(1);
+    const checker = new AllocationChecker({ minReuseMs: 2_000 });
+    checker.answered({ ...nic("a"), identity: "set-1/web-0" }, 0);
+    checker.leaving({ ...nic("a"), identity: "set-1/web-0" }, 10);
+    checker.answered({ ...nic("b"), identity: "set-1/web-0" }, 11);
+    expect(checker.breaches).toEqual([]);
+    checker.leaving({ ...nic("b"), identity: "set-1/web-0" }, 20);
+    checker.answered({ ...nic("c"), identity: "set-1/web-1" }, 21);
+    expect(checker.breaches).toHaveLength(1);
   });
   it("leaves, but was never there", () => {
-    const judge = new HistoryJudge();
-    judge.leaving(nic("a"), 10);
-    expect(judge.breaches).toHaveLength(1);
+    const checker = new AllocationChecker();
+    checker.leaving(nic("a"), 10);
+    expect(checker.breaches).toHaveLength(1);
   });
   it("has left before its place in the history came", () => {
-    const judge = new HistoryJudge();
-    judge.answered(nic("a"), 0);
-    judge.leaving(nic("a"), 10);
-    judge.mustHold(nic("a"));
-    expect(judge.breaches).toEqual([]);
+    const checker = new AllocationChecker();
+    checker.answered(nic("a"), 0);
+    checker.leaving(nic("a"), 10);
+    checker.mustHold(nic("a"));
+    expect(checker.breaches).toEqual([]);
   });
   it("many breaches are counted, not all told", () => {
-    const judge = new HistoryJudge();
-    for (let number = 0; number < 60; number++) judge.report(`${number}`);
-    expect(judge.breaches).toHaveLength(51);
-    expect(judge.breaches.at(-1)).toBe("and 10 more");
+    const checker = new AllocationChecker();
+    for (let number = 0; number < 60; number++) checker.report(`${number}`);
+    expect(checker.breaches).toHaveLength(51);
+    expect(checker.breaches.at(-1)).toBe("and 10 more");
   });
 });
 
-type Step = (judge: PoolJudge, revision: number) => void;
+type Step = (checker: PoolChecker, revision: number) => void;
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u" };
 const generated = { subnet: "lan", application, interface: "eth0", reclaim: true, wanted: 2, reason: "" };
@@ -219,13 +219,13 @@ function pool(name: string, ips: readonly string[] | undefined, more: object = {
   const [apiVersion, kind] = ["ipam.vendor.io/v1", "IPPool"];
   const spec = { subnet: "10.6.0.0/24", ...(ips === undefined ? {} : { ips }), ...more };
   const object = decodeIpPool({ apiVersion, kind, metadata: { name }, spec }, name);
-  return (judge, revision) => judge.writtenPool({ name, revision, object });
+  return (checker, revision) => checker.writtenPool({ name, revision, object });
 }
 const mine = (name: string, ips: readonly string[] | undefined): Step => pool(name, ips, {});
 const gone =
   (name: string): Step =>
-  (judge, revision) =>
-    judge.writtenPool({ name, revision, object: undefined });
+  (checker, revision) =>
+    checker.writtenPool({ name, revision, object: undefined });
 
 /** The Subnet's status says so now. */
 function subnet(assigned: Readonly<Record<string, readonly string[]>>): Step {
@@ -234,15 +234,15 @@ function subnet(assigned: Readonly<Record<string, readonly string[]>>): Step {
   const pools = Object.entries(assigned).map(([name, ips]) => ({ name, ips }));
   const read = decodeSubnet({ apiVersion, kind, metadata: { name }, spec: { subnet: "10.6.0.0/24" } }, name);
   const object = { ...read, assignments: decodeAssignments({ pools }, name) };
-  return (judge, revision) => judge.writtenSubnet({ name, revision, object });
+  return (checker, revision) => checker.writtenSubnet({ name, revision, object });
 }
 
 const check = (name: string, steps: readonly Step[], breach?: RegExp): void =>
   it(name, () => {
-    const judge = new PoolJudge();
-    for (const [index, step] of steps.entries()) step(judge, index + 1);
-    if (breach === undefined) expect(judge.breaches).toEqual([]);
-    else expect(judge.breaches.join("\n")).toMatch(breach);
+    const checker = new PoolChecker();
+    for (const [index, step] of steps.entries()) step(checker, index + 1);
+    if (breach === undefined) expect(checker.breaches).toEqual([]);
+    else expect(checker.breaches.join("\n")).toMatch(breach);
   });
 
 const [LOW, HIGH] = ["10.6.0.10-10.6.0.19", "10.6.0.20-10.6.0.29"];
@@ -273,7 +273,7 @@ describe("what a Subnet's status says", () => {
 });
 
 it("says what it was told", () => {
-  const judge = new PoolJudge();
-  judge.report("etcd is away");
-  expect(judge.breaches).toEqual(["revision 0: etcd is away"]);
+  const checker = new PoolChecker();
+  checker.report("etcd is away");
+  expect(checker.breaches).toEqual(["revision 0: etcd is away"]);
 });

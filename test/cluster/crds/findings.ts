@@ -17,7 +17,7 @@ export const COLLECTIONS: Readonly<Record<string, string>> = {
 export const pathOf = (kind: string): string => `/apis/ipam.vendor.io/v1/${COLLECTIONS[kind]}`;
 
 /** What is wrong with an object; empty when it is accepted. */
-export type Verdict = readonly { readonly field: string; readonly text: string }[];
+export type Findings = readonly { readonly field: string; readonly text: string }[];
 
 export function objectOf({ kind, name = "", spec, more }: Row): object {
   return {
@@ -30,7 +30,7 @@ export function objectOf({ kind, name = "", spec, more }: Row): object {
 }
 
 /** What the embedded mode's decoder says; IPAllocations are no manifests and have their own. */
-export function decoderVerdict(kind: string, object: unknown): Verdict {
+export function decoderFindings(kind: string, object: unknown): Findings {
   try {
     if (kind === "IPAllocation") decodeIpAllocation(object, "test");
     else decodeResource(object, "test");
@@ -47,7 +47,7 @@ interface Cause {
 }
 
 /** Unknown keys are refused before anything else, in a sentence of their own. */
-function unknownFields(message: string): Verdict {
+function unknownFields(message: string): Findings {
   return [...message.matchAll(/unknown field "([^"]+)"/g)].map(([, field = ""]) => ({ field, text: "" }));
 }
 
@@ -55,26 +55,26 @@ function unknownFields(message: string): Verdict {
 const VALUE = /^Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+): /;
 
 /** Said beside the findings about the form: CEL was not asked. */
-const NO_FINDING = /some validation rules were not checked/;
+const NOT_CHECKED = /some validation rules were not checked/;
 
-export function verdictOfError(error: unknown): Verdict {
+export function findingsOfError(error: unknown): Findings {
   if (!(error instanceof KubeError)) throw error;
   const { details, message = "" } = parse(error.message.slice(error.message.indexOf(": {") + 2)) ?? {};
   const causes: Cause[] = details?.causes ?? [];
   const found = causes.flatMap(({ field = "", message = "" }) =>
-    NO_FINDING.test(message) ? [] : [{ field, text: message.replace(VALUE, "") }],
+    NOT_CHECKED.test(message) ? [] : [{ field, text: message.replace(VALUE, "") }],
   );
-  const verdict = found.length > 0 ? found : unknownFields(message);
-  if (verdict.length === 0) throw error;
-  return verdict;
+  const findings = found.length > 0 ? found : unknownFields(message);
+  if (findings.length === 0) throw error;
+  return findings;
 }
 
 /** What the API server says. */
-export async function serverVerdict(client: KubeClient, kind: string, object: object): Promise<Verdict> {
+export async function serverFindings(client: KubeClient, kind: string, object: object): Promise<Findings> {
   try {
     await client.create(`${pathOf(kind)}?fieldValidation=Strict`, object);
     return [];
   } catch (error) {
-    return verdictOfError(error);
+    return findingsOfError(error);
   }
 }

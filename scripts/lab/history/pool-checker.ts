@@ -1,10 +1,10 @@
 /**
- * The judge of generated pools: sees every write to every IPPool and Subnet in order, and says what must not have happened (docs/subnets.md).
+ * The checker of generated pools: sees every write to every IPPool and Subnet in order, and says what must not have happened (docs/subnets.md).
  *
- *   const judge = new PoolJudge();
- *   judge.writtenPool({ name, revision, object });    // each revision of each object; undefined: deleted
- *   judge.writtenSubnet({ name, revision, object });
- *   judge.breaches                                    // texts; none: all is well
+ *   const checker = new PoolChecker();
+ *   checker.writtenPool({ name, revision, object });    // each revision of each object; undefined: deleted
+ *   checker.writtenSubnet({ name, revision, object });
+ *   checker.breaches                                    // texts; none: all is well
  *
  * No address is in two generated pools; none is generated that a pool made by hand has; a generated pool has what its Subnet's status says,
  * and that says of no address that two pools have it.
@@ -23,14 +23,14 @@ export interface PoolWrite<T> {
   readonly object: T | undefined;
 }
 
-export type JudgedSubnet = Subnet & { readonly assignments: Assignments };
+export type CheckedSubnet = Subnet & { readonly assignments: Assignments };
 
 /** Breaches beyond these are counted only: one mistake often makes thousands. */
 const MAX_TEXTS = 50;
 
-export class PoolJudge {
+export class PoolChecker {
   readonly #pools = new Map<string, IpPool>();
-  readonly #subnets = new Map<string, JudgedSubnet>();
+  readonly #subnets = new Map<string, CheckedSubnet>();
   readonly #texts: string[] = [];
   #breaches = 0;
 
@@ -44,7 +44,7 @@ export class PoolJudge {
     return this.#pools;
   }
 
-  get subnets(): ReadonlyMap<string, JudgedSubnet> {
+  get subnets(): ReadonlyMap<string, CheckedSubnet> {
     return this.#subnets;
   }
 
@@ -60,10 +60,10 @@ export class PoolJudge {
       const shared = findShared(other.spec.generated === undefined ? gained : object.spec.ranges, other.spec.ranges);
       if (shared !== undefined) this.#breach(revision, `pool ${name} has ${shared}, and so has pool ${other.name}`);
     }
-    this.#judgeAssigned(revision, object);
+    this.#checkAssigned(revision, object);
   }
 
-  writtenSubnet({ name, revision, object }: PoolWrite<JudgedSubnet>): void {
+  writtenSubnet({ name, revision, object }: PoolWrite<CheckedSubnet>): void {
     if (object === undefined) return void this.#subnets.delete(name);
     this.#subnets.set(name, object);
     const all = object.assignments.pools.flatMap(({ name: pool, ips }) => ips.map((range) => ({ pool, range })));
@@ -74,7 +74,7 @@ export class PoolJudge {
         this.#breach(revision, `Subnet ${name} assigns ${formatRange(next.range)} to ${pool} and to ${next.pool}`);
     }
     for (const pool of this.#pools.values())
-      if (pool.spec.generated?.subnet === name) this.#judgeAssigned(revision, pool);
+      if (pool.spec.generated?.subnet === name) this.#checkAssigned(revision, pool);
   }
 
   /** For what the caller has found out by itself. */
@@ -82,7 +82,7 @@ export class PoolJudge {
     this.#breach(0, breach);
   }
 
-  #judgeAssigned(revision: number, { name, spec }: IpPool): void {
+  #checkAssigned(revision: number, { name, spec }: IpPool): void {
     const subnet = this.#subnets.get(spec.generated?.subnet ?? "");
     if (subnet === undefined) return;
     const assigned = subnet.assignments.pools.find((each) => each.name === name)?.ips ?? [];

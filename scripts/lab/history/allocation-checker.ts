@@ -1,13 +1,13 @@
 /**
- * The judge of a registry's history: sees every write to every IPAllocation in order, hears from the test which pods have which
+ * The checker of a registry's history: sees every write to every IPAllocation in order, hears from the test which pods have which
  * address, and says what must not have happened (docs/allocation.md: I1, and the table of states).
  *
- *   const judge = new HistoryJudge({ minReuseMs: 2_000 });
- *   judge.written({ name, revision, object });       // each revision of each object; undefined: deleted
- *   judge.answered(attachment, nowMs);               // an ADD was answered: the address is on a NIC from here
- *   judge.mustHold(attachment);                      // from this place of the history the object has to be Bound to the pod
- *   judge.leaving(attachment, nowMs);                // its DEL is about to be called
- *   judge.breaches                                   // texts; none: all is well
+ *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
+ *   checker.written({ name, revision, object });       // each revision of each object; undefined: deleted
+ *   checker.answered(attachment, nowMs);               // an ADD was answered: the address is on a NIC from here
+ *   checker.mustHold(attachment);                      // from this place of the history the object has to be Bound to the pod
+ *   checker.leaving(attachment, nowMs);                // its DEL is about to be called
+ *   checker.breaches                                   // texts; none: all is well
  */
 import {
   allocationName,
@@ -36,7 +36,7 @@ export interface Attachment {
   readonly identity?: string | undefined;
 }
 
-export interface JudgeOptions {
+export interface CheckerOptions {
   /** How long nobody else may have an address after its DEL was called; 0: does not matter. */
   readonly minReuseMs?: number;
 }
@@ -54,8 +54,8 @@ interface Departure extends Pick<Attachment, "podUid" | "identity"> {
 /** Breaches beyond these are counted only: one mistake often makes thousands. */
 const MAX_TEXTS = 50;
 
-export class HistoryJudge {
-  readonly #options: JudgeOptions;
+export class AllocationChecker {
+  readonly #options: CheckerOptions;
   readonly #objects = new Map<string, IpAllocation>();
   readonly #live = new Map<string, Live[]>();
   readonly #departures = new Map<string, Departure>();
@@ -63,7 +63,7 @@ export class HistoryJudge {
   #breaches = 0;
   #writes = 0;
 
-  constructor(options: JudgeOptions = {}) {
+  constructor(options: CheckerOptions = {}) {
     this.#options = options;
   }
 
