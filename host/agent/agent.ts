@@ -105,7 +105,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const backend = await openBackend(options, base);
   closers.push(() => backend.close());
   const { resources, ipam } = backend;
-  const { registry } = ipam.catalogue;
+  const { registry } = ipam.inventory;
 
   const { prober, verified, probeQuarantined } = ipam.detection;
   const coordinator = openCoordinator({

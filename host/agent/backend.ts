@@ -69,7 +69,7 @@ export function readinessOf(
   own: () => readonly string[],
 ): Readiness {
   const { problems, snapshot } = resources.state;
-  const { trouble } = ipam.catalogue.registry;
+  const { trouble } = ipam.inventory.registry;
   return {
     ready: isReady,
     trouble,

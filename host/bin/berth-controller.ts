@@ -1,7 +1,7 @@
 /**
  * The executable `berth-controller`: the same process again without Node.js's inspector on SIGUSR1.
  */
-import { become, NO_INSPECTOR, requireNode } from "./run-main.ts";
+import { become, DISABLE_SIGUSR1, requireNode } from "./run-main.ts";
 
 requireNode("berth-controller");
-become("berth-controller-main.mjs", [NO_INSPECTOR], {});
+become("berth-controller-main.mjs", [DISABLE_SIGUSR1], {});

@@ -25,4 +25,4 @@ export function become(main: string, options: readonly string[], environment: Re
 }
 
 /** SIGUSR1 would open the inspector on loopback: code as root for every process of the node. */
-export const NO_INSPECTOR = "--disable-sigusr1";
+export const DISABLE_SIGUSR1 = "--disable-sigusr1";

@@ -33,8 +33,8 @@ afterAll(async () => {
 
 /** What an agent says that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
-  const catalogue = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
-  const deps = { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live };
+  const inventory = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
+  const deps = { inventory: inventory as unknown as PoolFactsDeps["inventory"], live };
   return explainPool(await gatherPoolFacts(deps, name)).split("\n");
 }
 

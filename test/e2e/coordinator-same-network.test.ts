@@ -21,25 +21,25 @@ import {
 
 const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 /** Segment 1 with the network of segment 0, as two customers have it: its router has the same address. */
-const TWIN = Object.fromEntries(
+const SAME_NETWORK = Object.fromEntries(
   FAMILIES.map((family) => {
     const at = (host: number) => segmentAddress(0, host, family);
     const spec = { gateway: at(1), ips: [`${at(200)}-${at(205)}`], addressSpace: "other" };
     return [`twin-v${family}.yaml`, ipPool(`twin-v${family}`, segmentSubnet(0, family), spec)];
   }),
 );
-const TWIN_IPAM = { type: "berth", default_ipv4_ippool: ["twin-v4"], default_ipv6_ippool: ["twin-v6"] };
+const SAME_NETWORK_IPAM = { type: "berth", default_ipv4_ippool: ["twin-v4"], default_ipv6_ippool: ["twin-v6"] };
 
 let lab: Lab;
 const servers: Server[] = [];
 
 beforeAll(async () => {
-  lab = await makeLab("cw", { config: TWIN });
+  lab = await makeLab("cw", { config: SAME_NETWORK });
   for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
   await offerServices(lab);
   await lab.define("cw-a", [macvlanOn(0), ENTRY]);
   await lab.define("cw-b", [macvlanOn(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
-  await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: TWIN_IPAM }, ENTRY]);
+  await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: SAME_NETWORK_IPAM }, ENTRY]);
 });
 
 afterAll(async () => {

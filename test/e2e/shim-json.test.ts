@@ -1,4 +1,4 @@
-/** The shim's JSON scanner against JSON.parse: the same verdict and the same member for every text, under sanitizers. */
+/** The shim's JSON scanner against JSON.parse: the same decision and the same member for every text, under sanitizers. */
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,21 +15,21 @@ let directory: string;
 
 beforeAll(() => {
   directory = createDirectory();
-  const sources = ["test/e2e/shim/json-verdicts.c", "native/json.c"].map((path) => join(root, path));
+  const sources = ["test/e2e/shim/json-scan.c", "native/json.c"].map((path) => join(root, path));
   const flags = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"];
-  const output = ["-fno-sanitize-recover=all", "-o", join(directory, "verdicts")];
+  const output = ["-fno-sanitize-recover=all", "-o", join(directory, "json-scan")];
   execFileSync("cc", [...flags, ...output, ...sources], { stdio: "inherit" });
 });
 
 afterAll(() => rmSync(directory, { recursive: true }));
 
-function judge(texts: readonly Buffer[]): string[] {
+function scan(texts: readonly Buffer[]): string[] {
   const pieces = texts.flatMap((text) => {
     const length = Buffer.alloc(4);
     length.writeUInt32LE(text.length);
     return [length, text];
   });
-  const output = execFileSync(join(directory, "verdicts"), { input: Buffer.concat(pieces), maxBuffer: 1 << 28 });
+  const output = execFileSync(join(directory, "json-scan"), { input: Buffer.concat(pieces), maxBuffer: 1 << 28 });
   return output.toString().trimEnd().split("\n");
 }
 
@@ -38,8 +38,8 @@ function depthOf(value: unknown): number {
   return 1 + Object.values(value).reduce((deepest: number, inner) => Math.max(deepest, depthOf(inner)), 0);
 }
 
-/** What the scanner should say, by JSON.parse. The count and the raw value are judged only where they are plain. */
-function verdictOf(text: Buffer): { valid: boolean; kind?: number; value?: unknown } {
+/** Returns the expected result of the scanner, by JSON.parse. The count and the raw value are not checked. */
+function expectedScan(text: Buffer): { valid: boolean; kind?: number; value?: unknown } {
   try {
     const value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text));
     if (typeof value !== "object" || value === null || Array.isArray(value)) return { valid: false };
@@ -53,12 +53,12 @@ function verdictOf(text: Buffer): { valid: boolean; kind?: number; value?: unkno
 }
 
 function check(texts: readonly Buffer[]): number {
-  const verdicts = judge(texts);
-  expect(verdicts.length).toBe(texts.length);
+  const results = scan(texts);
+  expect(results.length).toBe(texts.length);
   let valid = 0;
   for (const [index, text] of texts.entries()) {
-    const [accepted, kind, , hex = ""] = (verdicts[index] ?? "").split(" ");
-    const wanted = verdictOf(text);
+    const [accepted, kind, , hex = ""] = (results[index] ?? "").split(" ");
+    const wanted = expectedScan(text);
     const shown = JSON.stringify(text.toString("latin1"));
     expect(accepted === "1", shown).toBe(wanted.valid);
     if (!wanted.valid) continue;

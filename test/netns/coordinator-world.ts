@@ -126,14 +126,14 @@ export function removeNic(names: Names, { name, kind }: Nic): void {
 
 const POD_ARGS = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1";
 
-interface Asked {
+interface RequestSpec {
   readonly names: Names;
   readonly nic: Nic;
   readonly conf: object;
   readonly args: string;
 }
 
-function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }: Asked): CniRequest {
+function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }: RequestSpec): CniRequest {
   const netns = `/run/netns/${names.pod}`;
   const ips = nic.families.map((family) => ({
     address: `${addressOf(nic, family)}/${family === 4 ? 24 : 64}`,

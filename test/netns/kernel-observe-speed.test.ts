@@ -33,22 +33,22 @@ afterAll(() => {
 const PAGE_US = 20;
 
 /** How many times slower this machine is than that. */
-const slowness = (): number => Math.max(1, settledUs(() => readFileSync("/proc/self/status")) / PAGE_US);
+const slowness = (): number => Math.max(1, stableMedianUs(() => readFileSync("/proc/self/status")) / PAGE_US);
 
 const medianUs = (source: NamespaceSource, question: NamespaceQuery): number =>
-  settledUs(() => observeNamespace(source, question));
+  stableMedianUs(() => observeNamespace(source, question));
 
 /** The median when the compiler, which has threads of its own, brings nothing more: an agent runs for weeks. */
-function settledUs(work: () => unknown): number {
+function stableMedianUs(work: () => unknown): number {
   let best = Number.POSITIVE_INFINITY;
-  for (let round = 0, isSettled = false; round < MOST_ROUNDS && !isSettled; round++) {
+  for (let round = 0, isStable = false; round < MOST_ROUNDS && !isStable; round++) {
     const times = Array.from({ length: 300 }, () => {
       const start = performance.now();
       work();
       return performance.now() - start;
     });
     const median = (times.sort((a, b) => a - b)[150] ?? Number.NaN) * 1_000;
-    isSettled = round > 1 && median > 0.95 * best;
+    isStable = round > 1 && median > 0.95 * best;
     best = Math.min(best, median);
   }
   return best;

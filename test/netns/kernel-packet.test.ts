@@ -32,7 +32,7 @@ const openFds = () => readdirSync("/proc/self/fd").length;
 /** Closing is done aside. */
 const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, timeout: 5_000 }).toBe(count);
 /** Once what others left to be closed is closed. */
-async function settledFds(): Promise<number> {
+async function stableFds(): Promise<number> {
   const counts = [Number.NaN];
   const look = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
   await expect.poll(look, { interval: 100, timeout: 5_000 }).toBe(true);
@@ -192,7 +192,7 @@ describe("a packet socket", () => {
   });
 
   it("may be disposed of by its own listener", async () => {
-    const before = await settledFds();
+    const before = await stableFds();
     for (let round = 0; round < 20; round++) {
       const socket = openArp(["10.6.0.1"]);
       await new Promise<void>((resolve) => {
@@ -223,7 +223,7 @@ describe("a packet socket", () => {
     ["bind", /^Cannot bind a packet socket on link 7: .*EPERM/],
   ];
   it.each(failing)("names what failed when %s does, and closes", async (name, message) => {
-    const before = await settledFds();
+    const before = await stableFds();
     expect(() => openArp([], { ...loadNative(), [name]: () => -constants.errno.EPERM })).toThrow(message);
     await expectOpenFds(before);
   });

@@ -28,7 +28,7 @@ test("Multus gives pods a second NIC by a NetworkAttachmentDefinition, and both 
   const annotations = { "k8s.v1.cni.cncf.io/networks": "store" };
   await cluster.client.create(deployments, deploymentOf({ name: "two", replicas: 6, annotations }));
   const pods = await seen.untilReady("two", 6);
-  await seen.settled();
+  await seen.untilConsistent();
   const allocations = await seen.allocations();
   for (const pod of pods) {
     const byReport = networksOf(pod).map((each) => [each.interface, ...each.ips].join(" "));
@@ -106,7 +106,7 @@ test("a chain in CNI 0.3.1 that names no service networks has those that the con
   await cluster.setNetwork("collected");
   await cluster.client.create(deployments, deploymentOf({ name: "old", replicas: 3 }));
   const pods = await seen.untilReady("old", 3);
-  await seen.settled();
+  await seen.untilConsistent();
   const { items }: KubeObject = await cluster.client.get("/apis/networking.k8s.io/v1/servicecidrs");
   const services: string[] = items
     .flatMap(({ spec }: KubeObject) => spec.cidrs)

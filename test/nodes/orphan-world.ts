@@ -4,7 +4,7 @@
  */
 import { expect } from "vitest";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { type Census, type Sighting, startCensus } from "../../scripts/lab/nodes/census.ts";
+import { type Census, type NicAddress, startCensus } from "../../scripts/lab/nodes/census.ts";
 import { NAMESPACE, type RealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import type { NetworkName } from "../../scripts/lab/nodes/networks.ts";
 import type { RealNode } from "../../scripts/lab/nodes/node.ts";
@@ -51,7 +51,7 @@ export async function withOrphan(
   await using census = startCensus(cluster, PERIOD_MS);
   await play(sceneOf({ cluster, seen, census, node, earlier }));
   await client.patch(`/api/v1/nodes/${node.name}`, { spec: { unschedulable: null } });
-  await seen.settled();
+  await seen.untilConsistent();
   expect(census.duplicates()).toEqual([]);
   await client.delete(`${sets}/${SET}`, { propagationPolicy: "Background" });
   await seen.untilGone(SET);
@@ -92,7 +92,7 @@ function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node"
     },
     untilSucceeded: async (limitMs = FENCED_MS) => {
       const describe = async () => `${address} is on ${holders().join()}; ${(await refusals()).join("\n")}`;
-      const isOther = ({ address: own, netns }: Sighting): boolean => own === address && netns !== home?.netns;
+      const isOther = ({ address: own, netns }: NicAddress): boolean => own === address && netns !== home?.netns;
       await until(async () => census.latest().some(isOther) || undefined, describe, limitMs);
       const tookMs = performance.now() - startMs;
       const [successor] = await seen.untilReady(SET, 1, isSuccessor);

@@ -110,7 +110,7 @@ test("a Deployment's pool comes, grows, shrinks, moves to another Subnet and goe
   await cluster.client.create(deployments, web({}));
   expectFrom("first", await seen.untilReady("web", 10));
   await seePools("first Deployment/web 11 of 11");
-  await seen.settled();
+  await seen.untilConsistent();
 
   await cluster.client.patch(`${deployments}/web`, { spec: web({ version: "2" }).spec });
   const sizes: number[] = [];
@@ -130,7 +130,7 @@ test("a Deployment's pool comes, grows, shrinks, moves to another Subnet and goe
   const moved = await seen.untilReady("web", 4, ({ metadata }) => metadata.labels.version === "3");
   expectFrom("second", moved);
   await seePools("second Deployment/web 5 of 5");
-  await seen.settled();
+  await seen.untilConsistent();
   await seen.reach(moved[0], moved);
   await remove(deployments, "web");
 });

@@ -77,7 +77,7 @@ describe("pods live on with their addresses, and new ones get theirs, over the r
     const name = what.replaceAll(" ", "-");
     const [later, ...others] = await deploy(name, 2, onNode);
     expect(livesOf(await seen.untilReady("steady", 3))).toEqual(livesOf(before));
-    await seen.settled();
+    await seen.untilConsistent();
     await seen.reach(later, [...others, ...before]);
     await remove(name);
   });
@@ -104,7 +104,7 @@ test("node-lost: a killed node's addresses stay its pods', or its own when a pod
   const isAgain = ({ metadata, status }: KubeObject): boolean =>
     !uids.includes(metadata.uid) || status.containerStatuses[0].restartCount > 0;
   const after = await seen.untilReady("there", 4, isAgain);
-  await seen.settled();
+  await seen.untilConsistent();
   await seen.reach(meanwhile[0], after);
   await remove("there");
   await remove("meanwhile");

@@ -36,7 +36,7 @@ test("a Deployment goes from 0 to 50 and back: each pod's address is an object, 
   await cluster.client.patch(`${deployments}/web`, { spec: { replicas: 50 } });
   const all = await seen.untilReady("web", 50);
   expect(new Set(all.map(addressOf)).size).toBe(50);
-  await seen.settled();
+  await seen.untilConsistent();
   expect(nodesOf(all)).toEqual(["node1", "node2", "node3"]);
   for (const name of nodesOf(all)) {
     const from = all.find(({ spec }) => spec.nodeName === name);
@@ -65,7 +65,7 @@ test("a rolling update gives new pods their own addresses and takes the old ones
   await cluster.client.patch(`${deployments}/shop`, { spec });
   const after = await seen.untilReady("shop", 8, ({ metadata }) => metadata.labels.version === "2");
   expect(after.some(({ metadata }) => before.some((old) => old.metadata.uid === metadata.uid))).toBe(false);
-  await seen.settled();
+  await seen.untilConsistent();
   await remove(deployments, "shop");
 });
 
@@ -87,7 +87,7 @@ test("retention: a pod of a StatefulSet keeps its address over a restart and on 
   const [there] = moved.filter(({ metadata }) => metadata.name === "db-1");
   expect(there.spec.nodeName).not.toBe(second.spec.nodeName);
   expect(moved.map((pod) => [pod.metadata.name, addressOf(pod)])).toEqual([...addresses]);
-  await seen.settled();
+  await seen.untilConsistent();
   await seen.reach(moved[0], moved);
   await remove(statefulSets, "db");
   // What was kept for it goes, too: that is looked at after every test.
@@ -107,7 +107,7 @@ test("static-pods: a static pod's address belongs to the hash of its manifest, a
   const [mirror] = await seen.untilReady("ingress", 1);
   expect(mirror.metadata.name).toBe(`ingress-${node.name}`);
   expect(ownerOf(mirror)).not.toBe(mirror.metadata.uid);
-  await seen.settled();
+  await seen.untilConsistent();
   const [allocation] = await seen.allocations();
   expect(allocation.spec).toMatchObject({ address: addressOf(mirror), holders: [{ podUID: ownerOf(mirror) }] });
   await node.restart("kubelet");

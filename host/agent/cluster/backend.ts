@@ -25,8 +25,8 @@ import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import type { Readiness } from "../ipam/plugin.ts";
+import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../prefetch/prefetcher.ts";
 import { readHolderStatus } from "./address-owners.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
@@ -174,7 +174,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     isPodGone: async () => false,
     detach: async () => {},
   };
-  let catalogue: Catalogue | undefined;
+  let inventory: PoolInventory | undefined;
   let registry: KubernetesRegistry | undefined;
   const publishCooling = (pool: string): void =>
     void registry
@@ -188,7 +188,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     configNamespace: options.configNamespace,
     onPod: (change) => listeners.onPod(change),
     onWanted: publishCooling,
-    onChange: (snapshot) => catalogue?.follow(snapshot),
+    onChange: (snapshot) => inventory?.follow(snapshot),
   });
   stack.defer(() => resources.close());
   const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
@@ -197,7 +197,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   registry = await openRegistry(options, { resources, poolCache, lost, isPodGone: (row) => listeners.isPodGone(row) });
   stack.defer(() => registry?.close());
-  catalogue = new Catalogue(poolCache, registry, resources.state.snapshot);
+  inventory = new PoolInventory(poolCache, registry, resources.state.snapshot);
 
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
@@ -254,7 +254,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
         return { "kubernetes.io/hostname": node, ...resources.nodeLabels };
       },
     },
-    catalogue,
+    inventory,
     detection,
     clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
     log,

@@ -10,9 +10,9 @@ import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } f
 import { Definitions, effectiveSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import { Catalogue, cooldownsOf } from "../ipam/catalogue.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
+import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 
@@ -31,7 +31,7 @@ class EmbeddedBackend implements Backend {
   constructor(
     options: EmbeddedBackendOptions,
     resources: ManifestDirectory,
-    catalogue: Catalogue,
+    inventory: PoolInventory,
     registry: RecoverableRegistry,
   ) {
     const { node, nodeLabels, nowMs, log } = options;
@@ -48,7 +48,7 @@ class EmbeddedBackend implements Backend {
         isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
-      catalogue,
+      inventory,
       detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log }),
       clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
       log,
@@ -64,8 +64,8 @@ class EmbeddedBackend implements Backend {
   }
 
   recover(options: RecoverOptions): Promise<readonly string[]> {
-    const { catalogue, log } = this.ipam;
-    return recover({ registry: this.#registry, catalogue, log }, options);
+    const { inventory, log } = this.ipam;
+    return recover({ registry: this.#registry, inventory, log }, options);
   }
 
   stats(): Readonly<Record<string, unknown>> {
@@ -82,8 +82,8 @@ class EmbeddedBackend implements Backend {
 /** Rejects when the state directory cannot be opened; then nothing is left open. */
 export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Promise<EmbeddedBackend> {
   const { log, nowMs } = options;
-  let catalogue: Catalogue | undefined;
-  const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => catalogue?.follow(snapshot));
+  let inventory: PoolInventory | undefined;
+  const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
   try {
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
     const registry = await openSqliteRegistry({
@@ -100,10 +100,10 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
     });
-    catalogue = new Catalogue(poolCache, registry, directory.state.snapshot);
-    catalogue.follow(directory.state.snapshot);
-    await catalogue.loaded();
-    return new EmbeddedBackend(options, directory, catalogue, registry);
+    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot);
+    inventory.follow(directory.state.snapshot);
+    await inventory.loaded();
+    return new EmbeddedBackend(options, directory, inventory, registry);
   } catch (error) {
     directory.close();
     throw error;

@@ -7,7 +7,7 @@ import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
-import type { Catalogue } from "../ipam/catalogue.ts";
+import type { PoolInventory } from "../ipam/pool-inventory.ts";
 
 /** How long `berthctl explain pool` tries to read each object: milliseconds. @limit */
 export const EXPLAIN_PATIENCE_MS = 2_000;
@@ -57,7 +57,7 @@ export interface PoolFacts {
 }
 
 export interface PoolFactsDeps {
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   readonly live: LiveObjects | undefined;
 }
 
@@ -65,8 +65,8 @@ export interface PoolFactsDeps {
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Rejects with CniError 100 when there is no such pool. */
-export async function gatherPoolFacts({ catalogue, live }: PoolFactsDeps, name: string): Promise<PoolFacts> {
-  const { pools, refused } = await catalogue.loaded();
+export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: string): Promise<PoolFacts> {
+  const { pools, refused } = await inventory.loaded();
   const watched = pools.get(name);
   const refusal = refused.get(name);
   const object = live === undefined || !OBJECT_NAME.test(name) ? undefined : await live.read("ippools", name);
@@ -75,7 +75,7 @@ export async function gatherPoolFacts({ catalogue, live }: PoolFactsDeps, name: 
   if (object?.kind === "there" ? false : object?.kind === "absent" || !isKnown) {
     throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
   }
-  const counts = catalogue.poolCache.counts(name);
+  const counts = inventory.poolCache.counts(name);
   const facts = { name, pool, refusal, counts };
   if (live === undefined || object === undefined) return { ...facts, live: undefined };
   const from = pool?.spec.generated?.subnet;

@@ -17,11 +17,11 @@ import { AddDeadline, type Clock } from "../add-deadline.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
-import type { Catalogue } from "./catalogue.ts";
 import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
 import type { Identifier } from "./pod-identity.ts";
+import type { PoolInventory } from "./pool-inventory.ts";
 import { giveBackUnfit } from "./prefetched.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
@@ -30,7 +30,7 @@ export interface AddDeps {
   readonly identifier: Identifier;
   readonly networks: NicSettings;
   readonly node: Subject["node"];
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   readonly detection: Detection;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,7 +43,7 @@ export async function addAddresses(deps: AddDeps, request: AttachRequest, signal
   const { ifName, containerId, netns } = request;
   const { identifier, cluster, clock } = deps;
   const deadline = new AddDeadline(clock, signal);
-  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.catalogue.snapshot.vendorConf);
+  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
@@ -57,8 +57,8 @@ export async function addAddresses(deps: AddDeps, request: AttachRequest, signal
 }
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
-  const { catalogue, networks, detection, cluster } = deps;
-  const { registry, poolCache } = catalogue;
+  const { inventory, networks, detection, cluster } = deps;
+  const { registry, poolCache } = inventory;
   const { identity, ifName, containerId } = nic;
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
@@ -69,7 +69,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     await registry.undo(created);
   };
   try {
-    const result = await resultOf(catalogue, selection, subject, identity.owner, held);
+    const result = await resultOf(inventory, selection, subject, identity.owner, held);
     cluster?.prefetched.used(identity.owner, ifName);
     return { result, undo };
   } catch (error) {
@@ -79,7 +79,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
 }
 
 async function resultOf(
-  { registry, snapshot }: Catalogue,
+  { registry, snapshot }: PoolInventory,
   selection: Selection,
   subject: Subject,
   owner: string,

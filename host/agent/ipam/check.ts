@@ -13,13 +13,13 @@ import type { ClusterIpam } from "./cluster-ipam.ts";
 interface CheckDeps {
   readonly registry: Registry;
   /** The current pools. */
-  readonly catalogue: { readonly snapshot: Pick<Snapshot, "pools"> };
+  readonly inventory: { readonly snapshot: Pick<Snapshot, "pools"> };
   readonly cluster?: Pick<ClusterIpam, "findLoss"> | undefined;
 }
 
 /** Throws CniError 3, 7, 104 or 106 with the first difference. */
 export async function checkAddresses(
-  { registry, catalogue, cluster }: CheckDeps,
+  { registry, inventory, cluster }: CheckDeps,
   request: AttachRequest,
 ): Promise<void> {
   const { containerId, ifName } = request;
@@ -35,7 +35,7 @@ export async function checkAddresses(
   const loss = cluster?.findLoss(attachment);
   if (loss !== undefined) throw new CniError(ErrorCode.AddressConflict, loss);
   comparePrevResult(request, held);
-  compareGateways(request, held, catalogue.snapshot.pools);
+  compareGateways(request, held, inventory.snapshot.pools);
   compareLink(request, held);
 }
 

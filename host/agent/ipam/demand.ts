@@ -15,9 +15,9 @@ import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { AddDeadline } from "../add-deadline.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
-import type { Catalogue } from "./catalogue.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
+import type { PoolInventory } from "./pool-inventory.ts";
 import type { AddressDemand } from "./sources/source.ts";
 import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
@@ -36,7 +36,7 @@ export interface WantingNic {
 }
 
 export interface DemandDeps {
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   readonly networks: NicSettings;
   readonly node: Subject["node"];
   readonly log: Log;
@@ -62,7 +62,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   // Two families for each NIC that it announces, and what is demanded now.
   const most =
     2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
-  const limits = limitsFor(deps.catalogue.snapshot, namespace, most);
+  const limits = limitsFor(deps.inventory.snapshot, namespace, most);
   for (const warning of selection.warnings) deps.log.warn({ namespace, pod: name, ifName }, warning);
   return {
     subject,
@@ -130,7 +130,7 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
     const since = poolChanges?.changeCount ?? 0;
     const hasChanged = async (): Promise<boolean> =>
       (await poolChanges?.changed(deadline.signal, { since, withinMs: timeout.leftMs })) ?? false;
-    const snapshot = await deps.catalogue.loaded();
+    const snapshot = await deps.inventory.loaded();
     try {
       const selected = selectNow(deps, nic, snapshot);
       if (isServable(selected.selection.nics) || !(await hasChanged())) return selected;

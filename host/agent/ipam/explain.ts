@@ -10,9 +10,9 @@ import { formatIp } from "../../net/ip.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { SUBNET_READ_MS } from "../add-deadline.ts";
 import type { NicSettings } from "../nic-definition.ts";
-import type { Catalogue } from "./catalogue.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import type { Identifier } from "./pod-identity.ts";
+import type { PoolInventory } from "./pool-inventory.ts";
 import { describeSubject } from "./subject.ts";
 
 export interface Question {
@@ -27,13 +27,13 @@ interface ExplainDeps {
   readonly identifier: Identifier;
   readonly networks: NicSettings;
   readonly node: Subject["node"];
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   readonly cluster?: Pick<ClusterIpam, "readSubnet"> | undefined;
 }
 
 /** Returns lines of text. Throws what ADD would throw: CniError or ConfigError. */
 export async function explainPod(deps: ExplainDeps, question: Question): Promise<string> {
-  const snapshot = await deps.catalogue.loaded();
+  const snapshot = await deps.inventory.loaded();
   const { namespace, pod: name, ifName, network } = question;
   const identity = await deps.identifier.find(namespace, name);
   const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
@@ -48,7 +48,7 @@ export async function explainPod(deps: ExplainDeps, question: Question): Promise
   const selection = selectPools(subject, snapshot.pools, snapshot.refused);
   const roomOf = roomByPool(deps, selection);
   const generated = await explainGenerated(deps, selection);
-  const held = identity.owner === "" ? [] : await deps.catalogue.registry.findOwner(identity.owner);
+  const held = identity.owner === "" ? [] : await deps.inventory.registry.findOwner(identity.owner);
   return [
     ...selection.nics.map((nic) => describeDemand(nic, roomOf)),
     ...generated,
@@ -77,11 +77,11 @@ async function explainGenerated({ cluster }: ExplainDeps, { nics }: Selection): 
   return (await Promise.all(lines)).flat();
 }
 
-function roomByPool({ catalogue }: ExplainDeps, { nics }: Selection): Map<string, string> {
+function roomByPool({ inventory }: ExplainDeps, { nics }: Selection): Map<string, string> {
   const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
   return new Map(
     pools.map(({ name }) => {
-      const { free, total } = catalogue.poolCache.counts(name) ?? { free: 0n, total: 0n };
+      const { free, total } = inventory.poolCache.counts(name) ?? { free: 0n, total: 0n };
       return [name, `fits, ${free} of ${total} addresses are free`];
     }),
   );

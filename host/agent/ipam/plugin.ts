@@ -40,22 +40,22 @@ export class IpamPlugin implements Plugin {
   }
 
   check(request: AttachRequest): Promise<void> {
-    const { catalogue, cluster } = this.#deps;
-    return checkAddresses({ registry: catalogue.registry, catalogue, cluster }, request);
+    const { inventory, cluster } = this.#deps;
+    return checkAddresses({ registry: inventory.registry, inventory, cluster }, request);
   }
 
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<void> {
-    const { catalogue, detection, log } = this.#deps;
+    const { inventory, detection, log } = this.#deps;
     detection.verified.delete({ containerId, ifName });
-    const own = await catalogue.registry.release({ containerId, ifName, network: netConf.name });
+    const own = await inventory.registry.release({ containerId, ifName, network: netConf.name });
     const released = own.length > 0 || netns === undefined ? own : await this.#releaseRecovered(netns, ifName);
     log.debug({ containerId, ifName, released: released.length }, "DEL");
   }
 
   async gc({ netConf }: NodeRequest): Promise<void> {
     if (netConf.validAttachments === undefined) return;
-    const { catalogue, detection, clock, log } = this.#deps;
-    const { registry } = catalogue;
+    const { inventory, detection, clock, log } = this.#deps;
+    const { registry } = inventory;
     const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, clock.nowMs());
     for (const each of released) detection.verified.delete(each);
     if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
@@ -70,7 +70,7 @@ export class IpamPlugin implements Plugin {
 
   /** The allocation that a recovery found on a NIC, without a container (docs/recovery.md). */
   #releaseRecovered(netns: string, ifName: string): Promise<readonly Allocation[]> {
-    return this.#deps.catalogue.registry.release({ containerId: containerOfNetns(netns), ifName });
+    return this.#deps.inventory.registry.release({ containerId: containerOfNetns(netns), ifName });
   }
 }
 

@@ -7,11 +7,11 @@ import { PoolShortage } from "../../ipam/refusal.ts";
 import { isGrowing, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
 import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../add-deadline.ts";
-import type { Catalogue } from "./catalogue.ts";
 import type { GeneratedPools } from "./cluster-ipam.ts";
+import type { PoolInventory } from "./pool-inventory.ts";
 
 interface WaitForPoolDeps {
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   /** Absent: there are no generated pools. */
   readonly cluster?: GeneratedPools | undefined;
 }
@@ -64,7 +64,7 @@ async function tryOnce<T>(
 
 /** Resolves when one of the pools has a free address again as far as this node knows; with false when the time is over. */
 async function hasRoom(
-  { cluster, catalogue }: WaitForPoolDeps,
+  { cluster, inventory }: WaitForPoolDeps,
   short: Short,
   timeout: Timeout,
   signal: AbortSignal,
@@ -74,13 +74,13 @@ async function hasRoom(
   let { since } = short;
   while (await poolChanges.changed(signal, { since, withinMs: timeout.leftMs })) {
     since = poolChanges.changeCount;
-    await catalogue.loaded();
-    if (hasFreeAddress(catalogue, short.shortage.demand)) return true;
+    await inventory.loaded();
+    if (hasFreeAddress(inventory, short.shortage.demand)) return true;
   }
   return false;
 }
 
-function hasFreeAddress({ snapshot, poolCache }: Catalogue, { generated }: FamilyDemand): boolean {
+function hasFreeAddress({ snapshot, poolCache }: PoolInventory, { generated }: FamilyDemand): boolean {
   if (generated === undefined) return false;
   const pools = findSubnetPool(snapshot.pools.values(), generated.request);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);

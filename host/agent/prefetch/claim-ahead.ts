@@ -68,8 +68,8 @@ async function claimMissing(
   { owner, pod, nics }: ClaimAheadRequest,
   signal: AbortSignal,
 ): Promise<ClaimedAhead> {
-  const { catalogue, clock, cluster } = deps;
-  const { registry, poolCache } = catalogue;
+  const { inventory, clock, cluster } = deps;
+  const { registry, poolCache } = inventory;
   const own = await registry.findOwner(owner);
   const bound = own.filter(({ state }) => state === "Bound");
   const names = nics.map(({ ifName }) => ifName);

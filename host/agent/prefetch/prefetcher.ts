@@ -150,7 +150,7 @@ export class Prefetcher {
     const held = this.#pods.find(owner)?.held;
     const rows = held?.get(ifName);
     if (rows === undefined) return;
-    await this.#deps.catalogue.registry.undo(rows);
+    await this.#deps.inventory.registry.undo(rows);
     // Otherwise the next ADD would find them and take them for its own.
     if (held?.delete(ifName)) this.#stats.discarded++;
   }
@@ -276,10 +276,10 @@ export class Prefetcher {
     this.#stats.returned += known.held.size;
     known.held.clear();
     if (rows.length === 0) return;
-    const { catalogue, log } = this.#deps;
+    const { inventory, log } = this.#deps;
     const report = (error: unknown): void =>
       log.warn({ err: error }, `Releasing addresses claimed ahead failed; they are released after ${UNATTACHED_MS} ms`);
-    this.#track(catalogue.registry.undo(rows).catch(report));
+    this.#track(inventory.registry.undo(rows).catch(report));
   }
 
   /** The agent's maintenance has released such rows. */

@@ -68,7 +68,7 @@ async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSe
 async function explain({ backend, explainCoordinator }: StatusApiOptions, query: URLSearchParams): Promise<string> {
   const { ipam, live } = backend;
   const pool = query.get("pool");
-  if (pool !== null) return explainPool(await gatherPoolFacts({ catalogue: ipam.catalogue, live }, pool));
+  if (pool !== null) return explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
   const question = questionOf(query);
   const { namespace, pod } = question;
   return [await explainPod(ipam, question), ...explainCoordinator(namespace, pod)].join("\n");
@@ -98,11 +98,11 @@ function describeHealth({ backend, spool, version, socketRestored }: StatusApiOp
   return ready ? answer : { ...answer, status: 503 };
 }
 
-async function describePools({ catalogue }: AddDeps): Promise<Answer> {
-  const usage = Map.groupBy(await catalogue.registry.countUsage(), ({ pool }) => pool);
-  const { pools } = await catalogue.loaded();
+async function describePools({ inventory }: AddDeps): Promise<Answer> {
+  const usage = Map.groupBy(await inventory.registry.countUsage(), ({ pool }) => pool);
+  const { pools } = await inventory.loaded();
   const known = [...pools.values()].map(({ name, spec }) => {
-    const counts = catalogue.poolCache.counts(name);
+    const counts = inventory.poolCache.counts(name);
     const { total, free } = counts ?? { total: 0n, free: 0n };
     return {
       name,
@@ -126,13 +126,13 @@ function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
 
-async function describeAllocations({ catalogue }: AddDeps, query: URLSearchParams): Promise<Answer> {
+async function describeAllocations({ inventory }: AddDeps, query: URLSearchParams): Promise<Answer> {
   const text = query.get("after");
   const after = parseCursor(text);
   if (text !== null && after === undefined) {
     return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
   }
-  const page = await catalogue.registry.list(after, MAX_PAGE);
+  const page = await inventory.registry.list(after, MAX_PAGE);
   return answerJson(page.map(describeAllocation));
 }
 

@@ -17,7 +17,7 @@ import { formatIp } from "../../../host/net/ip.ts";
 import type { RealNode } from "./node.ts";
 
 /** An address on a NIC of a pod's network namespace, both as the kernel has them. */
-export interface Sighting {
+export interface NicAddress {
   readonly node: string;
   /** File name of the namespace, as the runtime made it. */
   readonly netns: string;
@@ -32,7 +32,7 @@ export interface Census extends AsyncDisposable {
   /** The longest pause between the starts of two samples, in milliseconds. */
   readonly longestPauseMs: number;
   /** What the last sample found. */
-  latest(): readonly Sighting[];
+  latest(): readonly NicAddress[];
   /** Addresses that two NICs had at one moment, each pair once, as sentences. */
   duplicates(): readonly string[];
   stop(): void;
@@ -45,7 +45,7 @@ const NETNS_FOLDER = "run/netns";
 
 export function startCensus({ nodes }: { readonly nodes: readonly RealNode[] }, periodMs = PERIOD_MS): Census {
   const duplicates = new Map<string, string>();
-  let latest: readonly Sighting[] = [];
+  let latest: readonly NicAddress[] = [];
   let samples = 0;
   let longestPauseMs = 0;
   let lastMs: number | undefined;
@@ -78,19 +78,19 @@ export function startCensus({ nodes }: { readonly nodes: readonly RealNode[] }, 
   };
 }
 
-const placeOf = ({ node, netns, link }: Sighting): string => `${node} ${netns} ${link}`;
+const placeOf = ({ node, netns, link }: NicAddress): string => `${node} ${netns} ${link}`;
 
 /** Every two sightings of one address, in the order of the sample. */
-function findPairs(sightings: readonly Sighting[]): [Sighting, Sighting][] {
+function findPairs(sightings: readonly NicAddress[]): [NicAddress, NicAddress][] {
   const byAddress = Map.groupBy(sightings, ({ address }) => address);
   return [...byAddress.values()].flatMap((same) =>
-    same.flatMap((one, index) => same.slice(index + 1).map((other): [Sighting, Sighting] => [one, other])),
+    same.flatMap((one, index) => same.slice(index + 1).map((other): [NicAddress, NicAddress] => [one, other])),
   );
 }
 
 /** Whether both had it at one moment: the first one before and after the second. */
-function isShared(nodes: readonly RealNode[], one: Sighting, other: Sighting): boolean {
-  const has = (wanted: Sighting): boolean => {
+function isShared(nodes: readonly RealNode[], one: NicAddress, other: NicAddress): boolean {
+  const has = (wanted: NicAddress): boolean => {
     const node = nodes.find(({ name }) => name === wanted.node);
     const found = node === undefined ? [] : readNetns(node, wanted.netns);
     return found.some(({ link, address }) => link === wanted.link && address === wanted.address);
@@ -99,12 +99,12 @@ function isShared(nodes: readonly RealNode[], one: Sighting, other: Sighting): b
 }
 
 /** None of a node that is switched off. */
-function readNode(node: RealNode): Sighting[] {
+function readNode(node: RealNode): NicAddress[] {
   return listFiles(netnsFolder(node)).flatMap((netns) => readNetns(node, netns));
 }
 
 /** Global addresses of all NICs; none when the namespace goes away meanwhile. */
-function readNetns(node: RealNode, netns: string): Sighting[] {
+function readNetns(node: RealNode, netns: string): NicAddress[] {
   const folder = netnsFolder(node);
   if (folder === undefined) return [];
   try {

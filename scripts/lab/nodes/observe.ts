@@ -17,7 +17,7 @@ import { paths } from "./workloads.ts";
 const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 const READY_MS = 90_000;
 const RETURNED_MS = 90_000;
-const SETTLED_MS = 20_000;
+const CONSISTENT_MS = 20_000;
 const PAUSE_MS = 100;
 /** How many of the last warnings a failure shows. */
 const EVENTS = 8;
@@ -40,7 +40,7 @@ export interface Observer {
    * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws what is wrong. An object may
    * outlive its pod for a moment: a DEL is answered before the API server hears of it.
    */
-  settled(): Promise<void>;
+  untilConsistent(): Promise<void>;
   /** The same for one moment, as sentences. */
   audit(): Promise<string[]>;
   /** Pings each of them from that pod; throws those that do not answer. */
@@ -104,8 +104,8 @@ export function observe({ client, node }: Pick<RealCluster, "client" | "node">):
       await until(isEmpty, describeAllocations, RETURNED_MS);
       return performance.now() - startMs;
     },
-    settled: async () =>
-      void (await until(async () => (await audit()).length === 0 || undefined, describeAudit, SETTLED_MS)),
+    untilConsistent: async () =>
+      void (await until(async () => (await audit()).length === 0 || undefined, describeAudit, CONSISTENT_MS)),
     audit,
     reach: async (from, to) => {
       const source = node(from.spec.nodeName);

@@ -1,5 +1,5 @@
 /**
- * The claiming half of an agent in this process: real catalogue, pool cache, search and SQLite registry; only the
+ * The claiming half of an agent in this process: real inventory, pool cache, search and SQLite registry; only the
  * clock and the segment are the test's. It remembers what was answered, and says when that and the registry and the pool cache disagree.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AddDeadline } from "../../../host/agent/add-deadline.ts";
 import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
-import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { claimVerified } from "../../../host/agent/ipam/claim-verified.ts";
+import { cooldownsOf, PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import type { AddressDemand } from "../../../host/agent/ipam/sources/source.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
@@ -56,7 +56,7 @@ export class IpamWorld {
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
   #registry!: Registry;
   #poolCache!: PoolCache;
-  #catalogue!: Catalogue;
+  #inventory!: PoolInventory;
   #answered: Answered[] = [];
   /** NICs whose addresses something may have released since they were answered. */
   readonly #released = new Set<string>();
@@ -84,8 +84,8 @@ export class IpamWorld {
       onDeath: (error) => this.#deaths.push(error),
       faultCounter: createFaultCounter(),
     });
-    this.#catalogue = new Catalogue(this.#poolCache, this.#registry, this.#snapshot);
-    this.#catalogue.follow(this.#snapshot);
+    this.#inventory = new PoolInventory(this.#poolCache, this.#registry, this.#snapshot);
+    this.#inventory.follow(this.#snapshot);
     this.#deps = this.segment.deps(
       { registry: this.#registry, nowMs: () => this.#clockMs, pools: () => this.#snapshot.pools },
       (netns, ifName) =>
@@ -117,7 +117,7 @@ export class IpamWorld {
 
   edit(resources: Resources): void {
     this.#snapshot = assembleSnapshot([{ source: "test", resources }]);
-    this.#catalogue.follow(this.#snapshot);
+    this.#inventory.follow(this.#snapshot);
   }
 
   advance(milliseconds: number): void {
@@ -132,7 +132,7 @@ export class IpamWorld {
   async add(options: AddOptions): Promise<void> {
     const { owner, containerId, ifName, requested, hangUp, detection } = options;
     this.#begun.add(nicOf({ containerId, ifName }));
-    const { pools } = await this.#catalogue.loaded();
+    const { pools } = await this.#inventory.loaded();
     const hungUp = new AbortController();
     if (hangUp === "early") setImmediate(() => hungUp.abort());
     const demand: AddressDemand = {
@@ -222,7 +222,7 @@ export class IpamWorld {
 
   /** Everything that is wrong while nothing is in flight, as sentences. */
   async findFaults(): Promise<string[]> {
-    await this.#catalogue.loaded();
+    await this.#inventory.loaded();
     await this.#deps.prober.idle();
     const records = await this.#registry.list(undefined, 10_000);
     this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));

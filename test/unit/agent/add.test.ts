@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openDetection } from "../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { Catalogue, cooldownsOf } from "../../../host/agent/ipam/catalogue.ts";
 import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
+import { cooldownsOf, PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
 import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../../host/cni/request.ts";
@@ -75,8 +75,8 @@ async function withPlugin(
       faultCounter: createFaultCounter(),
     },
   });
-  const catalogue = new Catalogue(poolCache, registry, snapshot);
-  catalogue.follow(snapshot);
+  const inventory = new PoolInventory(poolCache, registry, snapshot);
+  inventory.follow(snapshot);
   const sleep = async (milliseconds: number): Promise<void> => {
     clockMs += milliseconds;
   };
@@ -86,7 +86,7 @@ async function withPlugin(
     detection,
     networks: nicSettings,
     identifier: openManifestIdentifier(() => snapshot),
-    catalogue,
+    inventory,
     clock: { nowMs, sleep },
     node: { name: "n1", labels: {} },
     log,

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { AddDeadline, POOL_WAIT_MS } from "../../../host/agent/add-deadline.ts";
-import { Catalogue } from "../../../host/agent/ipam/catalogue.ts";
 import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
+import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
@@ -48,16 +48,16 @@ class World {
   before: () => void = () => {};
   after: () => void = () => {};
   #count = 0;
-  readonly #catalogue: Catalogue;
+  readonly #inventory: PoolInventory;
 
   constructor(...pools: readonly IpPool[]) {
     const registry = { setCooldowns: () => {}, readUsed: async () => new Uint8Array() } as Partial<Registry>;
-    this.#catalogue = new Catalogue(this.poolCache, registry as Registry, EMPTY_SNAPSHOT);
+    this.#inventory = new PoolInventory(this.poolCache, registry as Registry, EMPTY_SNAPSHOT);
     this.follow(...pools);
   }
 
   follow(...pools: readonly IpPool[]): void {
-    this.#catalogue.follow({ ...EMPTY_SNAPSHOT, pools: poolsByName(...pools) });
+    this.#inventory.follow({ ...EMPTY_SNAPSHOT, pools: poolsByName(...pools) });
     this.#count++;
   }
 
@@ -85,7 +85,7 @@ class World {
 
   add(signal = new AbortController().signal): Promise<string> {
     const deps = {
-      catalogue: this.#catalogue,
+      inventory: this.#inventory,
       cluster: {
         poolChanges: this.#poolChanges,
         readSubnet: async ({ name }: { name: string }) => {
@@ -100,7 +100,7 @@ class World {
   }
 
   async #attempt(skipIfFull: SkipIfFull): Promise<string> {
-    const snapshot = await this.#catalogue.loaded();
+    const snapshot = await this.#inventory.loaded();
     const pod = {
       namespace: "shop",
       name: "w",

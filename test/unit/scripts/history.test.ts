@@ -39,7 +39,7 @@ const elsewhere = (podUid: string, more: Partial<IpAllocationSpec> = {}): IpAllo
 const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName: "eth0" });
 
 /** Breaches of one address's objects one after the other. */
-function judged(...objects: (IpAllocation | undefined)[]): readonly string[] {
+function breachesOf(...objects: (IpAllocation | undefined)[]): readonly string[] {
   const checker = new AllocationChecker();
   for (const [index, each] of objects.entries()) checker.written({ name: NAME, revision: index + 1, object: each });
   return checker.breaches;
@@ -48,7 +48,7 @@ function judged(...objects: (IpAllocation | undefined)[]): readonly string[] {
 describe("transitions", () => {
   const check = (name: string, objects: (IpAllocation | undefined)[], breach: RegExp | undefined): void =>
     it(name, () => {
-      const breaches = judged(...objects);
+      const breaches = breachesOf(...objects);
       if (breach === undefined) expect(breaches).toEqual([]);
       else expect(breaches.join()).toMatch(breach);
     });
@@ -85,12 +85,13 @@ describe("objects", () => {
     checker.written({ name: "10.6.0.22", revision: 1, object: bound("a") });
     expect(checker.breaches.join()).toContain("the name is not the address, which is called 10.6.0.21");
   });
-  it("Bound to nobody", () => expect(judged(object("Bound")).join()).toContain("Bound to nobody"));
+  it("Bound to nobody", () => expect(breachesOf(object("Bound")).join()).toContain("Bound to nobody"));
   it("held while it cools", () =>
-    expect(judged(bound("a"), object("Cooling", "a")).join()).toContain("somebody holds it"));
+    expect(breachesOf(bound("a"), object("Cooling", "a")).join()).toContain("somebody holds it"));
   it("quarantined without a reason", () =>
-    expect(judged(bound("a"), object("Quarantined")).join()).toContain("a quarantine and its reason"));
-  it("another node's", () => expect(judged(bound("a", { node: "n2" })).join()).toContain("node n2 holds none of it"));
+    expect(breachesOf(bound("a"), object("Quarantined")).join()).toContain("a quarantine and its reason"));
+  it("another node's", () =>
+    expect(breachesOf(bound("a", { node: "n2" })).join()).toContain("node n2 holds none of it"));
   it("moves to another address space", () => {
     const checker = new AllocationChecker();
     const inSpace = { ...bound("a"), spec: { ...bound("a").spec, addressSpace: "lab" } };

@@ -5,33 +5,33 @@ import { listRows } from "../../../registry/list-rows.ts";
 import type { Allocation, RecoverableRegistry } from "../../../registry/registry.ts";
 import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
-import type { Catalogue } from "../../ipam/catalogue.ts";
+import type { PoolInventory } from "../../ipam/pool-inventory.ts";
 import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 import { readRuntimeCache } from "./runtime-cache.ts";
 
 interface RecoverDeps {
   readonly registry: RecoverableRegistry;
-  readonly catalogue: Catalogue;
+  readonly inventory: PoolInventory;
   readonly log: Log;
 }
 
 /** Returns a report, line by line. Rejects with RegistryError. */
-export async function recover({ registry, catalogue, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
+export async function recover({ registry, inventory, log }: RecoverDeps, options: RecoverOptions): Promise<string[]> {
   const cache = readRuntimeCache(options.results);
   const namespaces = readLiveNamespaces(options.netns);
   const recovery = planRecovery({
     cached: cache.attachments,
     live: namespaces.addresses,
     rows: await Array.fromAsync(listRows(registry, SWEEP_PAGE)),
-    pools: [...catalogue.snapshot.pools.values()],
+    pools: [...inventory.snapshot.pools.values()],
     isLive: isLiveNetns,
   });
   const { found, kept, gone, ignored } = recovery;
   if (!options.isDryRun) {
     await registry.recover(found, gone);
-    catalogue.reread();
-    await catalogue.loaded();
+    inventory.reread();
+    await inventory.loaded();
     log.warn({ found: found.length, kept: kept.length, gone: gone.length }, "Recovered the registry");
   }
   const outcome = options.isDryRun ? "Dry run: nothing was written" : "Recorded; addresses are allocated again";

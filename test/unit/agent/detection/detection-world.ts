@@ -1,4 +1,4 @@
-/** A claiming agent with real catalogue, registry and search, and a segment that is a table: who answers for which address. */
+/** A claiming agent with real inventory, registry and search, and a segment that is a table: who answers for which address. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { QuarantineProber, type QuarantineProberDeps } from "../../../../host/ag
 import { VerifiedAttachments } from "../../../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../../../host/agent/detection/verify-addresses.ts";
 import type { Claimed } from "../../../../host/agent/ipam/allocate.ts";
-import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
 import { type ClaimVerifiedDeps, claimVerified } from "../../../../host/agent/ipam/claim-verified.ts";
+import { cooldownsOf, PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
 import type { AddressDemand } from "../../../../host/agent/ipam/sources/source.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../../host/config/coordinator-settings.ts";
 import type { ConflictProbe } from "../../../../host/coordinator/detect-conflict.ts";
@@ -67,7 +67,7 @@ export class DetectionWorld {
   registry!: Registry;
   prober!: QuarantineProber;
   poolCache!: PoolCache;
-  #catalogue!: Catalogue;
+  #inventory!: PoolInventory;
   #deps!: ClaimVerifiedDeps;
   #quarantineDeps!: QuarantineProberDeps;
   readonly #pools: readonly IpPool[];
@@ -89,9 +89,9 @@ export class DetectionWorld {
       },
     });
     this.registry = registry;
-    this.#catalogue = new Catalogue(this.poolCache, registry, snapshot);
-    this.#catalogue.follow(snapshot);
-    await this.#catalogue.loaded();
+    this.#inventory = new PoolInventory(this.poolCache, registry, snapshot);
+    this.#inventory.follow(snapshot);
+    await this.#inventory.loaded();
     const engine = { detect: this.#detect, random: () => 0.5, log: this.log.log };
     this.#quarantineDeps = {
       ...{ ...engine, registry, nowMs, pools: () => snapshot.pools },

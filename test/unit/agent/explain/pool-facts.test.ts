@@ -35,8 +35,8 @@ const there = (value: unknown): ReadResult<unknown> => ({ kind: "there", value }
 
 function deps(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
   const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
-  const catalogue = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
-  return { catalogue: catalogue as unknown as PoolFactsDeps["catalogue"], live: objects };
+  const inventory = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
+  return { inventory: inventory as unknown as PoolFactsDeps["inventory"], live: objects };
 }
 
 const WATCHED = { pools: poolsByName(pool("web", "10.6.0.0/24", {})) };

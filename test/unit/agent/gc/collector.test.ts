@@ -152,7 +152,7 @@ describe("retention: the pod of a workload that retains its address", () => {
     await world.collector.idle();
     const attachment = { containerId: "c-web", ifName: "eth0", network: "lab" };
     const request = { ...attachment, netConf: { name: "lab" } } as unknown as AttachRequest;
-    const check = checkAddresses({ registry: world.journal, catalogue: { snapshot: { pools: new Map() } } }, request);
+    const check = checkAddresses({ registry: world.journal, inventory: { snapshot: { pools: new Map() } } }, request);
     await expect(check).rejects.toMatchObject({ code: 3 });
     expect(await world.journal.release(attachment)).toEqual([]);
   });
@@ -351,8 +351,8 @@ describe("late-del: what a CNI GC nominates is collected", () => {
     const mirrorless = await world.bind("10.0.0.4", "etcd-n1", { owner: HASH });
     world.addPod("live");
     world.addPod("done", { phase: "Succeeded", deleting: true });
-    const verdicts = await Promise.all([live, gone, done, mirrorless].map((row) => world.collector.isPodGone(row)));
-    expect(verdicts).toEqual([false, true, true, false]);
+    const results = await Promise.all([live, gone, done, mirrorless].map((row) => world.collector.isPodGone(row)));
+    expect(results).toEqual([false, true, true, false]);
   });
 
   it("not when the API server is out of reach", async ({ world }) => {

@@ -106,10 +106,10 @@ describe("recreate: an address that is recorded for another pod", () => {
     const { lost } = open();
     lost.report(row(), RIVAL);
     const registry = registryOf(row()) as Registry;
-    const catalogue = { snapshot: { pools: new Map() } };
+    const inventory = { snapshot: { pools: new Map() } };
     const request = { ...ATTACHMENT, netConf: {} } as AttachRequest;
     const lostCluster = { findLoss: (attachment: Attachment) => lost.find(attachment) };
-    const check = checkAddresses({ registry, catalogue, cluster: lostCluster }, request);
+    const check = checkAddresses({ registry, inventory, cluster: lostCluster }, request);
     await expect(check).rejects.toMatchObject({ code: 104, message: BRIEF });
   });
 });

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDetection } from "../../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../../host/agent/ipam/add.ts";
-import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
 import { identifyPod, openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
+import { cooldownsOf, PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
 import { Prefetcher, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
 import { decodeRequest } from "../../../../host/cni/request.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../../../host/ipam/plan-prefetch.ts";
@@ -169,15 +169,15 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     ...{ onFreed: (space, ip) => poolCache.unmark(space, ip), onDeath: () => {}, faultCounter: createFaultCounter() },
   });
   const door = new Door();
-  const catalogue = new Catalogue(poolCache, door.stand(registry), snapshot);
-  catalogue.follow(snapshot);
-  await catalogue.loaded();
+  const inventory = new PoolInventory(poolCache, door.stand(registry), snapshot);
+  inventory.follow(snapshot);
+  await inventory.loaded();
   const { log, lines } = recordLog();
   const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
   const deps = {
     detection,
     networks: nicSettings,
-    catalogue,
+    inventory,
     clock: { nowMs, sleep: clock.sleep },
     log,
     node: { name: "n1", labels: {} },
@@ -217,7 +217,7 @@ async function openWorld({ directory, manifests, nics, mayBegin = Promise.resolv
     /** The pools and the settings are others now. */
     follow: (others: readonly object[]) => {
       snapshot = snapshotOf(others);
-      catalogue.follow(snapshot);
+      inventory.follow(snapshot);
     },
     /** `eth0 10.6.0.1 Bound c-web-0`, the last word only when a NIC has it. */
     rows: async (): Promise<string[]> => {

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openDetection } from "../../../../host/agent/detection/open-detection.ts";
-import { Catalogue, cooldownsOf } from "../../../../host/agent/ipam/catalogue.ts";
 import { openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
+import { cooldownsOf, PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { createFaultCounter } from "../../../../host/lib/fault.ts";
@@ -41,12 +41,12 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
       faultCounter: createFaultCounter(),
     },
   });
-  const catalogue = new Catalogue(poolCache, registry, snapshot);
+  const inventory = new PoolInventory(poolCache, registry, snapshot);
   const inspect = createStatusApi({
     backend: {
       mode: "embedded",
       ipam: {
-        catalogue,
+        inventory,
         identifier: openManifestIdentifier(() => snapshot),
         networks: nicSettings,
         node: { name: "n1", labels: {} },
@@ -85,7 +85,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
   };
   try {
     const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
-    catalogue.follow(snapshot);
+    inventory.follow(snapshot);
     await test({ registry, inspect, get, bind });
   } finally {
     await registry.close();

@@ -4,7 +4,7 @@ import { withWorld } from "../../scripts/lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 
-describe("addresses that were asked for", () => {
+describe("requested addresses", () => {
   const rows: [source: string, options: object][] = [
     ["runtimeConfig.ips", { conf: { runtimeConfig: { ips: ["10.6.0.77/24"] } } }],
     ["args.cni.ips", { conf: { args: { cni: { ips: ["10.6.0.77"] } } } }],
@@ -24,11 +24,11 @@ describe("addresses that were asked for", () => {
 
   it("that just cooled is waited for", () =>
     withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) }, async (world) => {
-      const asked = { conf: { args: { cni: { ips: ["10.6.0.77"] } } } };
-      await world.add("c1", asked);
+      const requested = { conf: { args: { cni: { ips: ["10.6.0.77"] } } } };
+      await world.add("c1", requested);
       const startMs = performance.now();
       await world.del("c1");
-      expect(await world.add("c2", asked)).toEqual(["10.6.0.77"]);
+      expect(await world.add("c2", requested)).toEqual(["10.6.0.77"]);
       expect(performance.now() - startMs).toBeGreaterThan(1_500);
     }));
 

@@ -1,5 +1,5 @@
 /*
- * Judges many texts with the shim's JSON scanner. stdin: texts, each after its length (32 bits, little-endian).
+ * Scans many texts with the shim's JSON scanner. stdin: texts, each after its length (32 bits, little-endian).
  * stdout: a line for each, "0", or "1" and the kind, count and value of the top-level member "code" in hexadecimal.
  * Built with sanitizers by shim-json.test.ts: a read outside of a text ends it.
  */

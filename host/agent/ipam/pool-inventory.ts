@@ -1,13 +1,11 @@
-/**
- * The pools as ADD sees them: the snapshot of the resources, with the pool cache that belongs to it and the registry that it caches.
- */
+/** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
 
-export class Catalogue {
+export class PoolInventory {
   readonly poolCache: PoolCache;
   readonly registry: Registry;
   #snapshot: Snapshot;
