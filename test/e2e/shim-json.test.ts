@@ -38,7 +38,7 @@ function depthOf(value: unknown): number {
   return 1 + Object.values(value).reduce((deepest: number, inner) => Math.max(deepest, depthOf(inner)), 0);
 }
 
-/** Returns the expected result of the scanner, by JSON.parse. The count and the raw value are not checked. */
+/** Returns the expected result of the scanner, by JSON.parse. Only the values of strings and numbers are compared. */
 function expectedScan(text: Buffer): { valid: boolean; kind?: number; value?: unknown } {
   try {
     const value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text));
