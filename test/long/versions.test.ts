@@ -48,7 +48,7 @@ describe.each(rows)("%s with Kubernetes %s", (runtime, kubernetes) => {
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: PODS }));
     const pods = await seen.untilReady("web", PODS);
     const readyMs = performance.now() - startMs;
-    await seen.settled();
+    await seen.untilConsistent();
     await seen.reach(pods[0], pods.slice(1));
     const addresses = pods.map(({ status }) => status.podIP).sort();
     for (const node of cluster.nodes)
@@ -56,7 +56,7 @@ describe.each(rows)("%s with Kubernetes %s", (runtime, kubernetes) => {
     await cluster.ready();
     const again = await seen.untilReady("web", PODS);
     expect(again.map(({ status }) => status.podIP).sort()).toEqual(addresses);
-    await seen.settled();
+    await seen.untilConsistent();
     // The kubelet asks for the runtime's status every few seconds; only a runtime that knows CNI 1.1 asks the plugins.
     const isAsked = async (): Promise<boolean> => (await calls()).includes("STATUS");
     if (runtime === "containerd-2") await expect.poll(isAsked, { timeout: 30_000 }).toBe(true);
