@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the native parts: `native/build.sh shim` the CNI executables, `native/build.sh addon` the Node.js addon.
+# The executables are one program under five names (native/shim.c).
 # Does nothing when the outputs are newer than everything they are made of. Outputs appear by rename: an executable may be running.
 #
 # For another processor or a release (scripts/release/native.ts): BERTH_OUT is the output folder, BERTH_SHIM_CC and BERTH_ADDON_CC are the compilers
@@ -8,6 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 OUT=${BERTH_OUT:-dist}
 
+SHIM_NAMES="berth coordinator ifacer berth-coordinator berth-ifacer"
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
 SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h native/version.h"
 ADDON_SOURCES="native/addon/addon.c native/addon/arguments.c native/addon/watch.c"
@@ -25,7 +27,7 @@ is_fresh() {
 
 build_shim() {
     stale=
-    for name in berth coordinator ifacer; do is_fresh "$OUT/bin/$name" $SHIM_SOURCES $SHIM_HEADERS || stale=yes; done
+    for name in $SHIM_NAMES; do is_fresh "$OUT/bin/$name" $SHIM_SOURCES $SHIM_HEADERS || stale=yes; done
     [ -n "$stale" ] || return 0
     compiler=${BERTH_SHIM_CC:-musl-gcc}
     [ -n "${BERTH_SHIM_CC:-}" ] || command -v "$compiler" >/dev/null || compiler=cc
@@ -34,12 +36,12 @@ build_shim() {
     # One page less to map at every exec: -z noseparate-code, no build id. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
     $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
         ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
-    for name in berth coordinator ifacer; do
+    for name in $SHIM_NAMES; do
         cp "$temporary" "$temporary.$name"
         mv "$temporary.$name" "$OUT/bin/$name"
     done
     rm "$temporary"
-    echo "built $OUT/bin/berth, coordinator, ifacer with $compiler ($(wc -c <"$OUT/bin/berth") bytes)"
+    echo "built $OUT/bin/berth and its other names with $compiler ($(wc -c <"$OUT/bin/berth") bytes)"
 }
 
 build_addon() {

@@ -96,6 +96,7 @@ void print_line(const char *piece, ...) {
     io_write_all(STDERR_FILENO, text.start, text.length);
 }
 
+/* The installers recognize Berth's own files, of every version, by the words "CNI plugins berth, coordinator and ifacer". */
 void print_about(void) {
     print_line("Berth " BERTH_VERSION " (build " BERTH_BUILD "): pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
     print_line("CNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0", NULL);

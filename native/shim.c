@@ -44,7 +44,16 @@ static const struct verb VERBS[] = {
     [VERSION] = {"VERSION", VERSION_LIMIT_MS, 0, DECODE},
 };
 
-static const char *const PLUGINS[] = {"berth", "coordinator", "ifacer"};
+/* The names of the executable. The last two are for hosts where another product's executables have the names before them. */
+static const struct {
+    const char *name, *plugin;
+} PLUGINS[] = {
+    {"berth", "berth"},
+    {"coordinator", "coordinator"},
+    {"ifacer", "ifacer"},
+    {"berth-coordinator", "coordinator"},
+    {"berth-ifacer", "ifacer"},
+};
 
 /* A closed descriptor 0, 1 or 2 would be reused for the next file opened, and a reply written into that file. */
 static void fill_standard_streams(void) {
@@ -64,8 +73,8 @@ static const char *require_plugin(const char *path) {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     for (size_t i = 0; i < COUNT(PLUGINS); i++)
-        if (strcmp(PLUGINS[i], name) == 0) return PLUGINS[i];
-    fail(ENVIRONMENT, "The executable's name is \"", name, "\"; want berth, coordinator or ifacer", NULL);
+        if (strcmp(PLUGINS[i].name, name) == 0) return PLUGINS[i].plugin;
+    fail(ENVIRONMENT, "The executable's name is \"", name, "\"; want berth, coordinator, ifacer, berth-coordinator or berth-ifacer", NULL);
 }
 
 enum body { EMPTY, RESULT, ERROR, REFUSED };

@@ -10,6 +10,7 @@ import { openSend } from "../kernel/descriptor.ts";
 import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
 
@@ -103,45 +104,48 @@ const program = new Command("berth-agent")
     LOCK_WAIT_MS / 1000,
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
-endsOnUsage(program).parse();
+// The subcommands have options of the same names.
+addInstallCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
+await program.parseAsync();
 
-const flags = program.opts<Flags>();
-const { config, kubeconfig, inCluster, configNamespace } = flags;
-const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
-if (modes.length !== 1) {
-  const found = modes.length === 0 ? "none" : `${modes.length} of them`;
-  program.error(
-    `error: expected exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
-    {
-      exitCode: WRONG_USAGE,
-    },
-  );
+async function serve(flags: Flags): Promise<void> {
+  const { config, kubeconfig, inCluster, configNamespace } = flags;
+  const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
+  if (modes.length !== 1) {
+    const found = modes.length === 0 ? "none" : `${modes.length} of them`;
+    program.error(
+      `error: expected exactly one of --config, --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`,
+      {
+        exitCode: WRONG_USAGE,
+      },
+    );
+  }
+  const log = openLog("berth-agent", flags.logLevel, openSend(2));
+  const fault = process.env.BERTH_FAULT;
+  const { die, endWith } = openLife(log);
+  const serviceManager = openServiceManager(process.env);
+
+  const agent = await startAgent({
+    configDirectory: config,
+    cluster: config === undefined ? { kubeconfig, configNamespace } : undefined,
+    cniConfDirectory: flags.cniConfDir,
+    logDirectory: flags.logDir,
+    stateDirectory: flags.state,
+    spoolDirectory: flags.spool,
+    socketPath: flags.socket,
+    nodeName: flags.node,
+    nodeLabels: flags.nodeLabel,
+    lockWaitMs: flags.lockWait * 1000,
+    coreWasm: readCoreWasm(),
+    version: VERSION,
+    faultPlan: fault === undefined ? undefined : parseFaultPlan(fault),
+    log,
+    onDeath: die,
+  }).catch(die);
+
+  serviceManager.ready();
+  endWith(() => {
+    serviceManager.stopping();
+    return agent.stop();
+  });
 }
-const log = openLog("berth-agent", flags.logLevel, openSend(2));
-const fault = process.env.BERTH_FAULT;
-const { die, endWith } = openLife(log);
-const serviceManager = openServiceManager(process.env);
-
-const agent = await startAgent({
-  configDirectory: config,
-  cluster: config === undefined ? { kubeconfig, configNamespace } : undefined,
-  cniConfDirectory: flags.cniConfDir,
-  logDirectory: flags.logDir,
-  stateDirectory: flags.state,
-  spoolDirectory: flags.spool,
-  socketPath: flags.socket,
-  nodeName: flags.node,
-  nodeLabels: flags.nodeLabel,
-  lockWaitMs: flags.lockWait * 1000,
-  coreWasm: readCoreWasm(),
-  version: VERSION,
-  faultPlan: fault === undefined ? undefined : parseFaultPlan(fault),
-  log,
-  onDeath: die,
-}).catch(die);
-
-serviceManager.ready();
-endWith(() => {
-  serviceManager.stopping();
-  return agent.stop();
-});

@@ -14,6 +14,12 @@ import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRe
 
 export type PluginName = "berth" | "coordinator" | "ifacer";
 
+/** `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on a host. */
+export const COORDINATOR_TYPES = ["coordinator", "berth-coordinator"] as const;
+
+/** The same of the ifacer. */
+export const IFACER_TYPES = ["ifacer", "berth-ifacer"] as const;
+
 interface Call {
   readonly plugin: PluginName;
   readonly netConf: NetConf;

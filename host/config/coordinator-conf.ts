@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { MAX_IF_NAME_BYTES, parseIfName } from "../cni/names.ts";
+import { COORDINATOR_TYPES } from "../cni/request.ts";
 import { type CelRule, cel, matchRule } from "../lib/cel.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
@@ -165,7 +166,7 @@ const ROUTE_NIC_FORM = 'an interface name, or "" for the first NIC';
  */
 export const coordinatorKeys = z
   .strictObject({
-    type: z.literal("coordinator").meta({ description: "Plugin name. Default `coordinator`." }),
+    type: z.literal(COORDINATOR_TYPES).meta({ description: "Plugin name. Default `coordinator`." }),
     mode: mode.meta({ description: "Operating mode. `disabled` is an alias of `disable`. Default `auto`." }),
     tune_mode: mode.meta({ description: "Alias of `mode`; logs a warning." }),
     tunePodRoutes: z.boolean().meta({ description: "Tune the routes of a pod with several NICs. Default `true`." }),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { IfName } from "../cni/names.ts";
 import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
+import { IFACER_TYPES } from "../cni/request.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { ifName } from "./fields/network.ts";
@@ -95,7 +96,7 @@ const ONE_MASTER = 'one master interface, or several with a "bond" that joins th
 
 const entry = z
   .strictObject({
-    type: z.literal("ifacer").optional(),
+    type: z.literal(IFACER_TYPES).optional(),
     interfaces,
     vlanID: wholeNumber(0, MAX_VLAN_ID).default(0),
     bond: orAbsent(bond),

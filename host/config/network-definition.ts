@@ -5,11 +5,14 @@
 import { z } from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
+import { COORDINATOR_TYPES } from "../cni/request.ts";
 import { parsedText } from "../lib/schema.ts";
 import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
 import type { CoordinatorSettings } from "./coordinator-settings.ts";
 import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
+
+const COORDINATOR_NAMES: readonly string[] = COORDINATOR_TYPES;
 
 const pluginEntry = z.looseObject({ type: z.string() });
 
@@ -74,7 +77,7 @@ export function decodePluginFile(text: string, source: string): PlacedEntry {
 
 /** Returns the settings of the first coordinator among the plugins; undefined if there is none. Throws ConfigError. */
 export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): CoordinatorSettings | undefined {
-  const found = plugins.find(({ entry }) => entry.type === "coordinator");
+  const found = plugins.find(({ entry }) => COORDINATOR_NAMES.includes(entry.type));
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
 }
 

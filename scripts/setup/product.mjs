@@ -28,7 +28,12 @@ const bundles = [
 
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
-  steps.push(nativeStep("shim", ["bin/berth", "bin/coordinator", "bin/ifacer"]));
+  steps.push(
+    nativeStep(
+      "shim",
+      ["berth", "coordinator", "ifacer", "berth-coordinator", "berth-ifacer"].map((name) => `bin/${name}`),
+    ),
+  );
   steps.push(nativeStep("addon", ["native/berth.node"]));
   return [...steps, coreStep(), corePackageStep(), bundleStep(bundles.map((name) => inRoot("host", name)))];
 }

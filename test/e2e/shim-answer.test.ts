@@ -11,10 +11,16 @@ beforeAll(buildShim);
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
 
 describe("request", () => {
-  it.each(["berth", "coordinator", "ifacer"])("of %s is the protocol's, byte for byte", async (plugin) => {
+  it.each([
+    ["berth", "berth"],
+    ["coordinator", "coordinator"],
+    ["ifacer", "ifacer"],
+    ["berth-coordinator", "coordinator"],
+    ["berth-ifacer", "ifacer"],
+  ])("of %s is the protocol's, byte for byte", async (executable, plugin) => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     const outcome = await runShim({
-      executable: join(root, "dist/bin", plugin),
+      executable: join(root, "dist/bin", executable),
       command: "ADD",
       env: {
         ...agent.env,

@@ -77,8 +77,9 @@ describe("invocation", () => {
     rmSync(directory, { recursive: true });
   });
 
-  it("is one program under three names, static, under 100 KB", () => {
-    const files = ["berth", "coordinator", "ifacer"].map((name) => readFileSync(join(root, "dist/bin", name)));
+  it("is one program under five names, static, under 100 KB", () => {
+    const names = ["berth", "coordinator", "ifacer", "berth-coordinator", "berth-ifacer"];
+    const files = names.map((name) => readFileSync(join(root, "dist/bin", name)));
     for (const file of files) expect(file.equals(files[0] as Buffer)).toBe(true);
     expect(files[0]?.length).toBeLessThan(100_000);
     expect(execFileSync("readelf", ["-l", join(root, "dist/bin/berth")]).toString()).not.toContain("INTERP");

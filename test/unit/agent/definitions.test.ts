@@ -73,7 +73,7 @@ describe("the definitions of this node", () => {
       {
         "10-lan.conflist": listText("lan", { hostRuleTable: 501 }),
         "20-one.conf": JSON.stringify({ name: "one", type: "coordinator", hostRuleTable: 502 }),
-        "30-two.json": JSON.stringify({ name: "two", type: "coordinator", hostRuleTable: 503 }),
+        "30-two.json": JSON.stringify({ name: "two", type: "berth-coordinator", hostRuleTable: 503 }),
         "40-parts.conflist": JSON.stringify({ cniVersion: "1.1.0", name: "parts" }),
         "50-sealed.conflist": listText("sealed", undefined, { loadOnlyInlinedPlugins: "True" }),
         "60-plain.conflist": listText("plain", undefined),

@@ -31,6 +31,7 @@ it("nothing written means the defaults of the specification 2.3", () => {
 describe("one key changes one setting", () => {
   const rows: [value: object, expected: object][] = [
     [{ type: "coordinator" }, {}],
+    [{ type: "berth-coordinator" }, {}],
     [{ mode: "disabled" }, { mode: "disable" }],
     [{ mode: "disable" }, { mode: "disable" }],
     [{ tune_mode: "underlay" }, { mode: "underlay" }],
@@ -142,7 +143,7 @@ const LOG = "want a path inside /var/log/vendor/";
 describe("decodeCoordinatorConf refuses", () => {
   const rows: [value: unknown, message: string][] = [
     [null, "net: found null, want an object"],
-    [{ type: "berth" }, 'field "type": found "berth", want "coordinator"'],
+    [{ type: "berth" }, 'field "type": found "berth", want one of "coordinator", "berth-coordinator"'],
     [
       { mode: "Underlay" },
       'field "mode": found "Underlay", want one of "auto", "underlay", "overlay", "disable", "disabled"',

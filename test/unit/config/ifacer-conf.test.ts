@@ -13,6 +13,10 @@ describe("a configuration", () => {
       { ...plain, interfaces: ["e0"] },
     ],
     [
+      { type: "berth-ifacer", interfaces: ["e0"] },
+      { ...plain, interfaces: ["e0"] },
+    ],
+    [
       { interfaces: ["e0"], vlanID: 4094 },
       { ...plain, interfaces: ["e0"], vlanId: 4094, vlanName: "e0.4094" },
     ],
@@ -108,7 +112,7 @@ describe("is refused:", () => {
       { interfaces: ["e0"], vlanID: 100, bond: {} },
       'the device name "vendor_bond0.100" of 16 bytes, want a name of at most 15 bytes: set a shorter "bond.name"',
     ],
-    [{ interfaces: ["e0"], type: "ifacers" }, 'field "type": found "ifacers", want "ifacer"'],
+    [{ interfaces: ["e0"], type: "ifacers" }, 'field "type": found "ifacers", want one of "ifacer", "berth-ifacer"'],
   ];
   it.each(rows)("%j", (value, text) => {
     expect(() => decode(value)).toThrow(text);

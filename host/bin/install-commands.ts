@@ -1,0 +1,85 @@
+/** `berth-agent install` and `berth-agent uninstall`: the files of Berth on a host. */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { type Command, Option } from "commander";
+import { planConflist } from "../install/conflist.ts";
+import { planPlugins } from "../install/plugins.ts";
+import { runSteps } from "../install/step.ts";
+import { uninstall } from "../install/uninstall.ts";
+import { messageOf } from "../lib/describe.ts";
+
+interface InstallFlags {
+  readonly cniBinDir: string;
+  readonly cniConfDir: string;
+  readonly conflist?: string;
+  readonly aliasesOnly?: boolean;
+  readonly dryRun?: boolean;
+}
+
+interface UninstallFlags extends Pick<InstallFlags, "cniBinDir" | "cniConfDir" | "dryRun"> {
+  readonly runDir: string;
+  readonly stateDir: string;
+  readonly keepState?: boolean;
+}
+
+const print = (line: string): void => console.log(line);
+
+/** Files and directories are for everyone to read, whatever the agent's own umask. */
+async function run(work: () => Promise<void>): Promise<void> {
+  process.umask(0o022);
+  try {
+    await work();
+  } catch (error) {
+    console.error(`berth-agent: ${messageOf(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+async function install({ cniBinDir, cniConfDir, conflist, aliasesOnly = false, dryRun = false }: InstallFlags) {
+  const shim = readFileSync(new URL("./bin/berth", import.meta.url));
+  const wanted =
+    conflist === undefined ? undefined : { name: basename(conflist), text: readFileSync(conflist, "utf8") };
+  const steps = [
+    ...planPlugins({ directory: cniBinDir, shim, aliasesOnly }),
+    ...planConflist({ directory: cniConfDir, wanted }),
+  ];
+  await runSteps(steps, { dryRun, print });
+}
+
+export function addInstallCommands(program: Command): void {
+  const binDir = new Option("--cni-bin-dir <directory>", "directory of the CNI plugins").default("/opt/cni/bin");
+  const confDir = new Option("--cni-conf-dir <directory>", "directory of the runtimes' network lists").default(
+    "/etc/cni/net.d",
+  );
+  const dryRun = new Option("--dry-run", "print what would be done, and do nothing");
+  program
+    .command("install")
+    .description("Install the CNI plugins, by rename; files of other products are never replaced")
+    .addOption(binDir)
+    .addOption(confDir)
+    .option(
+      "--conflist <file>",
+      "network list to install under its file name; without it, one that was installed is removed",
+    )
+    .option(
+      "--aliases-only",
+      "only berth, berth-coordinator and berth-ifacer, beside another product's coordinator and ifacer",
+    )
+    .addOption(dryRun)
+    .action((flags: InstallFlags) => run(() => install(flags)));
+  program
+    .command("uninstall")
+    .description(
+      "Remove plugins, network list, rules, routes, nftables table, pairs to pods, sockets and state from this host",
+    )
+    .addOption(binDir)
+    .addOption(confDir)
+    .addOption(new Option("--run-dir <directory>", "directory of the agent's socket").default("/run/berth"))
+    .addOption(new Option("--state-dir <directory>", "directory of registry and spool").default("/var/lib/berth"))
+    .option("--keep-state", "keep registry and spool")
+    .addOption(dryRun)
+    .action(({ cniBinDir, cniConfDir, runDir, stateDir, keepState = false, dryRun = false }: UninstallFlags) => {
+      const directories = { cniBinDirectory: cniBinDir, cniConfDirectory: cniConfDir, runDirectory: runDir };
+      return run(() => uninstall({ ...directories, stateDirectory: stateDir, keepState }, { dryRun, print }));
+    });
+}

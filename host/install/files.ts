@@ -1,0 +1,95 @@
+/** Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss. */
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { errnoOf } from "../lib/describe.ts";
+import type { Step } from "./step.ts";
+
+/** Begins the name of a file that is still being written. Runtimes and kubelet ignore names with a dot in front. */
+const TEMPORARY = ".berth-install-";
+
+/** Age from which a temporary file belongs to an installer that has died: milliseconds. @limit */
+export const ABANDONED_MS = 600_000;
+
+/** Replaces or creates the file. A program that is being executed goes on with its old content. */
+export function replaceFile(path: string, content: Uint8Array, mode: number): void {
+  const temporary = join(dirname(path), `${TEMPORARY}${basename(path)}-${randomBytes(6).toString("hex")}`);
+  const file = openSync(temporary, "wx", 0o600);
+  try {
+    try {
+      writeFileSync(file, content);
+      fchmodSync(file, mode);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncDirectory(dirname(path));
+}
+
+function syncDirectory(path: string): void {
+  const directory = openSync(path, "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Returns the content; undefined if there is no such file. A symbolic link to nothing, or a directory, is an error. */
+export function findContent(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT" || listNames(dirname(path)).includes(basename(path))) throw error;
+    return undefined;
+  }
+}
+
+/** Returns the names of a directory's entries; none if there is no directory. */
+export function listNames(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** Returns the paths of temporary files that have reached the age. */
+export function listTemporaries(directory: string, ageMs: number): string[] {
+  return listNames(directory)
+    .filter((name) => name.startsWith(TEMPORARY))
+    .map((name) => join(directory, name))
+    .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) <= Date.now() - ageMs);
+}
+
+/** Plans a directory, readable for all; no step if it is there. */
+export function makeDirectory(path: string): Step[] {
+  if (existsSync(path)) return [];
+  return [{ text: `create directory ${path}`, run: () => void mkdirSync(path, { recursive: true, mode: 0o755 }) }];
+}
+
+/** Plans the removal of a file, or of a directory with everything below; no step if it is not there. */
+export function removeFile(path: string): Step[] {
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return [];
+  return [{ text: `remove ${path}`, run: () => rmSync(path, { recursive: true, force: true }) }];
+}

@@ -1,0 +1,46 @@
+/** The removal of everything that Berth has put on a host. */
+import { createConnection } from "node:net";
+import { join } from "node:path";
+import { OWN_NETNS } from "../kernel/netns.ts";
+import { openNamespace } from "../kernel/open-namespace.ts";
+import { listMarked } from "./conflist.ts";
+import { removeFile } from "./files.ts";
+import { planPluginRemoval } from "./plugins.ts";
+import { planRoutingRemoval } from "./routing.ts";
+import { InstallError, runSteps, type StepOptions } from "./step.ts";
+
+interface UninstallOptions {
+  readonly cniBinDirectory: string;
+  readonly cniConfDirectory: string;
+  /** Of the agent's socket. */
+  readonly runDirectory: string;
+  /** Of registry and spool. */
+  readonly stateDirectory: string;
+  readonly keepState: boolean;
+}
+
+/** Carries out the removal. Throws InstallError while an agent serves the socket. */
+export async function uninstall(options: UninstallOptions, stepOptions: StepOptions): Promise<void> {
+  const { cniBinDirectory, cniConfDirectory, runDirectory, stateDirectory, keepState } = options;
+  const socket = join(runDirectory, "agent.sock");
+  if (await answers(socket)) {
+    throw new InstallError(`An agent serves ${socket}; stop it first, or it would set up everything again`);
+  }
+  using host = openNamespace(OWN_NETNS);
+  const steps = [
+    ...listMarked(cniConfDirectory).flatMap(removeFile),
+    ...planPluginRemoval(cniBinDirectory),
+    ...planRoutingRemoval(host),
+    ...removeFile(runDirectory),
+    ...(keepState ? [] : removeFile(stateDirectory)),
+  ];
+  await runSteps(steps, stepOptions);
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = createConnection(path);
+    connection.on("connect", () => resolve(true)).on("error", () => resolve(false));
+    connection.once("connect", () => connection.destroy());
+  });
+}
