@@ -3,7 +3,7 @@
  *
  *   const seen = observe(cluster);
  *   const pods = await seen.untilReady("web", 50);
- *   await seen.settled();
+ *   await seen.untilConsistent();
  *   await seen.reach(pods[0], pods);                  // throws whom it cannot reach
  *   await seen.untilReturned();
  *
