@@ -69,6 +69,29 @@ function sectionOf(entry: AbiExport): string {
   return `### \`${signature}\`\n\n${entry.doc}\n\n${rows.join("\n")}\n`;
 }
 
+/** Calls that repeat another one for every item of the exchange buffer; {@link batchSection} describes them together. */
+const BATCH_DOC = /^(\w+) for each (address|ordinal)\. A failure ends the batch; those before it are done\.$/;
+
+function batchSection(batches: readonly AbiExport[]): string {
+  if (batches.length === 0) return "";
+  const [first] = batches;
+  const rows = batches.map(({ name, params, doc, input, statuses }) => {
+    const [, single = ""] = BATCH_DOC.exec(doc) ?? [];
+    const signature = `${name}(${params.map((param) => param.name).join(", ")})`;
+    return [`\`${signature}\``, single, input ?? "", statuses.join(", ")];
+  });
+  return `
+### Batches
+
+Each performs its single call for every item. A failure ends the batch; those before it are done.
+
+* exchange after: ${first?.output}
+* result: ${first?.result}; or a status
+
+${tableOf(["Export", "Single call", "Exchange before", "Statuses"], rows)}
+`;
+}
+
 function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
@@ -85,7 +108,8 @@ export function abiPage(abi: AbiDescription): string {
   const conventions = Object.entries(abi.conventions).map(([name, text]) => `* **${name}**: ${text}`);
   const groups = GROUPS.map(([title, names]) => {
     const own = abi.exports.filter(({ name }) => names.test(name));
-    return `## ${title}\n\n${own.map(sectionOf).join("\n")}`;
+    const [batches, single] = [true, false].map((isBatch) => own.filter(({ doc }) => BATCH_DOC.test(doc) === isBatch));
+    return `## ${title}\n\n${single?.map(sectionOf).join("\n")}${batchSection(batches ?? [])}`;
   });
   return `# The ABI of berth-core.wasm
 

@@ -42,10 +42,18 @@ function fieldsOf(schema: JsonSchema, path: string): string[] {
   });
 }
 
-/** The Markdown table of all fields; a list's fields begin with `[]`. Empty for a schema without fields. */
-export function referenceTable(schema: z.ZodType): string {
+function rowsOf(schema: z.ZodType): string[] {
   const json = z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" });
-  const fields = fieldsOf(json as JsonSchema, "");
+  return fieldsOf(json as JsonSchema, "");
+}
+
+/**
+ * Returns the Markdown table of all fields, without rows that the table of `described` has, too; a list's fields begin with `[]`. Empty for
+ * a schema without fields.
+ */
+export function referenceTable(schema: z.ZodType, described?: z.ZodType): string {
+  const known = new Set(described === undefined ? [] : rowsOf(described));
+  const fields = rowsOf(schema).filter((row) => !known.has(row));
   if (fields.length === 0) return "";
   return ["| Field | Type | Required | Default | Meaning |", "|---|---|---|---|---|", ...fields].join("\n");
 }

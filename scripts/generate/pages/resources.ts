@@ -17,6 +17,8 @@ interface Section {
   readonly title: string;
   readonly text: string;
   readonly schema: z.ZodType;
+  /** A schema with fields in common, which its own section describes. */
+  readonly described?: z.ZodType;
 }
 
 const SECTIONS: readonly Section[] = [
@@ -38,8 +40,9 @@ It has a \`status\` and no \`spec\`. It may be late and is only a hint for an ag
   },
   {
     title: "Subnet",
-    text: "Addresses from which pools are generated. Cluster-wide.",
+    text: "Addresses from which pools are generated. Cluster-wide. The fields from `ipVersion` to `addressSpace` are those of an [IPPool](#ippool). In addition:",
     schema: subnetSchema.shape.spec,
+    described: ipPoolSchema.shape.spec,
   },
   {
     title: "ReservedIP",
@@ -93,6 +96,8 @@ Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an a
 *label selector* is Kubernetes' (\`matchLabels\`, \`matchExpressions\`).`;
 
 export function resourcesPage(): string {
-  const sections = SECTIONS.map(({ title, text, schema }) => `## ${title}\n\n${text}\n\n${referenceTable(schema)}`);
+  const sections = SECTIONS.map(
+    ({ title, text, schema, described }) => `## ${title}\n\n${text}\n\n${referenceTable(schema, described)}`,
+  );
   return `${[INTRODUCTION, ...sections].join("\n\n")}\n`;
 }

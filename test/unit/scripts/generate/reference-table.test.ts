@@ -19,6 +19,12 @@ describe("referenceTable", () => {
       "| `wait` | integer |  | `3` | How long. |",
     ]);
   });
+  it("leaves out fields that another table has, unless they differ", () => {
+    const known = z.strictObject({ a: z.int(), b: z.int() });
+    const schema = z.strictObject({ a: z.int(), b: z.int().optional(), c: z.int() });
+    const rows = ["| `b` | integer |  |  |  |", "| `c` | integer | yes |  |  |"];
+    expect(referenceTable(schema, known).split("\n").slice(2)).toEqual(rows);
+  });
   it("is empty for a value without fields", () => {
     expect(referenceTable(z.array(z.string()))).toBe("");
   });
