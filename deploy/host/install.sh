@@ -3,6 +3,8 @@
 #
 #   ./install.sh                         embedded mode: pools are YAML files in /etc/berth/pools.d
 #   ./install.sh --kubeconfig FILE       cluster mode: FILE is an absolute path that the agent reads
+#   ./install.sh --kubeconfig FILE --renew-token
+#                                        the agent also renews the node-bound token in the tokenFile of FILE
 #   ./install.sh uninstall               refused while addresses are in use
 #
 #   --dry-run       print what would be done
@@ -14,7 +16,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig=
+action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token=
 # Text of every version of the shim; what lacks it is another product's file.
 MARK='CNI plugins berth, coordinator and ifacer'
 UNIT=berth-agent.service
@@ -35,6 +37,7 @@ while [ $# -gt 0 ]; do
         esac
         shift
         ;;
+    --renew-token) renew_token=yes ;;
     --aliases-only) aliases_only=yes ;;
     --keep-state) keep_state=yes ;;
     --force) force=yes ;;
@@ -43,6 +46,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+
+[ -z "$renew_token" ] || [ -n "$kubeconfig" ] || fail "--renew-token needs --kubeconfig"
 
 # Prints the command, and executes it unless this is a dry run.
 run() {
@@ -111,7 +116,7 @@ install_options() {
     target=$root/etc/berth/agent.env
     [ ! -e "$target" ] || return 0
     options="--config /etc/berth/pools.d"
-    [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig"
+    [ -z "$kubeconfig" ] || options="--kubeconfig $kubeconfig${renew_token:+ --renew-token}"
     echo "write $target: BERTH_AGENT_OPTIONS=$options"
     [ -n "$dry_run" ] || printf '# Options of berth-agent, see berth-agent --help.\nBERTH_AGENT_OPTIONS=%s\n' "$options" >"$target"
 }

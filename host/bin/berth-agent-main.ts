@@ -21,6 +21,7 @@ interface Flags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly inCluster?: true;
+  readonly renewToken?: true;
   readonly configNamespace: string;
   readonly cniConfDir: string;
   readonly logDir: string;
@@ -59,6 +60,10 @@ const program = new Command("berth-agent")
   )
   .addOption(new Option("--kubeconfig <file>", "cluster mode: path of a kubeconfig file").env("BERTH_KUBECONFIG"))
   .option("--in-cluster", "cluster mode: use the service account of the pod that the agent runs in")
+  .option(
+    "--renew-token",
+    "cluster mode: renew the node-bound token in the kubeconfig's tokenFile, from 40 percent of its lifetime on",
+  )
   .addOption(
     new Option("--config-namespace <name>", "cluster mode: namespace of the ConfigMap vendor-conf")
       .default("kube-system")
@@ -120,6 +125,11 @@ async function serve(flags: Flags): Promise<void> {
       },
     );
   }
+  if (flags.renewToken && kubeconfig === undefined) {
+    program.error("error: --renew-token needs --kubeconfig: a pod's token is renewed by its kubelet", {
+      exitCode: WRONG_USAGE,
+    });
+  }
   const log = openLog("berth-agent", flags.logLevel, openSend(2));
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -127,7 +137,7 @@ async function serve(flags: Flags): Promise<void> {
 
   const agent = await startAgent({
     configDirectory: config,
-    cluster: config === undefined ? { kubeconfig, configNamespace } : undefined,
+    cluster: config === undefined ? { kubeconfig, configNamespace, renewToken: flags.renewToken === true } : undefined,
     cniConfDirectory: flags.cniConfDir,
     logDirectory: flags.logDir,
     stateDirectory: flags.state,

@@ -41,6 +41,8 @@ export interface Credentials {
   readonly server: string;
   /** `file "/etc/berth/kubeconfig"`, for errors. */
   readonly source: string;
+  /** The file that has the token now; absent: the token is not in a file of its own. */
+  readonly tokenFile: string | undefined;
   /** Why the files cannot be read now, while their last valid content is used. */
   readonly problem: string | undefined;
   /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
@@ -65,6 +67,9 @@ export async function loadCredentials(options: CredentialsOptions = {}): Promise
   return {
     server: `${endpoint.origin}${endpoint.basePath}`,
     source: files.source,
+    get tokenFile() {
+      return files.tokenFile;
+    },
     get problem() {
       return files.problem;
     },
@@ -101,6 +106,10 @@ class CredentialFiles {
 
   get source(): string {
     return this.#loaded?.connection.source ?? "";
+  }
+
+  get tokenFile(): string | undefined {
+    return this.#loaded?.connection.files.find(({ field }) => field.endsWith("tokenFile"))?.path;
   }
 
   current(): Promise<Access> {

@@ -2,9 +2,11 @@
  * The cluster mode of an agent that runs alone in its process: credentials, and a connection of its own. Loaded only in a cluster: the libraries
  * behind it are large.
  */
+import { ConfigError } from "../../config/config-error.ts";
 import { type KubeClient, openKubeClient } from "../../kubernetes/client.ts";
 import { type Credentials, loadCredentials } from "../../kubernetes/credentials.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
+import { renewToken } from "../../kubernetes/token/token-renewal.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { BackendOptions } from "../backend.ts";
@@ -17,6 +19,8 @@ export const CREDENTIALS_CHECK_MS = 2_000;
 export interface ClusterAccess {
   /** A file; absent: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
+  /** Whether the agent renews the token in the kubeconfig's `tokenFile`. */
+  readonly renewToken: boolean;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
 }
@@ -27,19 +31,30 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
   const random = Math.random;
   const api = openKubeClient({ credentials, userAgent: "berth-agent", random });
   base.log.info({ server: credentials.server, node: base.node }, "Using the registry of the cluster");
-  const connection = new Connection(credentials, api, await checkCredentials(credentials, api, base.log));
+  const workers = [await checkCredentials(credentials, api, base.log)];
+  if (access.renewToken)
+    workers.push(
+      await renewToken({ api, file: requireTokenFile(credentials), node: base.node, log: base.log, random }),
+    );
+  const connection = new Connection(credentials, api, workers);
   return openClusterBackend({ ...base, api, random, configNamespace: access.configNamespace, connection });
+}
+
+function requireTokenFile({ source, tokenFile }: Credentials): string {
+  if (tokenFile !== undefined) return tokenFile;
+  const wanted = "the file of the token that --renew-token renews";
+  throw new ConfigError(source, [{ path: "users[].user.tokenFile", got: "nothing", wanted }]);
 }
 
 class Connection {
   readonly client: KubeClient;
   readonly #credentials: Credentials;
-  readonly #check: PeriodicWorker;
+  readonly #workers: readonly PeriodicWorker[];
 
-  constructor(credentials: Credentials, client: KubeClient, check: PeriodicWorker) {
+  constructor(credentials: Credentials, client: KubeClient, workers: readonly PeriodicWorker[]) {
     this.client = client;
     this.#credentials = credentials;
-    this.#check = check;
+    this.#workers = workers;
   }
 
   get server(): string {
@@ -48,12 +63,14 @@ class Connection {
 
   get problems(): readonly string[] {
     const { problem } = this.#credentials;
-    return problem === undefined ? this.#check.problems : [problem, ...this.#check.problems];
+    const problems = this.#workers.flatMap((worker) => worker.problems);
+    return problem === undefined ? problems : [problem, ...problems];
   }
 
   async close(): Promise<void> {
-    await this.#check.close();
+    const closed = this.#workers.map((worker) => worker.close());
     await this.client.close();
+    await Promise.all(closed);
   }
 }
 

@@ -45,6 +45,22 @@ export async function applyPolicies(client: KubeClient): Promise<void> {
   await forceDelete(client, PROBE);
 }
 
+/** deploy/host-agents.yaml, until its policy is in force: agents may then renew tokens of their Node. */
+export async function applyHostAgents(plane: Pick<ControlPlane, "client" | "openClient">): Promise<void> {
+  const agent = await plane.openClient({ token: await requestNodeToken(plane.client, "", { isBound: false }) });
+  try {
+    await applyFile(plane.client, join(root, "deploy", "host-agents.yaml"));
+    const deadline = performance.now() + IN_FORCE_MS;
+    // The refusal of RBAC does not name the policy.
+    while (!/berth-agent-tokens/.test(String(await createToken(agent).catch((error: KubeError) => error.text)))) {
+      if (performance.now() > deadline) throw new Error(`The policy is not in force after ${IN_FORCE_MS} ms`);
+      await sleep(PAUSE_MS);
+    }
+  } finally {
+    agent.close();
+  }
+}
+
 async function isRefused(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;
@@ -90,13 +106,34 @@ export async function writeAgentKubeconfig(plane: Pick<ControlPlane, "client" | 
 export async function requestNodeToken(client: KubeClient, node: string, options: TokenOptions = {}): Promise<string> {
   const { account = "berth-agent", isBound = true } = options;
   const pod = isBound ? await requirePod(client, account, node) : undefined;
-  const bound = pod === undefined ? {} : { boundObjectRef: { kind: "Pod", apiVersion: "v1", ...pod } };
+  return createToken(client, {
+    account,
+    ...(pod && { boundObjectRef: { kind: "Pod", apiVersion: "v1", ...pod } }),
+  });
+}
+
+export interface TokenRequest {
+  /** Default: berth-agent. */
+  readonly account?: string;
+  /** Default: 7,200. */
+  readonly expirationSeconds?: number;
+  readonly boundObjectRef?: object;
+}
+
+/** The TokenRequest API with the rights of the client; returns the token. */
+export async function createToken(client: KubeClient, request: TokenRequest = {}): Promise<string> {
+  const { account = "berth-agent", ...spec } = request;
   const { status } = await client.create(`${NAMESPACES}/${SYSTEM}/serviceaccounts/${account}/token`, {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenRequest",
-    spec: { audiences: [], expirationSeconds: 7_200, ...bound },
+    spec: { audiences: [], expirationSeconds: 7_200, ...spec },
   });
   return status.token;
+}
+
+/** As `kubectl create token berth-agent --bound-object-kind Node --bound-object-name NODE` does. */
+export function createHostToken(client: KubeClient, node: string, expirationSeconds = 600): Promise<string> {
+  return createToken(client, { expirationSeconds, boundObjectRef: { apiVersion: "v1", kind: "Node", name: node } });
 }
 
 /**
