@@ -56,6 +56,9 @@ it("changes nothing when it is repeated, and keeps what the administrator wrote"
 it("names the kubeconfig of an agent in a cluster", async () => {
   await install("--kubeconfig", "/etc/berth/kubeconfig");
   expect(read("etc/berth/agent.env")).toContain("BERTH_AGENT_OPTIONS=--kubeconfig /etc/berth/kubeconfig\n");
+  rmSync(join(host, "etc/berth/agent.env"));
+  await install("--kubeconfig", "/etc/berth/kubeconfig", "--renew-token");
+  expect(read("etc/berth/agent.env")).toContain("--kubeconfig /etc/berth/kubeconfig --renew-token\n");
 });
 
 it("prints each step and makes none with --dry-run", async () => {
