@@ -27,7 +27,7 @@ export const TOKEN_MAX_S = 604_800;
 
 const TOKEN_RETRY_FIRST_MS = 1_000;
 
-export interface TokenRenewalOptions {
+interface TokenRenewalOptions {
   readonly api: KubeApi;
   readonly file: string;
   /** The token must be bound to this node. */
@@ -99,14 +99,14 @@ class TokenRenewal {
 
   async #renew(token: NodeToken): Promise<Renewed> {
     const { file, node, log, random } = this.#options;
-    const askedMs = this.#uptimeMs();
+    const requestedMs = this.#uptimeMs();
     const { status } = decodeConfig(answerSchema, await this.#request(token), "the answer to the TokenRequest");
     const source = "the token in the answer to the TokenRequest";
     const { issuedAt, expiresAt } = requireNode(decodeNodeToken(status.token, source), node, source);
     await replaceFile(file, `${status.token}\n`);
     log.info({ file, node, expiresAt: formatTime(expiresAt) }, "Renewed the token of this node");
     const lifetimeMs = (expiresAt - issuedAt) * 1_000;
-    return { text: status.token, dueMs: askedMs + lifetimeMs * (0.5 - random() / 10) };
+    return { text: status.token, dueMs: requestedMs + lifetimeMs * (0.5 - random() / 10) };
   }
 
   #request({ namespace, account, node, issuedAt, expiresAt }: NodeToken) {
