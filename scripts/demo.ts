@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: what Berth does, told to somebody who sees CNI for the first time, on real namespaces with real plugins.
+ * `npm run demo`: what Berth does, explained to a newcomer to CNI, on real namespaces with real plugins.
  * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server.
  * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.

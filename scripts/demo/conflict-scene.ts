@@ -23,7 +23,7 @@ export const conflictScene: Scene = async (stage, narrator) => {
   const printer = await stage.fabric.addHost("printer", FIRST);
   narrator.scene(
     "An address that is taken",
-    `Somebody gave ${TAKEN} to a printer, by hand, and told nobody. It is the next free address of pool desk. The network
+    `An administrator gave ${TAKEN} to a printer by hand. It is the next free address of pool desk. The network
      of scan-0 has detectIPConflict, so Berth asks the network before the pod's NIC may have an address.`,
   );
   const [link] = await printer.ipJson<{ address: string }>("link show dev eth0");
@@ -66,7 +66,7 @@ async function claimRefusal(stage: Stage, narrator: Narrator, pod: Pod, mac: str
   const questions = about.filter(({ sourceMac }) => sourceMac !== mac);
   const anonymous = questions.filter(({ from }) => from === UNSPECIFIED);
   narrator.claim(
-    "nobody on the network has heard that the pod wanted to have it",
+    "the pod's claim to it was never announced on the network",
     questions.length > 0 && anonymous.length === questions.length && about.length > questions.length,
     `questions: ${questions.length}, from ${UNSPECIFIED}; answers: ${about.length - questions.length}, from ${mac}`,
   );

@@ -23,7 +23,7 @@ export const pools = {
 
 export type PoolName = keyof typeof pools;
 
-/** A released address rests before somebody else gets it; two seconds, so that the story need not wait for the default 30. */
+/** A released address rests before another pod gets it; two seconds, so that the story need not wait for the default 30. */
 export const settings = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: vendor-conf, namespace: kube-system}

@@ -95,7 +95,7 @@ const crashScene: Scene = async (stage, narrator) => {
   const spooled = await readdir(stage.agent.spool);
   narrator.claim("a pod can be deleted meanwhile", deleted, `web-1: cnitool exits with ${deleted ? 0 : 1}`);
   narrator.claim(
-    "that release is kept on disk until somebody can do it",
+    "that release is kept on disk until an agent can do it",
     spooled.length === 1,
     `spool: ${spooled.join(", ")}`,
   );
@@ -154,7 +154,7 @@ const endScene: Scene = async (stage, narrator) => {
     (list) => list.length === 0,
     20_000,
   );
-  const seen = `${quarantined.length} in quarantine; Berth asked for them again, and nobody answered`;
+  const seen = `${quarantined.length} in quarantine; Berth probed them again, and no machine answered`;
   narrator.claim("the addresses that the printer had are free", quarantined.length === 0, seen);
   const records = await eventually(
     () => recordsOf(stage),

@@ -7,7 +7,7 @@
  *   const copy = await plane.snapshot(); await plane.restore(copy);     // resource versions go back, as with a backup
  *   await plane.stop();
  *
- * There is no controller manager: nobody makes endpoints, service accounts, or pods out of deployments. Without further `accounts`
+ * There is no controller manager, so there are no endpoints, service accounts, or pods of Deployments. Without further `accounts`
  * the one user is an administrator. The executables come from `npm run setup`.
  * Effects: two children; a folder below the system's temporary folder, which `stop` removes.
  */
@@ -173,7 +173,7 @@ async function run(parts: PlaneParts, machine: Netns | undefined, readyMs: numbe
   const isHealthy = async (): Promise<boolean> => (await fetch(`${etcdUrl(parts)}/health`)).ok;
   const etcd = serverOf(
     () => startDaemon("etcd", etcdCommand(parts), machine),
-    // In another namespace nobody here can ask it; the API server does.
+    // In another network namespace it cannot be asked from here; the API server asks it.
     (daemon) => (machine === undefined ? daemon.until(isHealthy, readyMs) : Promise.resolve()),
   );
   const server = serverOf(

@@ -51,7 +51,7 @@ export interface Fabric {
   /** Its links: `seg0` to `seg2`, `out`. */
   readonly router: Netns;
   readonly outside: Netns;
-  /** An empty namespace that goes with the fabric: a pod that somebody else gives its NICs. */
+  /** An empty namespace that goes with the fabric: a pod that gets its NICs elsewhere. */
   addNetns(name: string): Promise<Netns>;
   /** A machine on segment 0 that is no node; its NIC is `eth0`. */
   addHost(name: string, host: number): Promise<Netns>;
@@ -70,7 +70,7 @@ export interface SegmentPlace {
   readonly host: number;
 }
 
-/** No wait for duplicates, since nobody else is there. */
+/** No duplicate address detection: there is no other machine. */
 const QUIET = { "ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0" };
 const FORWARDING = { "ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1" };
 const LENIENT = { ...FORWARDING, "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0" };
@@ -241,7 +241,7 @@ function join(port: string, segment: number): string[] {
   return [`link set ${port} master br${segment} up`];
 }
 
-/** A bridge that floods what is for groups: nobody here asks who is in them. */
+/** A bridge that floods multicast: there is no querier for group membership. */
 function bridge(name: string): string[] {
   return [`link add ${name} type bridge mcast_snooping 0`, `link set ${name} up`];
 }

@@ -108,7 +108,7 @@ async function serveTcp(netns: Netns, place: Place, reply: Reply): Promise<() =>
 
 async function serveUdp(netns: Netns, place: Place, reply: Reply): Promise<() => Promise<void>> {
   const socket = await openUdp(netns, place);
-  socket.on("error", () => {}); // The ICMP error of an answer that nobody wanted.
+  socket.on("error", () => {}); // The ICMP error of an answer to a closed socket.
   socket.on("message", (_, { address, port }) => socket.send(reply(place.address, address, port), port, address));
   return async () => void (await new Promise<void>((resolve) => socket.close(resolve)));
 }
@@ -199,10 +199,10 @@ function waitFor<T>(
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new NoTraffic(what, "ETIMEDOUT")), timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const end =
-      <V>(settle: (value: V) => void) =>
+      <V>(report: (value: V) => void) =>
       (value: V) => {
         clearTimeout(timer);
-        settle(value);
+        report(value);
       };
     start(end(resolve), end(reject));
   });

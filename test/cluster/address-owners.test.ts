@@ -61,7 +61,7 @@ const look = (workloads: OpenAddressOwners, workload: Workload) =>
   workloads.readLiveness(workload, AbortSignal.timeout(PATIENCE_MS));
 
 describe("before the kinds of other projects are there", () => {
-  it("nobody is told to be gone by a server that does not know the kind", async () => {
+  it("no owner counts as gone when the server does not know the kind", async () => {
     const { workloads } = await follow();
     const of = (kind: string): Workload => ({ kind, namespace: "shop", name: "x", uid: "u", member: "x" });
     for (const kind of ["VirtualMachine", "VirtualMachineInstance", "IPAMClaim", "Deployment"])

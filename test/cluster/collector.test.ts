@@ -176,7 +176,7 @@ it("undo: an object that the API server refuses to show delays no other, and is 
   );
 });
 
-it("leak: the time of day jumps by a day, and back: nobody is collected early", async () => {
+it("leak: the time of day jumps by a day, and back: no address is collected early", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);

@@ -94,7 +94,7 @@ describe("conditions of a pool", () => {
       "The pool goes when its last address is free: 10.24.0.9 (pod shop/web-0)",
     );
     await world.release("10.24.0.9");
-    await until("nobody does", has("ippools", "gone", "DeletedWithHolders", "False"));
+    await until("no pod holds an address", has("ippools", "gone", "DeletedWithHolders", "False"));
     await world.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
   });
 

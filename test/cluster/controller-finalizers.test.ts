@@ -31,7 +31,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
     expect((await world.read("ippools", "blue")).metadata.generation).toBe(1);
   });
 
-  it("also when it comes while the controller leads, and after somebody took it away", async () => {
+  it("also when the pool comes while the controller leads, and after the finalizer was removed", async () => {
     await lead();
     await world.pool("green", { subnet: "10.21.0.0/24" });
     await until("it is marked", () => isMarked("green"));
@@ -101,7 +101,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await until("it is gone", () => isGone("red"));
   });
 
-  it("and one that is deleted before anybody has seen it is simply gone", async () => {
+  it("and one that is deleted before a controller has seen it is simply gone", async () => {
     await world.pool("brief", { subnet: "10.25.0.0/24" });
     await world.client.delete(`${POOLS}/brief`);
     expect(await isGone("brief")).toBe(true);

@@ -111,7 +111,7 @@ it("node-lost: addresses of a node that is said to be out of service are free wi
   expect((await world.client.get(lab.ALLOCATIONS)).items).toHaveLength(20);
   for (const pod of pods) await lab.deletePod(world.client, pod);
   collector.advance(1_000);
-  // By its own timer: nobody asks it to look.
+  // By its own timer: no event triggers the check.
   const start = performance.now();
   await lab.until("they are free", async () => (await world.client.get(lab.ALLOCATIONS)).items.length === 1);
   console.log(`20 addresses of a node out of service: free after ${Math.round(performance.now() - start)} ms`);
@@ -134,10 +134,10 @@ it("static-pods: a static pod without a mirror pod keeps its address as long as 
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
-it("retention: what is kept for a workload that is gone cools, and is free when nobody else sees to it", async () => {
+it("retention: an address retained for a deleted workload cools, and becomes free when no agent frees it", async () => {
   await allocate({ world, collector }, "10.6.0.1", { state: "Kept", workload: WEB });
   await allocate({ world, collector }, "10.6.0.2", { state: "Kept", workload: { ...WEB, uid: "alive" } });
-  await allocate({ world, collector }, "10.6.0.3", { state: "Kept", workload: { ...WEB, uid: "nobody knows" } });
+  await allocate({ world, collector }, "10.6.0.3", { state: "Kept", workload: { ...WEB, uid: "unknown" } });
   collector.liveness.set("alive", "alive");
   collector.ownerGone(WEB.uid);
   await collector.gc.checkDue();

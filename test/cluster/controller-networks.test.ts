@@ -305,7 +305,7 @@ describe("the status", () => {
     expect(controller.api.takeWrites()).toEqual(["PATCH"]);
   });
 
-  it("that somebody edits is written again", async () => {
+  it("that is edited by hand is written again", async () => {
     await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
     await start();
     await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });

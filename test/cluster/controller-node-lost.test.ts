@@ -185,7 +185,7 @@ it("node-lost: the lost node comes back while another one asks: its live pod has
   await lab.until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
   expect((await world.spec("10.6.0.1"))?.holders).toMatchObject([{ podUID: lives.uid, node: "n1" }]);
   await lab.until("n2 forgets it", async () => (await two.rows()).length === 2);
-  // What nobody has is left to who asks, and nobody is told of a loss.
+  // A free address goes to the pod that claims it, and no loss is reported.
   one.advance(GRACE_MS);
   await one.reconcile();
   one.advance(COOLDOWN_MS);
@@ -233,7 +233,7 @@ it("conflict: the node that was told to ask goes, too: the next one is told, and
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("conflict: nobody attaches from the pool: the address stays, and the controller says so", async () => {
+it("conflict: no node attaches from the pool: the address stays, and the controller says so", async () => {
   const one = await openNode("n1");
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
   await waitNodeLost();

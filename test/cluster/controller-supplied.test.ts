@@ -91,7 +91,7 @@ describe("a generated pool", () => {
     );
     await until("it is ready all the same", is("ippools", "web", "Ready", { status: "True" }));
     await assign("full", [{ name: "web", ips: ["10.70.1.1-10.70.1.4"] }]);
-    await until("nobody waits", is("subnets", "full", "Full", { status: "False" }));
+    await until("no pool waits", is("subnets", "full", "Full", { status: "False" }));
     expect(await conditionOf("ippools", "web", "Supplied")).toMatchObject({ status: "False" });
     await fill(controller, "web", ["10.70.1.1-10.70.1.4"]);
     await until("it has all", is("ippools", "web", "Supplied", { status: "True" }));
@@ -209,7 +209,7 @@ it("beside the part that divides the Subnets: one write for a pool that gets all
   await until("the Subnet says who waits", is("subnets", "shared", "Full", { status: "True" }));
   poolOwners.want("first", "u-first", { count: 1, reason: "0 replicas and 1 more", subnets: ["shared"] });
   await until("it has all", says("second", "Supplied", "Supplied"));
-  await until("nobody waits", is("subnets", "shared", "Full", { status: "False" }));
+  await until("no pool waits", is("subnets", "shared", "Full", { status: "False" }));
   const { name: first } = (await poolOf("first")).metadata;
   expect(eventsOf(first)).toEqual([]);
   expect(eventsOf((await poolOf("second")).metadata.name)).toEqual(["Supplied"]);

@@ -158,7 +158,7 @@ describe("a second controller", () => {
   });
 });
 
-describe("a usage object that somebody else has touched", () => {
+describe("a usage object that was edited by hand", () => {
   it.each([
     ["deleted", "10.34.0", (path: string) => world.client.delete(path)],
     ["edited", "10.35.0", (path: string) => world.client.patch(path, { status: { bound: 77, free: 0 } })],
@@ -246,5 +246,5 @@ it("the Coordinator tells of namespaces that have as many addresses as they may 
   await world.settings({ maxAddressesPerNamespace: 2 });
   await until("it may have fewer", async () => (await told()).length === 1);
   await world.settings({ maxAddressesPerNamespace: 0 });
-  await until("nobody is limited", async () => (await told()).length === 0);
+  await until("no namespace is limited", async () => (await told()).length === 0);
 });

@@ -110,7 +110,7 @@ describe("the command line of the controller", () => {
     expect(ended.code).toBe(code);
   });
 
-  it("ends with 1 when somebody else listens where it is to", async () => {
+  it("ends with 1 when another process listens on its address", async () => {
     const server = createServer();
     await once(server.listen(0, "127.0.0.1"), "listening");
     try {
@@ -174,7 +174,7 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     expect(Date.parse(acquireTime) - stoppedAt).toBeLessThan(DURATION_MS / 2);
   });
 
-  it("goes on after the API server was away: nobody led meanwhile, one leads again", async () => {
+  it("continues after the API server was away: none led meanwhile, one leads again", async () => {
     const { first, second } = await startTwo();
     const both = [first, second];
     await plane.server.stop();

@@ -71,12 +71,12 @@ async function killAt(world: World, node: LabNode, number: number): Promise<bool
   if (isKilledLate) await restart(node);
   await ending;
   // What a DEL leaves for later has effects, too, and nothing becomes clean while the agent is dead.
-  const settling = world.untilClean().then(() => false);
-  const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), settling]));
+  const cleaning = world.untilClean().then(() => false);
+  const isKilledLast = isStarted && !isKilled && !isKilledLate && (await Promise.race([died(node), cleaning]));
   if (isKilledLast) {
-    settling.catch(() => {});
+    cleaning.catch(() => {});
     await restart(node);
     await world.untilClean();
-  } else await settling;
+  } else await cleaning;
   return !isStarted || isKilled || isKilledLate || isKilledLast;
 }

@@ -126,11 +126,11 @@ it("calls pass and watches fall behind in a storm: what the cache shows is never
 
 it("a pod of the same name that is new has an address of its own while the watch shows the old one", async () => {
   const { proxy, runtime } = world.node("n1");
-  const old = await startPod(world, "n1", "twin");
+  const old = await startPod(world, "n1", "same");
   proxy.holdWatches();
   await runtime.detach(old);
   await world.deletePod(old);
-  const fresh = await world.createPod({ name: "twin", node: "n1" });
+  const fresh = await world.createPod({ name: "same", node: "n1" });
   await attach(world, world.node("n1"), fresh);
   await expectOwned(world, fresh);
   // The sweep looks at a cache that says that the old one lives, and the new one does not.

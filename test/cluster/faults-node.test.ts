@@ -43,7 +43,7 @@ afterAll(async () => {
 const live = (pods: readonly { readonly uid: string }[]): string[] =>
   world.ledger.live().flatMap(({ pod, addresses }) => (pods.some(({ uid }) => uid === pod.uid) ? addresses : []));
 
-it("a node is cut off and removed while its pods live on: nobody gets their addresses, and they are free when it has come back and ended them (node-lost)", async () => {
+it("a node is cut off and removed while its pods live on: no pod gets their addresses, and they are free when it has come back and ended them (node-lost)", async () => {
   const cut = world.node("n1");
   const lost = [];
   for (let index = 0; index < 4; index++) lost.push(await startPod(world, "n1", `lost-${index}`));
@@ -59,7 +59,7 @@ it("a node is cut off and removed while its pods live on: nobody gets their addr
   const refused = await world.node("n2").runtime.attach(late, { limitMs: 5_000 });
   expect(refused.addresses).toEqual([]);
   for (const address of addresses) expect((await objectOf(world, address))?.spec.node).toBe("n1");
-  // On the cut node itself a DEL needs nobody.
+  // On the cut node itself a DEL needs no API server.
   const [first, ...rest] = lost;
   if (first === undefined) throw new Error("There are pods on n1");
   await cut.runtime.detach(first);

@@ -118,7 +118,7 @@ it("an address that went to another pod after the copy was taken: both are told 
     agent.stderr().includes('"10.7.0.7"') && agent.stderr().includes("is recorded for pod shop/before");
   report("reused", { toldMs: await until("the agent says who has the address", isTold, RECOVERY_MS) });
   expect((await objectOf(world, "10.7.0.7"))?.spec.holders[0].podUID).toBe(before.uid);
-  // It is not in any runtime, and nobody makes it again.
+  // It is not in any runtime, and is not created again.
   await world.deletePod(before);
   const isBack = async () => (await objectsOf(world, after)).length === 1;
   report("reused", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });

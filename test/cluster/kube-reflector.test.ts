@@ -234,36 +234,36 @@ describe("a reflector", () => {
     expect(told.heard.has("undone")).toBe(false);
   });
 
-  it("keeps what an object said rightly until it is mended", async () => {
+  it("keeps the last valid content of an object until it is fixed", async () => {
     const told = await open();
-    await plane.client.create(PATH, write("mended", "good"));
+    await plane.client.create(PATH, write("fixed", "good"));
     await plane.client.create(PATH, write("never-good", "bad from the start"));
     try {
       told.reflector.start();
       await told.reflector.synced();
-      await plane.client.patch(`${PATH}/mended`, { data: { value: "bad" } });
+      await plane.client.patch(`${PATH}/fixed`, { data: { value: "bad" } });
       await until(() => told.reflector.undecodable.size === 2, "both are reported", PATIENCE_MS);
-      expect(told.reflector.items.get("mended")).toBe("good");
+      expect(told.reflector.items.get("fixed")).toBe("good");
       expect(told.reflector.items.has("never-good")).toBe(false);
       expect([...told.reflector.problems].sort()).toEqual([
-        "Of config maps, mended cannot be used: bad is no value",
+        "Of config maps, fixed cannot be used: bad is no value",
         "Of config maps, never-good cannot be used: bad from the start is no value",
       ]);
-      await plane.client.patch(`${PATH}/mended`, { data: { value: "better" } });
+      await plane.client.patch(`${PATH}/fixed`, { data: { value: "better" } });
     } finally {
       await plane.client.delete(`${PATH}/never-good`);
     }
     await until(() => told.reflector.problems.length === 0, "all is well", PATIENCE_MS);
-    expect(told.changes.findLast(({ key }) => key === "mended")).toEqual({
+    expect(told.changes.findLast(({ key }) => key === "fixed")).toEqual({
       kind: "set",
-      key: "mended",
+      key: "fixed",
       value: "better",
       before: "good",
     });
   });
 
   it("of a collection that need not be there is empty", async () => {
-    const told = await open({ path: "/apis/nobody.example/v1/things", optional: true });
+    const told = await open({ path: "/apis/absent.example/v1/things", optional: true });
     told.reflector.start();
     await told.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
     expect(told.reflector).toMatchObject({ isSynced: true, problems: [] });
@@ -279,7 +279,7 @@ describe("a reflector", () => {
     const isServed = async () => (await plane.client.get(path).catch(() => undefined)) !== undefined;
     await expect.poll(isServed, { timeout: PATIENCE_MS }).toBe(true);
     const servedMs = performance.now();
-    // Without news of the kind the next look would be MISSING_LOOK_MS away.
+    // Without an event of the kind the next attempt would be MISSING_KIND_RETRY_MS away.
     await until(() => told.reflector.stats.watches === 1, "the kind is watched", MISSING_KIND_RETRY_MS / 2);
     const tookMs = performance.now() - servedMs;
     console.log(`kube-reflector: a kind is watched ${tookMs.toFixed(0)} ms after the server knew it`);
@@ -290,7 +290,7 @@ describe("a reflector", () => {
   });
 
   it("of a collection that must be there says what is missing", async () => {
-    const told = await open({ path: "/apis/nobody.example/v1/things" });
+    const told = await open({ path: "/apis/absent.example/v1/things" });
     told.reflector.start();
     await until(() => told.reflector.problems.length === 1, "the problem is told", PATIENCE_MS);
     expect(told.reflector.problems[0]).toContain("was answered with 404");

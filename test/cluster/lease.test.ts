@@ -137,7 +137,7 @@ describe("a Lease on a real API server", () => {
     },
   );
 
-  it("is nobody's while the API server is away for longer than it lasts, and then somebody's again", async () => {
+  it("has no holder while the API server is away for longer than it lasts, and then has one again", async () => {
     const { a, b } = await openTwo();
     await plane.server.stop();
     await until(() => !a.election.isLeading, "the leader has stopped", PATIENCE_MS);

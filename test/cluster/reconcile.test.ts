@@ -43,7 +43,7 @@ const stateOf = async (address: string): Promise<string> => {
     : `${object.spec.state} ${object.spec.node} ${object.spec.holders[0]?.podUid ?? "-"}`;
 };
 
-/** As somebody does by hand. */
+/** As an administrator does by hand. */
 const deleteObject = (address: string): Promise<unknown> => forceDelete(world.plane.client, address);
 
 it("recreate: an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
@@ -148,7 +148,7 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
   expect(await node.rows()).toEqual(
     pods.map(({ uid }, index) => `10.6.0.${index + 1} Bound ${uid} ${UNKNOWN_CONTAINER}`),
   );
-  for (const pod of pods) expect(await node.detach(pod), "late-del: nobody knows that container").toEqual([]);
+  for (const pod of pods) expect(await node.detach(pod), "late-del: the container is unknown").toEqual([]);
   node.advance(10 * GRACE_MS);
   await node.reconcile();
   expect(await node.rows()).toHaveLength(20);

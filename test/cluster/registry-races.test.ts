@@ -101,7 +101,7 @@ describe("undo: an answer that is lost", () => {
     expect(node.api.calls).toEqual(["POST ipallocations", "POST ipallocations", `GET ipallocations/${NAME}`]);
   });
 
-  it("undo: the name is taken by the same pod's other interface: that is somebody else", async () => {
+  it("undo: the name is taken by the same pod's other interface: that is another owner", async () => {
     const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     await one.registry.claim(claim("a", [proposal(NAME)]));
     const outcome = await other.registry.claim(claim("a", [proposal(NAME, { ifName: "net1" })], { ifName: "net1" }));
@@ -177,7 +177,7 @@ describe("recreate: a record that vanished", () => {
     expect([await world.lines(), node.lost]).toEqual([[`${NAME} Bound a`], []]);
   });
 
-  it("recreate: whose name is somebody else's by now is told, and nothing is deleted", async () => {
+  it("recreate: an object whose name another owner has by now is reported, and nothing is deleted", async () => {
     const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await forceDelete(world.plane.client, NAME);

@@ -135,7 +135,7 @@ describe("two nodes", () => {
 });
 
 describe("late-del: whose container it is", () => {
-  it("late-del: a DEL of a container that is not recorded releases nothing, not even what nobody has attached", async () => {
+  it("late-del: a DEL of a container that is not recorded releases nothing, not even addresses that were never attached", async () => {
     const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await node.stop();
@@ -163,7 +163,7 @@ describe("late-del: whose container it is", () => {
 });
 
 describe("cooling-visibility: what cools", () => {
-  it("cooling-visibility: of a large pool is shown from 80 % on, or when somebody wants the pool", async () => {
+  it("cooling-visibility: of a large pool is shown from 80 % on, or when the pool is marked as wanted", async () => {
     let share = 0.79;
     const node = await world.openRegistry({ usedShare: () => share });
     for (const owner of ["a", "b"]) {
@@ -239,7 +239,7 @@ describe("cooling-visibility: what cools", () => {
 });
 
 describe("exhaustion: near full", () => {
-  it("exhaustion: a survey knows everybody's addresses, by name only, and those of this node", async () => {
+  it("exhaustion: a list has all nodes' addresses, by name only, and those of this node", async () => {
     const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     await one.registry.claim(
       claim("a", [proposal("10.0.0.1"), proposal("10.0.0.9", { pool: "green", ifName: "net1" })]),

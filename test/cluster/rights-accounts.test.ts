@@ -1,5 +1,5 @@
 /**
- * What each account may write under deploy/policies.yaml: agents what the life of an address needs, the controller what nobody answers for, and
+ * What each account may write under deploy/policies.yaml: agents what the life of an address needs, the controller what no agent is responsible for, and
  * administrators everything but the deletion of an address in use. Pools: rights-pools.test.ts. Who steals the token of another agent: rights.test.ts.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -134,7 +134,7 @@ describe("the controller", () => {
     ["puts what a lost node has into quarantine", "10.6.0.1", become("Quarantined", "a", lost)],
     ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
     ["frees what a node that is off has", "10.6.0.1", "delete"],
-    ["lets cool what is kept for nobody", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
+    ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
     ["tells another node to ask", "10.6.0.5", become("Quarantined", "b", lost)],
     ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
     ["deletes what cooled", "10.6.0.2", "delete"],
@@ -232,7 +232,7 @@ describe("recreate: an administrator", () => {
   });
 
   it.each<Address>(["10.6.0.2", "10.6.0.3", "10.6.0.4", "10.6.0.5"])(
-    "deletes %s, which nobody uses",
+    "deletes %s, which no pod uses",
     async (address) => {
       expect(await outcomeOf(admin.delete(pathOf(address)))).toBe("done");
     },

@@ -1,4 +1,4 @@
-/** Built agents of two nodes at work, while somebody with the token of the one tries to get at the addresses of the other. */
+/** Built agents of two nodes at work, while an attacker with the token of one tries to get the addresses of the other. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, createWorkload, until } from "../../scripts/lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-it("node-rights: pods of both nodes come and go while somebody tries to free and to take every address of the first", async () => {
+it("node-rights: pods of both nodes come and go while an attacker tries to free and to take every address of the first", async () => {
   const done: string[] = [];
   const counts = new Map<string, number>();
   /** Names of objects that the thief was refused with 403. */
@@ -71,7 +71,7 @@ it("node-rights: pods of both nodes come and go while somebody tries to free and
     expect([state, node, holders[0].podUID]).toEqual(["Bound", spec.node, pod.uid]);
     expect(world.ledger.breaches).toEqual([]);
     refused.delete(address);
-    if (spec.node === "n1") await until(`somebody tries to get at ${address}`, () => refused.has(address));
+    if (spec.node === "n1") await until(`an attempt to take ${address} was refused`, () => refused.has(address));
     await runtime.detach(pod);
     await world.deletePod(pod);
   });
@@ -84,7 +84,7 @@ it("node-rights: pods of both nodes come and go while somebody tries to free and
   await world.untilClean();
 });
 
-it("retention: what somebody takes in the name of a workload is taken back by the agent whose pod lives", async () => {
+it("retention: an address taken in the name of a workload is taken back by the agent whose pod lives", async () => {
   const { namespace: _, ...owner } = await createWorkload(world.client, "StatefulSet", "db", { replicas: 1 });
   const pod = await world.createPod({ name: "db-0", node: "n1", owner });
   const [address = ""] = (await world.node("n1").runtime.attach(pod)).addresses;

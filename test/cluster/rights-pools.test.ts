@@ -1,6 +1,6 @@
 /**
- * Who may write what of pools and Subnets under deploy/policies.yaml: the controller all of what it generates and nothing of what somebody made by
- * hand; everybody else the opposite, so that no address of a Subnet gets into a second generated pool by hand.
+ * Which account may write what of pools and Subnets under deploy/policies.yaml: the controller all of what it generates and nothing that was made by
+ * hand; all other accounts the opposite, so that no address of a Subnet gets into a second generated pool by hand.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOLS, poolObject } from "../../scripts/lab/cluster/objects.ts";
@@ -111,7 +111,7 @@ describe("the controller, of a pool that it generates,", () => {
       /^403 .*IPPool other would begin with no spec\.ips, which is all of 10\.8\.0\.0\/24/,
     ],
     [
-      "for nobody",
+      "for no workload",
       { ips: [], generated: undefined },
       /^403 .*IPPool other: the controller writes its status and its finalizers; the rest is the administrators'/,
     ],
@@ -145,13 +145,13 @@ describe("the controller, of a pool that it generates,", () => {
     expect(await read("made")).toEqual(before);
   });
 
-  it("takes no field away that somebody has set", async () => {
+  it("removes no field that is set", async () => {
     expect(await change(admin, "made", { spec: { cooldown: "1m" } })).toBe("done");
     expect(await change(controller, "made", { spec: { cooldown: null } })).toMatch(FOREIGN("cooldown"));
   });
 });
 
-describe("the controller, of what somebody made by hand,", () => {
+describe("the controller, of what was made by hand,", () => {
   const REST =
     /^403 .*IPPool blue: the controller writes its status and its finalizers; the rest is the administrators'/;
 
@@ -325,7 +325,7 @@ describe("the controller, of an IPAMClaim,", () => {
   });
 });
 
-describe("everybody else, an administrator too,", () => {
+describe("any other account, an administrator's too,", () => {
   const INSTEAD =
     /^403 .*IPPool made is generated for Deployment shop\/web out of Subnet green; change the annotations of the workload instead/;
 

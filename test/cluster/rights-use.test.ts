@@ -1,6 +1,6 @@
 /**
  * The rights of deploy/rbac.yaml and deploy/controller.yaml beside what built agents and the controller really use, by the API server's own audit
- * log: nothing is refused, and nothing is granted that nobody uses, but for what UNUSED says.
+ * log: nothing is refused, and nothing is granted that is not used, except what UNUSED lists.
  */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -48,7 +48,7 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "patch k8s.cni.cncf.io/ipamclaims/status": "which addresses a claim has: the same",
     "get kubevirt.io/virtualmachineinstances": "for what a machine keeps: workloads-machines.test.ts",
     "get kubevirt.io/virtualmachines": "the same",
-    "get ipam.vendor.io/ippoolusages": "when somebody else has written one",
+    "get ipam.vendor.io/ippoolusages": "when another writer has created one",
     "watch cilium.io/ciliumpodippools": "where Cilium is: controller-networks.test.ts",
     "watch crd.projectcalico.org/ippools": "where Calico is",
     "watch projectcalico.org/ippools": "where Calico's own API server is",
@@ -155,7 +155,7 @@ it("agents and controller follow a kind that is installed later as soon as it is
   expect(await followers()).toBe(0);
   const startMs = performance.now();
   await world.installDefinitions();
-  // Two agents and the controller. Without news of the kind they look again after MISSING_LOOK_MS.
+  // Two agents and the controller. Without an event of the kind they retry after MISSING_KIND_RETRY_MS.
   await until("all follow the kind", async () => (await followers()) === 3, MISSING_KIND_RETRY_MS / 2);
   console.log(
     `rights-use: a new kind is followed by all ${(performance.now() - startMs).toFixed(0)} ms after it was installed`,
@@ -214,9 +214,9 @@ it("agents and controller do all their work, and are refused nothing", async () 
   await world.node("n2").runtime.detach(after);
   await world.deletePod(after);
   await client.delete(`${SETS}/db`, { propagationPolicy: "Background" });
-  // Nobody here can ask the segment for the lost node's address.
+  // No node here can probe the segment for the lost node's address.
   const states = async () => (await world.allocations()).map(({ spec }) => spec.state).sort();
-  await until("what nobody has is free", async () => (await states()).join() === "Bound,Quarantined");
+  await until("addresses without a pod are free", async () => (await states()).join() === "Bound,Quarantined");
   const calls = await readCalls();
   const refused = calls.filter(({ code }) => code === 401 || code === 403);
   expect([...new Set(refused.map(({ account, text }) => `${account}: ${text}`))]).toEqual([]);

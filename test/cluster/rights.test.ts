@@ -1,5 +1,5 @@
 /**
- * What somebody can do with the token of an agent, stolen from node b: to the addresses of node a, nothing but what a take-over is. Each attempt
+ * What an attacker can do with the token of an agent, stolen from node b: to the addresses of node a, nothing but a take-over. Each attempt
  * is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is changed by one that is refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -167,7 +167,7 @@ const UPDATES: readonly UpdateRow[] = [
     become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }),
     FORGED,
   ],
-  ["takes what is kept over for nobody", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
+  ["takes over what is kept, without a workload", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
   ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
   [
     "lets what is kept cool in the name of its node",
@@ -227,7 +227,7 @@ const UPDATES: readonly UpdateRow[] = [
   ],
 ];
 
-describe("node-rights: with the token of another node's agent nobody", () => {
+describe("node-rights: with the token of another node's agent an attacker never", () => {
   it.each(UPDATES)("%s (%s)", async (_, address, change, wanted) => {
     const before = await snapshot(admin);
     expect(await outcomeOf(rewrite(thief, address, change))).toMatch(wanted);

@@ -39,7 +39,7 @@ describe("who asks", () => {
     }
   });
 
-  it("nobody without a name", async () => {
+  it("no pod without a name", async () => {
     const pod = { namespace: "shop", name: "x", uid: "u" };
     await expect(selecting.add(pod, { args: "IgnoreUnknown=1" })).rejects.toMatchObject({
       code: 103,
@@ -56,7 +56,7 @@ describe("who asks", () => {
   });
 
   it("another pod of that name is another pod", async () => {
-    const pod = await world.createPod({ node: NODE, name: "twin" });
+    const pod = await world.createPod({ node: NODE, name: "same" });
     const uid = "6b6c2f2e-0000-4000-8000-000000000000";
     await expect(selecting.add({ ...pod, uid })).rejects.toMatchObject({
       code: 103,

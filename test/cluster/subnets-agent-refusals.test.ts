@@ -168,7 +168,7 @@ describe("a pod is told at once", () => {
     });
   });
 
-  it("that the pool that it names is generated for somebody", async () => {
+  it("that the pool that it names is generated for a workload", async () => {
     const annotations = { ippool: { ipv4: ["grow"] } };
     const pod = await pools.pod(node, "thief", { annotations });
     expect(await refusalOf(pod)).toEqual({

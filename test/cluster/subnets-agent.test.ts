@@ -122,7 +122,7 @@ describe("ahead of the ADD", () => {
     await ahead.close();
   });
 
-  it("a pool that is not there is left to the ADD at once, and holds up nobody", async () => {
+  it("a pod whose pool does not exist is left to its ADD at once, and delays no other pod", async () => {
     const ahead = await world.openAgent(`p${serial}`, { plugin: BERTH_PLUGIN });
     const other = await pools.deployment(`${name}x`);
     await pools.pool(`${name}x`, other, { ips: [address(1)] });

@@ -107,7 +107,7 @@ export class FaultRun {
     }
   }
 
-  /** As the server has it. Deleted pools go, as nobody holds their addresses. */
+  /** As the server has it. Deleted pools go, because no pod holds their addresses. */
   async #look(): Promise<{ lines: string[]; faults: string[] }> {
     const subnets: SubnetFacts[] = [];
     for (const name of ["a", "b"])

@@ -1,4 +1,4 @@
-/** A pod of a workload of which nobody knew waits inside its ADD for its pool, by an event: how long, and what the agent asks meanwhile. */
+/** The pod of a workload that was unknown waits inside its ADD for its pool, by an event: how long, and which calls the agent makes meanwhile. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
@@ -70,7 +70,7 @@ async function start(name: string, onAdd = () => {}): Promise<Started> {
   return started;
 }
 
-it("while nobody makes the pool the agent asks nobody, and goes on when the pool is there", async () => {
+it("while the pool is missing the agent makes no calls, and continues when the pool exists", async () => {
   const before = sumUse([world.use()]);
   const begun = Promise.withResolvers<void>();
   const starting = start("early", begun.resolve);
@@ -82,7 +82,7 @@ it("while nobody makes the pool the agent asks nobody, and goes on when the pool
   const { waitMs } = await starting;
   printTable("A pod whose pool comes late", [
     ["bound until attached", `${waitMs.toFixed(0)} ms`],
-    ["the agent's calls before anybody made it", callsPer(meanwhile, 1)],
+    ["the agent's calls before it existed", callsPer(meanwhile, 1)],
   ]);
   expect(waitMs).toBeGreaterThan(AWAY_MS / 2);
   // Each thing that an ADD looks at, once.

@@ -79,7 +79,7 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
   );
   await world.allocate("10.9.0.8", { pool: pool.metadata.name });
   poolOwners.want("web", "u-web", { count: 2, reason: "1 replicas and 1 more" });
-  // What somebody holds stays with the pool.
+  // Addresses in use stay with the pool.
   await untilDivided({ web: ["10.9.0.4", "10.9.0.8"] });
   poolOwners.end("u-web");
   await eventually(async () =>

@@ -1,5 +1,5 @@
 /**
- * A StatefulSet pod that moved off a node that nobody hears of: the earlier pod may run on. So it has its address at once when the segment is
+ * A StatefulSet pod that moved off a node that does not answer: the earlier pod may run on. So it has its address at once when the segment is
  * silent, and not otherwise (node-lost). The segment is a table; the NICs are, too.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -85,7 +85,7 @@ async function move(how: "taken for lost" | "unreachable"): Promise<Moved> {
 }
 
 describe.each(["taken for lost", "unreachable"] as const)("an address of a node that is %s", (how) => {
-  it("node-lost: is the moved pod's at once when nobody answers for it, whatever the settings say of detection", async () => {
+  it("node-lost: is the moved pod's at once when no machine answers for it, whatever the detection settings say", async () => {
     const { address, pod } = await move(how);
     expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
     expect(asked).toEqual([address]);
@@ -113,7 +113,7 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
     await see(`${address} Bound n2 web-0@n2`);
   });
 
-  it("node-lost: is not where nobody can ask: the pod gets another one", async () => {
+  it("node-lost: is not the pod's where no NIC can probe: the pod gets another one", async () => {
     const { address, pod } = await move(how);
     const unasked = segment([]);
     const links = unasked.links && { ...unasked.links, observe: () => undefined };

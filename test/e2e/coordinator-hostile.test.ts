@@ -194,7 +194,7 @@ describe("a pod named by an attacker", () => {
   });
 });
 
-it("a bad definition in the node's directory is told by STATUS of berth and by health, and stops nobody", async () => {
+it("a bad definition in the node's directory is reported by STATUS of berth and by health, and stops no pod", async () => {
   const { agent } = world.node;
   const file = join(agent.cniConfDir, "10-lab.conflist");
   const plugins = [{ type: "macvlan" }, { type: "coordinator", detectIPConflikt: true }];

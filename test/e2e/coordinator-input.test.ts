@@ -11,7 +11,7 @@ let world: PreparedWorld;
 let pod: PreparedPod;
 /** Of node and pod without an attachment, but with what the first one leaves for all pods of the node: the rule. */
 let detached: readonly string[];
-/** A file that nobody may write. */
+/** A file that cannot be written. */
 let victim: string;
 
 beforeAll(async () => {

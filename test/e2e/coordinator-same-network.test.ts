@@ -25,10 +25,10 @@ const SAME_NETWORK = Object.fromEntries(
   FAMILIES.map((family) => {
     const at = (host: number) => segmentAddress(0, host, family);
     const spec = { gateway: at(1), ips: [`${at(200)}-${at(205)}`], addressSpace: "other" };
-    return [`twin-v${family}.yaml`, ipPool(`twin-v${family}`, segmentSubnet(0, family), spec)];
+    return [`copy-v${family}.yaml`, ipPool(`copy-v${family}`, segmentSubnet(0, family), spec)];
   }),
 );
-const SAME_NETWORK_IPAM = { type: "berth", default_ipv4_ippool: ["twin-v4"], default_ipv6_ippool: ["twin-v6"] };
+const SAME_NETWORK_IPAM = { type: "berth", default_ipv4_ippool: ["copy-v4"], default_ipv6_ippool: ["copy-v6"] };
 
 let lab: Lab;
 const servers: Server[] = [];
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await offerServices(lab);
   await lab.define("cw-a", [macvlanOn(0), ENTRY]);
   await lab.define("cw-b", [macvlanOn(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
-  await lab.define("cw-twin", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: SAME_NETWORK_IPAM }, ENTRY]);
+  await lab.define("cw-copy", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: SAME_NETWORK_IPAM }, ENTRY]);
 });
 
 afterAll(async () => {
@@ -96,13 +96,13 @@ describe("two NICs with the same network on one segment", () => {
 
 describe("two segments with the same network, whose routers have the same address", () => {
   it("each address answers by its own NIC", async () => {
-    const pod = await addPod("twin");
+    const pod = await addPod("copy");
     const nics = [
       { ifName: "eth0", segment: 0 },
       { ifName: "net1", segment: 1 },
     ] as const;
     await pod.attach("cw-a");
-    await pod.attach("cw-twin", "net1");
+    await pod.attach("cw-copy", "net1");
     using watch = await openWatch(lab);
     for (const family of FAMILIES) {
       // The router has the gateway's address there, too, and knows on which segment this one host is.
@@ -114,14 +114,14 @@ describe("two segments with the same network, whose routers have the same addres
       await expectReplies(expected);
       await expectServices(expected);
     }
-    await pod.check("cw-twin", "net1");
+    await pod.check("cw-copy", "net1");
     await pod.detach("cw-a");
     for (const family of FAMILIES) {
       const expected = { lab, watch, pod, family, nics: [nics[1]] };
       await expectDefault(expected, nics[1]);
       await expectReplies(expected);
     }
-    await pod.detach("cw-twin", "net1");
+    await pod.detach("cw-copy", "net1");
   });
 });
 

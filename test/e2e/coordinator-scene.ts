@@ -17,7 +17,7 @@ export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
 const CACHE = { 4: "169.254.20.10", 6: "fd00:20::10" } as const;
 /** Of node 1, on its loopback, which comes before its NICs: the kernel chooses it towards pods. */
 const LOOPBACK = { 4: "192.0.2.11", 6: "2001:db8::11" } as const;
-/** Packets that nobody answers: long enough for an answer to come, were there one. */
+/** Packets without an answer: long enough for an answer to come, were there one. */
 export const SILENCE = { timeoutMs: 250 };
 export const PROTOCOLS = ["tcp", "udp"] as const;
 

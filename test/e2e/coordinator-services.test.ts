@@ -84,7 +84,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
         }
       }));
 
-    it("a pod reaches a service of its own, when somebody masquerades that as kube-proxy does", () =>
+    it("a pod reaches a service of its own, when it is masqueraded as kube-proxy does", () =>
       scene.withService(scene.client.address(family), service, async () => {
         const { node1 } = scene.lab.fabric;
         const [word, own] = [family === 4 ? "ip" : "ip6", scene.client.address(family)];
@@ -181,7 +181,7 @@ function inScene(prefix: string, families: readonly Family[]): void {
         }
       }));
 
-    it("without the reply path it gets none, since it did not ask the pod; CHECK says so, and ADD mends it", async () => {
+    it("without the reply path it gets none, since it did not ask the pod; CHECK says so, and ADD fixes it", async () => {
       const { neighbour: pod, network, lab } = scene;
       await requireCommand(pod.netns.enter(["nft", "delete", "table", "inet", "berth"]));
       await scene.withService(pod.address(family), nodePort, async () => {
@@ -199,8 +199,8 @@ function inScene(prefix: string, families: readonly Family[]): void {
         106,
         expect.stringMatching(/^Interface "eth0" is not as ADD left it; restoring it requires ".*table.*berth.*"$/),
       ]);
-      const mended = await pod.coordinate("ADD", network, { entry: ENTRY });
-      expect(mended.exitCode, mended.text).toBe(0);
+      const fixed = await pod.coordinate("ADD", network, { entry: ENTRY });
+      expect(fixed.exitCode, fixed.text).toBe(0);
       await scene.withService(pod.address(family), nodePort, async () => {
         const answer = await ask(lab.fabric.outside, node(1), NODE_PORT);
         expect(answer).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family) });

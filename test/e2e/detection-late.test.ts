@@ -272,7 +272,7 @@ describe("the kernel's own duplicate detection", () => {
     pools: ASCENDING_SIX,
   };
 
-  it("that has failed is a conflict, though nobody answers any more", () =>
+  it("that has failed is a conflict, even if no machine answers any more", () =>
     withSegment(six, async (segment) => {
       const pod = await latePod(segment);
       const [address = ""] = await pod.allocate();

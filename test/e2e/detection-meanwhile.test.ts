@@ -5,7 +5,7 @@ import { type DirectCall, eventually } from "../../scripts/lab/netns-world.ts";
 import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
 
 const WINDOW_MS = 2_000;
-/** That nobody waits out. */
+/** Longer than any test waits. */
 const LONG_WINDOW_MS = 5_000;
 /** More effects than an ADD that is refused has. */
 const MOST_EFFECTS = 20;

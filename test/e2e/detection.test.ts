@@ -9,7 +9,7 @@ const REFUSED = {
 };
 
 describe("a pod whose address another machine has", () => {
-  it("is refused; the address never stays on the NIC and belongs to nobody; the retry gets another; silence brings it back", () =>
+  it("is refused; the address never stays on the NIC and has no owner; the retry gets another; silence brings it back", () =>
     withSegment({}, async (segment) => {
       await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
       const [first, pod] = [await segment.pod(), await segment.pod()];

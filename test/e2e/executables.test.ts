@@ -138,7 +138,7 @@ describe("SIGHUP and SIGUSR1", () => {
   });
 });
 
-/** A kubeconfig of a server that nobody is. */
+/** A kubeconfig of a server that does not exist. */
 function unreachable(): string {
   const path = join(createDirectory(), "kubeconfig");
   const config = {

@@ -138,7 +138,7 @@ describe("answer", () => {
     expect((await runShim({ command: "STATUS", env: agent.env })).elapsedMs).toBeLessThan(1_500);
   });
 
-  it("that nobody can be told is no success", async () => {
+  it("that cannot be written to stdout is no success", async () => {
     await using agent = await openScriptedAgent(sending(answer(200, RESULT)));
     const env = agent.env;
     const full = openSync("/dev/full", "w");

@@ -94,7 +94,7 @@ describe("recorded", () => {
     expect(readFileSync(join(spool, file)).subarray(-stdin.length).toString()).toBe(stdin);
   });
 
-  it("even when nobody reads stderr", async () => {
+  it("even when stderr is not read", async () => {
     const closed = ["sh", "-c", 'exec "$0" 2>&-'];
     expect((await runShim({ command: "DEL", env, prefix: closed })).exitCode).toBe(0);
     expect(

@@ -17,7 +17,7 @@ const NOWHERE = { BERTH_SOCKET: "/nonexistent/agent.sock", BERTH_CONNECT_WAIT: "
 describe("VERSION", () => {
   const rows: [string, string, string][] = [
     ...SUPPORTED_VERSIONS.map((v): [string, string, string] => [`version ${v}`, `{"cniVersion":"${v}"}`, v]),
-    ["a version that nobody speaks", '{"cniVersion":"9.9.9"}', "9.9.9"],
+    ["an unknown version", '{"cniVersion":"9.9.9"}', "9.9.9"],
     ["no version", "{}", "1.1.0"],
     ["an empty version", '{"cniVersion":""}', "1.1.0"],
     ["an empty input, as of a terminal's user", "", "1.1.0"],

@@ -130,7 +130,7 @@ describe("the socket", () => {
       expect(await world.usage()).toEqual({});
     }));
 
-  it("a caller that hangs up at any moment leaves no address that nobody has heard of", () =>
+  it("a caller that hangs up at any moment leaves no address without an answer", () =>
     withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }) }, async (world) => {
       for (let index = 0; index < 60; index++) {
         const socket = await open(world);

@@ -72,9 +72,9 @@ describe("the package berth-core", () => {
       'const pool: Pool = core.createPool(["10.0.0.0/24"]);',
       'const text: string | undefined = pool.allocate("HASHED", 7);',
       "const value: bigint | undefined = pool.values.findFree(0)?.value;",
-      "const [twin, inTwin]: [Core, Pool] = core.copy(pool);",
-      "const raw: CoreExports = twin.raw;",
-      "console.log(text, value, inTwin.counts().free, raw.live_objects());",
+      "const [duplicate, inDuplicate]: [Core, Pool] = core.copy(pool);",
+      "const raw: CoreExports = duplicate.raw;",
+      "console.log(text, value, inDuplicate.counts().free, raw.live_objects());",
       "// @ts-expect-error there is no such order",
       'pool.allocate("RANDOM");',
       "",
@@ -132,8 +132,8 @@ describe("the package in Chromium", () => {
         const url = new URL("/given/core.bin", location.href);
         const core = await Core.open(url);
         const again = Core.openSync(await (await fetch(url)).arrayBuffer());
-        const [twin, pool] = again.copy(again.createPool(["10.0.0.0/24"]));
-        return [core.liveObjects(), twin.liveObjects(), pool.allocate("HASHED", 77)];
+        const [duplicate, pool] = again.copy(again.createPool(["10.0.0.0/24"]));
+        return [core.liveObjects(), duplicate.liveObjects(), pool.allocate("HASHED", 77)];
       })()`),
     );
     expect(found).toEqual([0, 1, "10.0.0.77"]);

@@ -97,7 +97,7 @@ export class MemoryApiServer {
     return this.#collection(path).objects;
   }
 
-  /** What nobody's precondition protects: somebody's `kubectl`, at an allocation. */
+  /** A write without a precondition, as by `kubectl`, to an allocation. */
   edit(name: string, change: (spec: StoredObject["spec"]) => StoredObject["spec"]): void {
     const before = this.objects.get(name);
     if (before !== undefined) this.#store(this.#collection(ALLOCATIONS), { ...before, spec: change(before.spec) });

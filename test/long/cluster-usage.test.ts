@@ -1,6 +1,6 @@
 /**
- * What the usage object of a pool spares: agents that know nothing of a /16 of which one address in a hundred is free, first without anybody
- * who counts, then with the controller's part that does. The same pods, one API server.
+ * What the usage object of a pool spares: agents that know nothing of a /16 of which one address in a hundred is free, first without the
+ * controller's part that counts, then with it. The same pods, one API server.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
@@ -37,7 +37,7 @@ it("a /16 at 99 %, without and with usage objects", async () => {
   await fillPool(world.plane.etcdUrl, { subnet: SUBNET, pool: "full", isTaken });
   await world.history.caughtUp();
   const before = await attachAll(world, await createPods(world, PODS, undefined, "bare"), AT_ONCE);
-  print("nobody counts", before);
+  print("without usage objects", before);
   expect(countReasons(before.refused)).toEqual({});
 
   const controller = await startParts(world.plane.kubeconfig, { usage: startUsage }, { readyMs: COUNTED_MS });
@@ -47,7 +47,7 @@ it("a /16 at 99 %, without and with usage objects", async () => {
     for (;;) {
       const object = await world.plane.client.get(path).catch(() => undefined);
       if (object?.status?.bitmap !== undefined) break;
-      if (performance.now() > deadline) throw new Error(`Nobody has counted after ${COUNTED_MS} ms`);
+      if (performance.now() > deadline) throw new Error(`No usage object after ${COUNTED_MS} ms`);
       await sleep(100);
     }
     await using fleet = await openFleet({ plane: world.plane, nodes: NODES, hasNetwork: false, prefix: "m" });

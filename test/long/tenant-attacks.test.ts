@@ -66,7 +66,7 @@ async function pin(pids: readonly number[], processor: number): Promise<void> {
   for (const pid of pids) await execFileAsync("taskset", ["-acp", `${processor}`, `${pid}`]);
 }
 
-/** The first is everybody's; half of the others are the bank's. */
+/** The first is for all namespaces; half of the others are the bank's. */
 function poolOf(at: number): object {
   const subnet = at === 0 ? "10.32.0.0/20" : `10.${64 + (at >> 8)}.${at & 255}.0/24`;
   const isBank = at % 2 === 1;

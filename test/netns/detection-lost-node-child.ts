@@ -33,8 +33,8 @@ if (netns !== "-") {
 }
 for (const address of asked) {
   const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: 0 };
-  const nobody = { owner: "", ifName: "", namespace: "", pod: "" };
-  await registry.adopt({ ...place, ...nobody, ip: ip(address), state: "Quarantined", quarantine });
+  const unowned = { owner: "", ifName: "", namespace: "", pod: "" };
+  await registry.adopt({ ...place, ...unowned, ip: ip(address), state: "Quarantined", quarantine });
 }
 const detection = openDetection({ registry, pools: () => new Map(), nowMs, log: openLog("lost", "silent") });
 await detection.probeQuarantined();

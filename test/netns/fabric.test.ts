@@ -11,7 +11,7 @@ import { ask, askOften, openSession, ping, type Server, serve } from "../../scri
 
 const PORT = 8080;
 const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
-/** Packets that nobody answers: long enough for an answer to come, were there one. */
+/** Packets without an answer: long enough for an answer to come, were there one. */
 const SILENCE = { timeoutMs: 400 };
 
 let fabric: Fabric;
@@ -80,7 +80,7 @@ describe.each(FAMILIES)("in IPv%i", (family) => {
     }
   });
 
-  it("errors say why: nobody listens, nobody is there, the address is another's", async () => {
+  it("errors say why: no listener, no such machine, the address is another's", async () => {
     await expect(ask(pod1, at(51), 9)).rejects.toMatchObject({ code: "ECONNREFUSED" });
     await expect(ask(pod1, at(51), 9, { protocol: "udp" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
     await expect(ask(pod1, at(99), PORT, SILENCE)).rejects.toMatchObject({ code: "ETIMEDOUT" });
@@ -96,7 +96,7 @@ describe.each(FAMILIES)("in IPv%i", (family) => {
       capture.frames().filter(({ direction, from }) => direction === "in" && from === at(52, 1));
     const asked = second.frames().filter(({ direction, to }) => direction === "out" && to === at(52, 1));
     expect(asked[0]).toMatchObject({ protocol: "tcp", flags: "S", from: outsideAddress(family), toPort: PORT });
-    // The pod has one table, whose default route is by the first NIC: what the coordinator is to mend.
+    // The pod has one table, whose default route is by the first NIC: which the coordinator corrects.
     expect(replies(first)[0], first.frames().map(formatFrame).join("\n")).toMatchObject({ flags: "SA" });
     expect(replies(second)).toEqual([]);
     first.clear();

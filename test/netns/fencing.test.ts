@@ -136,7 +136,7 @@ describe("an orphan", () => {
     expect([again.isOff, again.events, again.lines]).toEqual([true, [], []]);
   });
 
-  it("keeps its address when fencing is disabled, until the NIC has lost it; of a machine nobody can see that", async () => {
+  it("keeps its address when fencing is disabled, until the NIC has lost it; of a machine that cannot be seen", async () => {
     const pod = orphan();
     const { netnsPath } = pod.link;
     expect(await end(row(netnsPath), false)).toMatchObject({ isOff: false, detached: [], events: [] });

@@ -135,15 +135,15 @@ test("a Deployment's pool comes, grows, shrinks, moves to another Subnet and goe
   await remove(deployments, "web");
 });
 
-/** Again and again, until the other is settled. */
-async function whilePending(pending: Promise<unknown>, look: () => Promise<unknown>): Promise<void> {
+/** Repeats the call until the other promise is resolved. */
+async function whilePending(pending: Promise<unknown>, call: () => Promise<unknown>): Promise<void> {
   let isPending = true;
   const end = (): void => {
     isPending = false;
   };
   pending.then(end, end);
   while (isPending) {
-    await look();
+    await call();
     await sleep(50);
   }
 }

@@ -129,7 +129,7 @@ test("a Job that has finished gives its addresses back, and its pods are still t
   await remove(jobs, "sum");
 });
 
-test("a force-deleted pod's address is nobody else's while its processes live, and goes back then", async () => {
+test("a force-deleted pod's address is no other pod's while its processes live, and is returned then", async () => {
   const stubborn = { name: "stubborn", busybox: ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"] };
   await cluster.client.create(pods, podOf({ ...stubborn, pod: { terminationGracePeriodSeconds: 30 } }));
   const [pod] = await seen.untilReady("stubborn", 1);

@@ -104,14 +104,14 @@ export const deploymentScene: Scene = async (stage, narrator) => {
   const copy = { ...object, metadata: { name } };
   const second = await stage.plane.client.create(ALLOCATIONS, copy).catch((error: unknown) => error);
   const isTaken = second instanceof KubeError && second.reason === "AlreadyExists";
-  narrator.claim("nobody can create a second one of that name", isTaken, isTaken ? second.text : "it was created");
+  narrator.claim("a second object of that name cannot be created", isTaken, isTaken ? second.text : "it was created");
   await claimPing(narrator, web0, web1);
 };
 
 export const reservedScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "A reserved address",
-    `Pool desk has three addresses, and the ReservedIP printer says that 10.60.0.121 is nobody's. So two pods get one, and the third is
+    `Pool desk has three addresses, and the ReservedIP printer says that no pod may have 10.60.0.121. So two pods get one, and the third is
      told why it does not.`,
   );
   for (const number of [0, 1]) {

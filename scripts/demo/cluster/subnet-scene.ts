@@ -17,7 +17,7 @@ export const subnetScene: Scene = async (stage, narrator) => {
   const { client } = stage.plane;
   narrator.scene(
     "A Deployment that names a Subnet",
-    `Nobody has made a pool for api: it names the Subnet "rack", and the controller generates one for it, with its replicas and one address
+    `api has no pool made by hand: it names the Subnet "rack", and the controller generates one for it, with its replicas and one address
      more for a rolling update. Until now there was no controller.`,
   );
   await stage.startController();

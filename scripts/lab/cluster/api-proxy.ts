@@ -3,7 +3,7 @@
  *
  *   const proxy = await startApiProxy(plane, { seed: 7 });
  *   proxy.rules.add({ verbs: ["post"], path: /ipallocations/, probability: 0.2, fault: { kind: "reset-after" } });
- *   proxy.refuse(); await proxy.accept();            // nobody listens; the same port again
+ *   proxy.refuse(); await proxy.accept();            // connections are refused; then the same port listens again
  *   proxy.holdWatches(); proxy.releaseWatches();     // calls pass, events wait: a stale cache
  *   proxy.count({ verb: "post", resource: "ipallocations" })
  *

@@ -44,8 +44,8 @@ function auditObjects({ allocations, pods, live, cooling = new Set() }: AuditFac
     const { address, state, holders = [] } = spec;
     const wrong = [];
     if (!isNameOf(metadata.name, spec)) wrong.push(`The object ${metadata.name} is for the address ${address}`);
-    if (state === "Bound" && holders.length === 0) wrong.push(`${address} is Bound to nobody`);
-    if (state === "Kept" && spec.workload === undefined) wrong.push(`${address} is Kept for nobody`);
+    if (state === "Bound" && holders.length === 0) wrong.push(`${address} is Bound without a holder`);
+    if (state === "Kept" && spec.workload === undefined) wrong.push(`${address} is Kept without a workload`);
     if (state === "Quarantined" && spec.quarantine === undefined)
       wrong.push(`${address} is Quarantined without a reason`);
     if (state !== "Bound" || cooling.has(address)) return wrong;
@@ -69,7 +69,7 @@ function names(holders: readonly KubeObject[]): string {
     ({ namespace, pod, podUID, interface: ifName, node }) =>
       `${namespace}/${pod} (${podUID.slice(0, 8)}, ${ifName}) on ${node}`,
   );
-  return texts.length === 0 ? "nobody" : texts.join(" and ");
+  return texts.length === 0 ? "no pod" : texts.join(" and ");
 }
 
 /** IPv6 is written out with dashes; a named space follows a dot. */

@@ -17,7 +17,7 @@ export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
 /** Versions of Kubernetes: the one of all tests, and the oldest that is promised (set-up target `versions`). */
 export type KubernetesVersion = "1.34" | "1.31";
 
-/** Somebody whom the API server knows by a token. */
+/** An account that the API server knows by a token. */
 export interface Account {
   /** `system:node:n1` */
   readonly name: string;
@@ -114,7 +114,7 @@ export async function writeServerFiles({ directory, accounts, tokens }: PlanePar
 
 /** Kubelets may do what they need for their own node and its pods. */
 const FOR_NODES = ["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"];
-/** Pods need accounts, and nobody makes them. */
+/** Pods need service accounts, and no controller creates them. */
 const FOR_OBJECTS = ["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"];
 
 export function serverCommand(parts: PlaneParts): string[] {

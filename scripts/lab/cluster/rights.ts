@@ -27,7 +27,7 @@ const PAUSE_MS = 20;
 export async function applyRights(client: KubeClient): Promise<void> {
   await client.apply(`${NAMESPACES}/${SYSTEM}`, namespaceObject(SYSTEM));
   await applyFile(client, join(root, "deploy", "rbac.yaml"));
-  // Nobody here makes pods of a Deployment.
+  // No controller here creates pods of a Deployment.
   const controller = await readDocuments(join(root, "deploy", "controller.yaml"));
   for (const object of controller.filter(({ kind }) => kind !== "Deployment")) await applyObject(client, object);
   await applyPolicies(client);
@@ -71,7 +71,7 @@ async function isRefused(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** As an administrator does who knows that nobody has the address. */
+/** As an administrator does who knows that no pod has the address. */
 export async function forceDelete(client: KubeClient, name: string): Promise<void> {
   const path = `${ALLOCATIONS}/${name}`;
   try {
@@ -137,7 +137,7 @@ export function createHostToken(client: KubeClient, node: string, expirationSeco
 }
 
 /**
- * A client with the controller's account: nobody else, no administrator either, gives addresses to a pool with `spec.generated`. The caller closes it.
+ * A client with the controller's account: no other account, not even an administrator's, gives addresses to a pool with `spec.generated`. The caller closes it.
  */
 export async function openAsController(plane: Pick<ControlPlane, "client" | "openClient">): Promise<KubeClient> {
   const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });

@@ -37,7 +37,7 @@ export interface Attachment {
 }
 
 export interface CheckerOptions {
-  /** How long nobody else may have an address after its DEL was called; 0: does not matter. */
+  /** How long no other pod may have an address after its DEL was called; 0: not checked. */
   readonly minReuseMs?: number;
 }
 
@@ -158,8 +158,8 @@ function faultOfObject(name: string, object: IpAllocation | undefined): string |
   const { ip, addressSpace, state, holders, node, quarantine } = object.spec;
   const wanted = allocationName(ip, addressSpace);
   if (name !== wanted) return `the name is not the address, which is called ${wanted}`;
-  if (state === "Bound" && holders.length === 0) return "Bound to nobody";
-  if (state !== "Bound" && holders.length > 0) return `${state}, but somebody holds it`;
+  if (state === "Bound" && holders.length === 0) return "Bound without a holder";
+  if (state !== "Bound" && holders.length > 0) return `${state}, but it has a holder`;
   if ((state === "Quarantined") !== (quarantine !== undefined)) return "a quarantine and its reason go together";
   if (state === "Bound" && !holders.some((holder) => holder.node === node)) return `node ${node} holds none of it`;
   return undefined;
@@ -207,7 +207,9 @@ function faultOfRebinding(before: IpAllocation, after: IpAllocation | undefined)
 }
 
 function faultOfKeeping(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
-  return isSameMember(before.spec.workload, after?.spec.workload) ? undefined : "kept for nobody who had it";
+  return isSameMember(before.spec.workload, after?.spec.workload)
+    ? undefined
+    : "kept for a member that did not have it";
 }
 
 /** The same one, or the next one of its identity. */

@@ -52,7 +52,7 @@ export class PoolChecker {
     const before = this.#pools.get(name);
     if (object === undefined) this.#pools.delete(name);
     else this.#pools.set(name, object);
-    // What somebody makes by hand over a generated pool is his own affair.
+    // Pools made by hand over a generated pool are not checked.
     if (object?.spec.generated === undefined) return;
     const gained = object.spec.ranges.filter((range) => !isCovered(range, before?.spec.ranges ?? []));
     for (const other of this.#pools.values()) {

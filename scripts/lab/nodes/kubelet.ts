@@ -74,7 +74,7 @@ function kubeletConfiguration(machine: Machine, { cgroup }: KubeletOptions): obj
     kubeAPIQPS: 500,
     kubeAPIBurst: 1_000,
     maxPods: 250,
-    // The machine's disk and memory are everybody's.
+    // All nodes share the machine's disk and memory.
     evictionHard: { "memory.available": "50Mi" },
     imageGCHighThresholdPercent: 100,
     imageMinimumGCAge: "1000h",

@@ -5,7 +5,7 @@
  *   const machine = await bootMachine({ name: "node1", directory, netns });
  *   const runtime = await machine.start("containerd", ["containerd", "--config", path]);
  *   await runtime.end("SIGTERM");
- *   await machine.powerOff();                         // as when somebody pulls the plug
+ *   await machine.powerOff();                         // as when the plug is pulled
  *
  * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the boot ID new each time.
  * All other files are those of this machine, by the same paths.
@@ -172,7 +172,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Until the number is nobody's, or that of one whom only its parent still has to bury. */
+/** Until no process has the number, or only a zombie that its parent has not reaped. */
 async function untilGone(pid: number): Promise<void> {
   const deadline = performance.now() + GONE_MS;
   for (;;) {

@@ -3,7 +3,7 @@
  *
  *   const node = await addRealNode(site, { number: 1, network: "berth" });
  *   await node.restart("kubelet");
- *   await node.crash(); await node.boot();            // as when somebody pulls the plug, and puts it back
+ *   await node.crash(); await node.boot();            // as when the plug is pulled and put back
  *   await node.execInPod(uid, ["ping", "-c1", "10.99.16.7"]);
  *   await node.remove();
  *

@@ -21,7 +21,7 @@ const CONSISTENT_MS = 20_000;
 const PAUSE_MS = 100;
 /** How many of the last warnings a failure shows. */
 const EVENTS = 8;
-/** How long somebody may take to answer. */
+/** How long a pod may take to answer. */
 const PING_S = 8;
 /** Pings side by side. */
 const PINGS = 8;
@@ -144,7 +144,7 @@ function describePod({ metadata, spec, status }: KubeObject): string {
   return `${text} ${JSON.stringify(ready)} ${JSON.stringify(waiting)}`;
 }
 
-/** Of pods that run and are not about to end: those of ending ones may be somebody else's already. */
+/** Of pods that run and are not about to end: the addresses of ending ones may be other pods' already. */
 function sharedAddresses(pods: readonly KubeObject[]): string[] {
   const live = pods.filter(
     ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === "Running",

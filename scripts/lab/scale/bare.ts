@@ -1,6 +1,6 @@
 /**
- * What the API server can do at best: objects of the same kind and size as an agent's, created through the agents' own connections, by
- * nobody who thinks about them. They lie in an address space of their own and name no node, so that no agent hears of them.
+ * What the API server can do at best: objects of the same kind and size as an agent's, created through the agents' own connections
+ * without any decision. They lie in an address space of their own and name no node, so that no agent watches them.
  */
 import { randomUUID } from "node:crypto";
 import { formatIp } from "../../../host/net/ip.ts";

@@ -23,7 +23,7 @@ export interface SubnetWorld extends World {
   breaches(): Promise<readonly string[]>;
 }
 
-/** What something cost everybody. */
+/** The cost of an action for agents, controller and API server. */
 export interface Cost {
   readonly seconds: number;
   /** Processor time of the controller. */

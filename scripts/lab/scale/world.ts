@@ -33,7 +33,7 @@ export interface World extends AsyncDisposable {
   empty(patienceMs: number): Promise<void>;
 }
 
-/** How long a released address rests, and how soon nobody else may have one. */
+/** How long a released address rests, and how soon no other pod may have one. */
 const COOLDOWN = "2s";
 const MIN_REUSE_MS = 2_000;
 const SETTINGS = { enableIPv6: false, allocationCooldown: COOLDOWN };

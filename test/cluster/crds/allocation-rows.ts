@@ -6,7 +6,7 @@ export const HOLDER = { namespace: "shop", pod: "web-0", podUID: "u1", interface
 export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 export const QUARANTINE = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" };
 
-/** An address that nobody else of this file has. */
+/** Returns an address that no other row of this file has. */
 let next = 0;
 function freshAddress(): string {
   next++;

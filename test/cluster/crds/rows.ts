@@ -2,7 +2,7 @@
 export interface Row {
   readonly kind: string;
   readonly title: string;
-  /** Absent: one that nobody else has. */
+  /** Absent: one that no other row has. */
   readonly name?: string;
   readonly spec?: unknown;
   /** Beside the spec. */

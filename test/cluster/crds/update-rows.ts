@@ -1,6 +1,6 @@
 import { bound, HOLDER, QUARANTINE, WORKLOAD } from "./allocation-rows.ts";
 
-/** An object, what somebody makes of it, and what the API server says: nothing, or a field and the words. */
+/** An object, its update, and the API server's answer: nothing, or a field and the text of the refusal. */
 export interface UpdateRow {
   readonly title: string;
   readonly kind: string;

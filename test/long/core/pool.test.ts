@@ -7,7 +7,7 @@ const SEED = Number(process.env.SEED ?? 4711);
 const OPERATIONS = 10_000_000;
 const SHAPES = 240;
 
-it("10 million operations over 240 shapes give what the twin gives", () => {
+it("10 million operations over 240 shapes give the results of the reference model", () => {
   const random = new Seeded(SEED);
   const shapes = edgeShapes();
   while (shapes.length < SHAPES) shapes.push(randomShape(random));

@@ -1,6 +1,6 @@
 /**
  * One address and all that may happen to its node, its pod and its workload, in any order: the controller and the nodes act by their tables, and
- * no address becomes free while a NIC has it, unless somebody said that its node is off.
+ * no address becomes free while a NIC has it, unless its node is marked as off.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -38,7 +38,7 @@ type Step = (typeof STEPS)[number] | number;
 
 class Model {
   object: IpAllocation | undefined;
-  /** Somebody's NIC has the address. */
+  /** Whether a NIC has the address. */
   isOnNic = true;
   isPodObject = true;
   isNodeObject = true;

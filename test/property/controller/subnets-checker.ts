@@ -7,7 +7,7 @@
  *
  * Whatever runs at once, an address is never in two generated pools of one address space, a pool gets none that its Subnet's status does not
  * reserve for it alone, and none is taken away that its writer knew to be held. Of pools made by hand, ReservedIPs and edits of a Subnet
- * less can be promised, as nobody asks before making them: what the controller knew when its round began is not given out.
+ * less can be promised, because they are made without asking the controller: what the controller knew when its round began is not given out.
  */
 import type { StoredObject } from "../../fakes/memory-objects.ts";
 import { type PoolFacts, poolFactsOf, type SubnetFacts, subnetFactsOf } from "./subnets-facts.ts";
@@ -125,6 +125,6 @@ export class SubnetsChecker {
   }
 
   #breach(writer: Writer | undefined, text: string): void {
-    if (this.breaches.length < MAX_TEXTS) this.breaches.push(`${writer?.controller ?? "somebody"}: ${text}`);
+    if (this.breaches.length < MAX_TEXTS) this.breaches.push(`${writer?.controller ?? "a user"}: ${text}`);
   }
 }

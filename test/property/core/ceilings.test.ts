@@ -39,15 +39,15 @@ describe.each(["release", "debug"] as const)("ceilings (%s)", (build) => {
 
   it("what is dropped is used again: 200 lives of a full /16 take no more memory than two", () => {
     const core = new RawCore(build);
-    let settled = 0;
+    let steadyBytes = 0;
     for (let life = 0; life < 200; life++) {
       const pool = createPool(core, 4, BASE, 65536n);
       expect(core.call("pool_claim_run", pool, 0, 65536)).toBe(1);
       expect(core.call("pool_find", pool, 5)).toBe(-9);
       expect(core.call("drop", pool)).toBe(0);
-      if (life === 1) settled = core.call("state_bytes");
+      if (life === 1) steadyBytes = core.call("state_bytes");
     }
-    expect(core.call("state_bytes")).toBe(settled);
+    expect(core.call("state_bytes")).toBe(steadyBytes);
   });
 
   it("out of memory, everything says so and nothing is lost", () => {

@@ -18,7 +18,7 @@ function walk(build: "release" | "debug", shape: Shape, count: number): void {
   operations += count;
 }
 
-describe("a pool does what its twin does", () => {
+describe("a pool does what the reference model does", () => {
   it.each(edgeShapes())("over $name", (shape) => {
     walk("release", shape, 8_000);
     walk("debug", shape, 4_000);

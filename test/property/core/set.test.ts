@@ -59,7 +59,7 @@ function cover(spans: readonly Span[], first: bigint, length: number, bits: numb
 
 let operations = 0;
 
-describe.each(BUILDS)("sets do what their twins do (%s)", (build) => {
+describe.each(BUILDS)("sets do what the reference model does (%s)", (build) => {
   it.each([4, 6] as const)("on small sets at the ends of IPv%i", (family) => {
     const random = new Seeded(SEED + family);
     const core = new RawCore(build);

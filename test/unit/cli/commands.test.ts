@@ -28,7 +28,7 @@ const QUESTION = { namespace: "default", interface: "eth0", network: "" };
 const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=eth0&network=";
 
 describe("berthctl", () => {
-  it("health: bad news are not all well", () => {
+  it("health: problems are listed", () => {
     const health = { status: "ready", version: "1", problems: [], spool: { waiting: 0, rejected: 0 } };
     return withAgent({ "/v1/health": health }, async (socket) => {
       expect(await showHealth(socket)).toEqual({ text: "berth-agent 1: ready", ok: true });

@@ -52,7 +52,7 @@ describe("the controller's caches", () => {
     await expected;
   });
 
-  it("tell each listener in order, whatever another one throws, and nobody who has left", async () => {
+  it("notify each listener in order, whatever another one throws, and none that has left", async () => {
     const cluster = new FakeCluster();
     const caches = open(cluster);
     await caches.synced();

@@ -18,7 +18,7 @@ const some = fc.array(span, { maxLength: 8 }).map(joinSpans);
 const HALF = 2n ** 64n - 30n;
 const single = (at: number): Span => ({ first: BigInt(at), last: BigInt(at) });
 
-/** The obvious twin: a set of numbers. */
+/** The reference model: a set of numbers. */
 function setOf(spans: Spans): Set<bigint> {
   const all = new Set<bigint>();
   for (const { first, last } of spans) for (let at = first; at <= last; at++) all.add(at);

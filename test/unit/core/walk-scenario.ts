@@ -1,6 +1,6 @@
 /**
  * A random walk over the whole ABI as one of the stories: good, edge and hostile arguments on a handful of living and dead objects.
- * It reaches what nobody thought of telling; the seed is fixed, so that it is the same walk every time.
+ * It reaches cases that no written scenario has; the seed is fixed, so that it is the same walk every time.
  */
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { Seeded } from "../../property/core/seeded.ts";

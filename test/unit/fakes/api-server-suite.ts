@@ -141,7 +141,7 @@ export function describeApiServer(open: () => Promise<KubeApi>): void {
           expect(await scene.outcome(old), part).toBe("409 Conflict");
           const other = scene.patch({ metadata: { uid: "another", resourceVersion }, ...body }, part);
           expect(await scene.outcome(other), part).toBe("409 Conflict");
-          // A UID without a version is no precondition: a change that nobody may make, or nothing at all.
+          // A UID without a version is no precondition: the change is forbidden, or does nothing.
           const without = scene.patch({ metadata: { uid: "another" }, ...body }, part);
           expect(await scene.outcome(without), part).toBe(part === "" ? "422 Invalid" : "done");
         }

@@ -262,7 +262,7 @@ describe("commands that call kubectl", () => {
     });
   });
 
-  it("commandsOf gives what somebody may type", () => {
+  it("commandsOf gives the commands that a reader may type", () => {
     const page =
       "Run `kubectl get\nberth` or `kubectl explain`.\n```sh\nkubectl get pods   # all\n$ kubectl get \\\n  nodes\nls\n```\n`kubectl get ns`";
     expect(commandsOf(page)).toEqual(["kubectl get berth", "kubectl get pods", "kubectl get nodes", "kubectl get ns"]);

@@ -56,7 +56,7 @@ export function ambiguousRights(text: string): string[] {
 /** Verbs by which a text speaks of kubectl, and does not say what to type. */
 const MENTION = /^kubectl (?:explain|describe|apply --server-side|get -o yaml|create job --from)$/;
 
-/** The commands of a page that somebody may type, in its order: those in blocks of code, without a prompt, and those in the text. */
+/** The commands of a page that a reader may type, in its order: those in blocks of code, without a prompt, and those in the text. */
 export function commandsOf(page: string): string[] {
   const blocks = /^(```|~~~)[^\n]*\n([\s\S]*?)^\1/gm;
   const found: string[] = [];

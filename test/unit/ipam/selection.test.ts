@@ -289,7 +289,7 @@ describe("of pods that name Subnets", () => {
         withPod({ subnet: entry }, { application: { kind: "application", application: DB } }),
         "eth0: db-b,db-d",
       ],
-      ["of nobody in a Subnet where it has none", withPod({ subnet: { ipv4: ["six"] } }), "eth0: "],
+      ["of no pod in a Subnet where it has none", withPod({ subnet: { ipv4: ["six"] } }), "eth0: "],
     ];
     it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
 
@@ -304,7 +304,7 @@ describe("of pods that name Subnets", () => {
     });
   });
 
-  describe("a generated pool is nobody else's", () => {
+  describe("a generated pool serves no other workload", () => {
     const foreign = "is generated for Deployment shop/web";
     const rows: [what: string, subject: Subject, wanted: string][] = [
       ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],

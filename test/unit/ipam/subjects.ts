@@ -26,7 +26,7 @@ export interface PoolOptions extends Partial<Omit<IpPoolSpec, "ranges" | "exclud
   readonly deleting?: boolean;
 }
 
-/** A pool of `cidr` that serves everybody unless the options say otherwise. */
+/** A pool of `cidr` that serves every pod unless the options restrict it. */
 export function pool(name: string, cidr: string, options: PoolOptions = {}): IpPool {
   const { ips, excludeIPs = [], gatewayIp, deleting = false, ...spec } = options;
   const subnet = maskPrefix(prefix(cidr));

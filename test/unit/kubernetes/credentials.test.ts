@@ -34,7 +34,7 @@ describe("credentials", () => {
     expect(await headersOf({ user: { token: "", username: "a", password: "b" } })).toEqual({ authorization: expected });
   });
 
-  it("may act as somebody else", async () => {
+  it("may impersonate another user", async () => {
     expect(await headersOf({ user: { as: "other" } })).toMatchObject({ "impersonate-user": "other" });
   });
 

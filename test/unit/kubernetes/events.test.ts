@@ -70,13 +70,13 @@ describe("events", () => {
     const { stub, events } = await open(created);
     const startedMs = performance.now();
     for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(numbered(index));
-    // Nobody waits for them to be sent, which takes many times as long.
+    // Their callers do not wait until they are sent, which takes many times as long.
     expect(performance.now() - startedMs).toBeLessThan((MAX_WAITING_EVENTS * EVENT_GAP_MS) / 10);
     await until(() => stub.requests.length === 4, "four are sent");
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(3 * EVENT_GAP_MS - 20);
   });
 
-  it("that fail are nobody's trouble, and may be sent again", async () => {
+  it("that fail are dropped silently, and may be sent again", async () => {
     const { stub, events } = await open((response) => sendStatus(response, 403, "Forbidden"));
     events.emit(event("one"));
     await until(() => stub.requests.length === 1 && stub.client.stats.calling === 0, "it was refused");

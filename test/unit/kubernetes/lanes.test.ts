@@ -11,7 +11,7 @@ import type { Lane } from "../../../host/kubernetes/kube-api.ts";
 
 const never = new AbortController().signal;
 
-/** Lets promises that are settled be heard. */
+/** Lets the callbacks of resolved promises run. */
 const flush = () => new Promise((resolve) => setImmediate(resolve));
 
 function enterAll(lanes: Lanes, lane: Lane, count: number, order: string[]): void {
@@ -100,7 +100,7 @@ describe("a failure that may pass", () => {
     ["the server's own deadline", answer(504), true],
     ["no such HTTP version", answer(505), false],
     ["redirection", answer(301), false],
-    ["nobody listens", nothing("ECONNREFUSED"), true],
+    ["the connection is refused", nothing("ECONNREFUSED"), true],
     ["connection cut", nothing("ECONNRESET"), true],
     ["cut in TLS", nothing("ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC"), true],
     ["no way", nothing("EHOSTUNREACH"), true],
@@ -109,7 +109,7 @@ describe("a failure that may pass", () => {
     ["connection took too long", nothing("UND_ERR_CONNECT_TIMEOUT"), true],
     ["socket ended", nothing("UND_ERR_SOCKET"), true],
     ["something without a code", nothing(""), true],
-    ["certificate of somebody else", nothing("DEPTH_ZERO_SELF_SIGNED_CERT"), false],
+    ["a certificate of another authority", nothing("DEPTH_ZERO_SELF_SIGNED_CERT"), false],
     ["authority that is not trusted", nothing("UNABLE_TO_VERIFY_LEAF_SIGNATURE"), false],
     ["certificate out of date", nothing("CERT_HAS_EXPIRED"), false],
     ["certificate for another name", nothing("ERR_TLS_CERT_ALTNAME_INVALID"), false],

@@ -16,7 +16,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A plugin that answers when somebody writes into the pipe `go-on`. */
+/** A plugin that answers when a test writes into the pipe `go-on`. */
 function hangingConnection(): { connection: Connection; library: KubeConfig; runs: () => number } {
   const command = join(directory, "plugin");
   writeFileSync(`${command}.runs`, "");

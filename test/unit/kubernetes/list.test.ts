@@ -35,7 +35,7 @@ const limitsOf = ({ requests }: Stub) =>
   requests.map(({ url }) => Number(new URL(url, "http://stub").searchParams.get("limit")));
 
 describe("a list", () => {
-  it("of objects as large as anybody may make them is read in smaller pages", async () => {
+  it("of objects of the largest size that the API server accepts is read in smaller pages", async () => {
     const stub = await serve(40, MAX_ANSWER_BYTES / 20);
     expect(await countObjects(stub)).toBe(40);
     expect(limitsOf(stub).slice(0, 3)).toEqual([LIST_PAGE, 63, 8]);

@@ -212,7 +212,7 @@ describe("a reflector", () => {
     expect(reflector).toMatchObject({ isSynced: true, problems: [] });
   });
 
-  it("that is closed tells nothing any more, and nobody waits for it", async () => {
+  it("that is closed reports nothing any more, and closing does not wait for it", async () => {
     const { reflector } = await play({ lists: [() => {}] });
     const synced = expect(reflector.synced()).rejects.toThrow("The reflector of things was closed");
     await reflector.close();

@@ -59,7 +59,7 @@ it("fails for all who wait, and for those who come later", async () => {
   await expect(latch.wait()).rejects.toThrow("never");
 });
 
-it("that fails while nobody waits is nobody's trouble", () => new Latch().fail(new Error("never")));
+it("that fails while no caller waits causes no unhandled rejection", () => new Latch().fail(new Error("never")));
 
 it("keeps nothing of a wait that was given up", async () => {
   const latch = new Latch();
@@ -90,7 +90,7 @@ it("the same function twice is two listeners, and one of them may leave", () => 
   expect(heard).toEqual([1, 1, 2]);
 });
 
-it("who leaves while the others are told hears no more; who comes meanwhile hears the next news", () => {
+it("a listener that leaves during a notification gets no more; one that joins meanwhile gets the next", () => {
   const { listeners } = open();
   const heard: string[] = [];
   listeners.add((changes) => {

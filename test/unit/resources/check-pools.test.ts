@@ -78,7 +78,7 @@ const rows: Row[] = [
     ['IPPool "b" is refused'],
   ],
   [
-    "a refused pool refuses nobody",
+    "a refused pool refuses no other",
     [poolOf("a", "10.0.0.0/24"), poolOf("b", "10.0.0.0/16"), poolOf("c", "10.0.1.0/24")],
     ["a", "c"],
     ['IPPool "b" is refused'],

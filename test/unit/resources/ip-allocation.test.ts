@@ -93,14 +93,14 @@ describe("the same member of a workload", () => {
     ["of another UID", { ...WORKLOAD, uid: "w2" }, false],
     ["another member", { ...WORKLOAD, member: "web-1" }, false],
     ["of another namespace, whose pod claims the UID", { ...WORKLOAD, namespace: "evil" }, false],
-    ["of a namespace that nobody wrote", { ...WORKLOAD, namespace: "" }, false],
+    ["without a namespace", { ...WORKLOAD, namespace: "" }, false],
   ];
   it.each(rows)("retention: %s", (_, other, isSame) => {
     expect([isSameMember(WORKLOAD, other), isSameMember(other, WORKLOAD)]).toEqual([isSame, isSame]);
     if (other !== undefined) expect(ownerLabelOf(other) === ownerLabelOf(WORKLOAD)).toBe(isSame);
   });
 
-  it("retention: two of a namespace that nobody wrote are not", () => {
+  it("retention: two without a namespace are not", () => {
     const workload = { ...WORKLOAD, namespace: "" };
     expect(isSameMember(workload, workload)).toBe(false);
   });
@@ -120,7 +120,7 @@ describe("the workload of an object that an older agent wrote without its namesp
     expect(read({ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } })).toBe("store");
   });
 
-  it("is in none when nobody has it", () => {
+  it("is in none when no pod has it", () => {
     expect(read({ state: "Kept", holders: [] })).toBe("");
   });
 });
@@ -209,7 +209,7 @@ describe("an allocation is refused", () => {
       'field "spec.holders": found an empty list, want at least one',
     ],
     ["Cooling with a holder", { state: "Cooling" }, undefined, 'field "spec.holders"'],
-    ["Kept for nobody", { state: "Kept", holders: [] }, undefined, 'field "spec.workload": found nothing'],
+    ["Kept without a workload", { state: "Kept", holders: [] }, undefined, 'field "spec.workload": found nothing'],
     ["Quarantined without a reason", { state: "Quarantined", holders: [] }, undefined, 'field "spec.quarantine"'],
     [
       "of a node without a holder",

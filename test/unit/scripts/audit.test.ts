@@ -117,8 +117,8 @@ describe("the audit", () => {
         ],
       },
       [
-        "10.0.0.1 is Bound to nobody",
-        "10.0.0.2 is Kept for nobody",
+        "10.0.0.1 is Bound without a holder",
+        "10.0.0.2 is Kept without a workload",
         "10.0.0.3 is Quarantined without a reason",
         "The object 10.0.0.5 is for the address 10.0.0.4",
       ],

@@ -70,8 +70,8 @@ describe("transitions", () => {
   check("another identity's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: db })], /another node's pod's/); // biome-ignore format: a row
   check("another member's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: { ...web, member: "web-1" } })], /another node's pod's/); // biome-ignore format: a row
   check("another identity's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: db })], /another identity/); // biome-ignore format: a row
-  check("anybody's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b")], /another identity/); // biome-ignore format: a row
-  check("kept for somebody who never had it", [bound("a"), object("Kept", undefined, { workload: web })], /kept for nobody/); // biome-ignore format: a row
+  check("another pod's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b")], /another identity/); // biome-ignore format: a row
+  check("kept for a member that never had it", [bound("a"), object("Kept", undefined, { workload: web })], /kept for a member/); // biome-ignore format: a row
   check("freed while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), undefined], /from Kept to absent/); // biome-ignore format: a row
   check("created as Cooling", [object("Cooling")], /created as Cooling/);
   check("Cooling becomes Kept", [bound("a"), object("Cooling"), object("Kept", undefined, { workload: web })], /from Cooling to Kept/); // biome-ignore format: a row
@@ -85,9 +85,9 @@ describe("objects", () => {
     checker.written({ name: "10.6.0.22", revision: 1, object: bound("a") });
     expect(checker.breaches.join()).toContain("the name is not the address, which is called 10.6.0.21");
   });
-  it("Bound to nobody", () => expect(breachesOf(object("Bound")).join()).toContain("Bound to nobody"));
+  it("Bound without a holder", () => expect(breachesOf(object("Bound")).join()).toContain("Bound without a holder"));
   it("held while it cools", () =>
-    expect(breachesOf(bound("a"), object("Cooling", "a")).join()).toContain("somebody holds it"));
+    expect(breachesOf(bound("a"), object("Cooling", "a")).join()).toContain("it has a holder"));
   it("quarantined without a reason", () =>
     expect(breachesOf(bound("a"), object("Quarantined")).join()).toContain("a quarantine and its reason"));
   it("another node's", () =>
@@ -166,7 +166,7 @@ describe("attachments", () => {
     checker.written({ name: NAME, revision: 2, object: bound("b") });
     expect(checker.breaches.join()).toContain("Bound eth0 of b while eth0 of a lives");
   });
-  it("somebody else's too soon", () => {
+  it("another pod's too soon", () => {
     const checker = new AllocationChecker({ minReuseMs: 2_000 });
     checker.answered(nic("a"), 0);
     checker.leaving(nic("a"), 10);

@@ -202,7 +202,7 @@ describe("pool-changes: InUseOutsideRange", () => {
 describe("pool-changes: DeletedWithHolders", () => {
   const gone = pool("blue", { subnet: "10.6.0.0/24" }, DELETED);
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
-  it("is false for a pool that nobody deletes, and for one without holders", () => {
+  it("is false for a pool that is not being deleted, and for one without holders", () => {
     const allocations = [allocation("10.6.0.10", "blue")];
     expect(of(look({ pools: [blue], allocations }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NotDeleted");
     expect(of(look({ pools: [gone] }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NoHolders");
@@ -261,7 +261,7 @@ describe("ReservedInUse", () => {
   const held = (one: ReturnType<typeof reserved>, ...allocations: ReturnType<typeof allocation>[]) =>
     of(look({ pools: [blue], reserved: [one], allocations }).reserved.get(one.name), "ReservedInUse");
   const ten = reserved("ten", { ips: ["10.6.0.10-10.6.0.12"] });
-  it("is false when nobody has the addresses, in another space, and for what is about to be free", () => {
+  it("is false for addresses without a pod, of another space, or about to be free", () => {
     expect(held(ten, allocation("10.6.0.13", "blue")).reason).toBe("NoneInUse");
     expect(held(ten, allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).isTrue).toBe(false);
     expect(held(ten, allocation("10.6.0.10", "blue", "Cooling")).isTrue).toBe(false);

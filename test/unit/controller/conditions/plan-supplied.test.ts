@@ -56,8 +56,8 @@ describe("Supplied does not hold", () => {
     pools: [THREE, pool("hand", { ...{ subnet: "10.6.0.0/24", ips: ["10.6.0.4-10.6.0.9"] }, addressSpace: "lab" })],
     subnets: [blue(9, [OWN])],
   }, undefined); // biome-ignore format: a row
-  const twin = subnet("twin", { subnet: "10.6.0.0/24" }, { status: { pools: [DB] } });
-  check("because another Subnet of the network has given it away", { pools: [THREE], subnets: [blue(20, [OWN]), twin] },
+  const overlapping = subnet("overlapping", { subnet: "10.6.0.0/24" }, { status: { pools: [DB] } });
+  check("because another Subnet of the network has given it away", { pools: [THREE], subnets: [blue(20, [OWN]), overlapping] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 20, 3 assigned to 1 pool')); // biome-ignore format: a row
   check("when an edited Subnet offers less than the pool has: that is not what was wanted", { pools: [generatedPool("web", { ips: ["10.6.0.1-10.6.0.5"], wanted: 5 })], subnets: [blue(3, [{ ...OWN, ips: ["10.6.0.1-10.6.0.3"] }])] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 3, 3 assigned to 1 pool')); // biome-ignore format: a row
@@ -73,7 +73,7 @@ describe("Supplied does not hold", () => {
     expect(found).toMatchObject({ isTrue: false, reason: "SubnetInvalid" });
     expect(found?.message).toContain('Subnet "blue" cannot be used: field "spec.ips[0]": found "10.6.0.9-10.6.0.1"');
   });
-  it("because nobody can read what is assigned", () => {
+  it("because the assignments are unreadable", () => {
     const unread = subnet("blue", { subnet: "10.6.0.0/24" }, { status: { pools: [{ name: 7 }] } });
     const found = plan({ pools: [THREE], subnets: [unread] }).pools.get("web");
     expect(found).toMatchObject({ isTrue: false, reason: "SubnetInvalid" });
@@ -98,14 +98,14 @@ describe("nothing is said about a pool", () => {
   const assigned = [{ name: "web", ips: ["10.6.0.1-10.6.0.5"] }];
   check("to which its addresses are assigned already", { pools: [THREE], subnets: [blue(5, assigned)] }, undefined);
   check("while the Subnet's numbers are not known", { pools: [THREE], subnets: [subnet("blue", { subnet: "10.6.0.0/24" })] }, undefined); // biome-ignore format: a row
-  check("that somebody made by hand", { pools: [pool("web", { subnet: "10.6.0.0/24", ips: [] })], subnets: [FULL] }, undefined); // biome-ignore format: a row
+  check("made by hand", { pools: [pool("web", { subnet: "10.6.0.0/24", ips: [] })], subnets: [FULL] }, undefined); // biome-ignore format: a row
   const dying = generatedPool("web", { ips: [], wanted: 5 }, DELETED);
   check("that is being deleted", { pools: [dying], subnets: [FULL] }, undefined);
 });
 
 describe("Full of a Subnet", () => {
   const fullOf = (view: Partial<SuppliedView>) => plan(view).subnets.get("blue");
-  it("does not hold while nobody waits, however full it is", () => {
+  it("does not hold while no pool waits, however full it is", () => {
     const supplied = generatedPool("web", { ips: ["10.6.0.1-10.6.0.5"], wanted: 5 });
     const found = { type: "Full", isTrue: false, reason: "NobodyWaits", message: "" };
     expect(fullOf({ pools: [supplied], subnets: [FULL] })).toEqual(found);

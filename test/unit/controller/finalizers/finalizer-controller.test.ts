@@ -41,7 +41,7 @@ it("a pool is said to go when its finalizer is away", async () => {
   expect(await lead(() => {})).toContain(GOES);
 });
 
-it("a pool is not said to go when somebody else has written to it", async () => {
+it("a pool is not reported as deleted when another writer has changed it", async () => {
   const said = await lead(() => {
     throw new ApiError({ status: 409, reason: "Conflict", operation: "PATCH", message: "changed" });
   });

@@ -24,7 +24,7 @@ describe("pool-changes: the finalizer of a pool", () => {
     const bad = pool("bad", { ...SPEC, ips: ["10.6.0.9-10.6.0.1"] });
     expect(plan(bad).mark).toBe(1);
   });
-  it("is left alone while nobody deletes the pool", () => {
+  it("is left alone while the pool is not being deleted", () => {
     expect(plan(marked)).toEqual({ mark: 0, ask: 0, nextMs: undefined });
   });
   it("is not added to a pool in deletion, which the API server refuses", () => {

@@ -119,7 +119,7 @@ describe("node-lost: a dead node is not a silent node", () => {
     expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]);
   });
 
-  it("node-lost: an address of a member that has another one by now waits for nobody: it is asked for, as others are", () => {
+  it("node-lost: an address of a member that has another one by now is not retained: it is probed like any other", () => {
     for (const node of ["ready", "notReady", "absent"] as const) {
       const found = seen({ state: "NodeLost", node, owner: "moved" });
       expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);

@@ -122,7 +122,7 @@ describe("service networks", () => {
     });
   });
 
-  it("that nobody tells: the reason names all that was looked at", () => {
+  it("that no source has: the reason names all sources", () => {
     expect(services({})).toMatchObject({
       ...{ phase: "NotReady", serviceCIDR: [] },
       reason:
@@ -230,7 +230,7 @@ describe("a source that has not answered", () => {
     expect(plan({ cilium: unread("cilium-config"), calico: seen("", pool("a", "10.7.0.0/16")) })).toBeUndefined();
   });
 
-  it("is not waited for when nobody asks it", () => {
+  it("is not waited for when it is not needed", () => {
     expect(
       plan(
         { calico: unread("Calico's IPPools"), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) },
@@ -256,7 +256,7 @@ describe("a source that has not answered", () => {
     });
   });
 
-  it("leaves nothing of a status that somebody has spoilt", () => {
+  it("keeps nothing of a status that was edited and is invalid", () => {
     const sightings = { serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden") };
     expect(plan(sightings, {}, { serviceCIDR: ["10.1.0.0/16", "x"], overlayPodCIDR: 3 })).toMatchObject({
       serviceCIDR: [],

@@ -176,7 +176,7 @@ describe("Cilium", () => {
     expect(families).toEqual([4]);
     expect(lines(pools)).toEqual([`${place}, cluster-pool-ipv4-cidr = 10.0.0.0/8`]);
   });
-  it("may say nothing, or what nobody understands", () => {
+  it("may be empty or unreadable", () => {
     expect(readCiliumSettings({})).toMatchObject({ ipam: "", pools: [], faults: [] });
     expect(read({ ipam: 3 }).faults).toEqual([`${place}: field "data.ipam": found 3, want text`]);
   });

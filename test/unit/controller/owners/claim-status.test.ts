@@ -55,7 +55,7 @@ it.each([
     [allocation("10.6.0.9", "Kept"), FOUR],
     { ips: ["10.6.0.7/24"], ownerPod: "a" },
   ],
-  ["what cools is nobody's", claimOf(), [allocation("10.6.0.9", "Cooling")], undefined],
+  ["a cooling address is no claim's", claimOf(), [allocation("10.6.0.9", "Cooling")], undefined],
   ["of an earlier claim of the name: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-0")], undefined],
   ["of a set of another namespace that names its UID: nothing", claimOf(), [FORGED], undefined],
   [

@@ -121,7 +121,7 @@ it.each<[config: unknown, expected: boolean]>([
   [JSON.stringify({ cniVersion: "1.0.0", name: "x", plugins: [{ type: "tuning" }, served] }), true],
   [JSON.stringify({ ...served, ipam: { type: "host-local" } }), false],
   [JSON.stringify({ type: "macvlan" }), false],
-  // The nodes' own files have it: nobody here can tell.
+  // The nodes' own files have it, which the controller cannot read.
   ["", true],
   [" \n", true],
   [undefined, true],
@@ -140,4 +140,4 @@ it("a network with a larger configuration than is used is not Berth's", () => {
   expect(isServedByBerth({ metadata: { name: "lan", namespace: "shop" }, spec: { config } })).toBe(false);
 });
 
-it("an object without a name is nobody's", () => expect(isServedByBerth({ metadata: {} })).toBe(false));
+it("an object without a name is not Berth's", () => expect(isServedByBerth({ metadata: {} })).toBe(false));

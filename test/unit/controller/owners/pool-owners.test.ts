@@ -89,7 +89,7 @@ describe("applications", () => {
     expect([told(), names()]).toEqual([5, []]);
   });
 
-  it("that name no Subnets are told to nobody", async () => {
+  it("that name no Subnets are not reported", async () => {
     const { applications, cluster, told } = await open();
     await applications.synced(signal());
     expect(await until(() => cluster.watches === 8)).toBe(true);
@@ -119,7 +119,7 @@ describe("applications", () => {
     expect([told() - before, names()]).toEqual([2, ["web eth0"]]);
   });
 
-  it("tell nobody who has left, also when the same function listens twice", async () => {
+  it("notify no listener that has left, also when the same function listens twice", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
     expect(await until(() => cluster.watches === 8)).toBe(true);

@@ -87,7 +87,7 @@ describe("a roster", () => {
     expect(countsOf(roster)).toEqual(["b 2"]);
   });
 
-  it("a UID of another namespace's workload belongs to nobody's demand there", () => {
+  it("a UID of another namespace's workload belongs to no demand there", () => {
     const foreign = requireTracked("Pod", {
       ...{ name: "p", metadata: { namespace: "evil" } },
       owner: { kind: "Deployment", name: "web", uid: "uid-web" },

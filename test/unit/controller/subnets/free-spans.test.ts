@@ -50,7 +50,7 @@ describe("what is taken for a pool", () => {
     expect(sizeOf(from.spans)).toBe(sizeOf(spans(free)) - sizeOf(spans(taken)));
   });
 
-  test("an address that somebody has is passed over, and stays", () => {
+  test("an address in use is passed over, and stays", () => {
     const from = new FreeSpans(spans("4-7"));
     expect(textOf(from.take([], 2, (address) => address === 5n))).toBe("4 6");
     expect(textOf(from.spans)).toBe("5 7");
@@ -86,7 +86,7 @@ test.each([
   expect(textOf(firstOf(spans("1-3 7-9"), count))).toBe(first);
 });
 
-test("the highest addresses go back, of those that nobody holds", () => {
+test("the highest addresses go back, of those that are not in use", () => {
   const { left, given } = giveBack(spans("4-7 9"), 3, (address) => address === 7n);
   expect(textOf(left)).toBe("4 7");
   expect(given).toBe(3);

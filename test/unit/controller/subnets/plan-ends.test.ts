@@ -81,7 +81,7 @@ describe("the end of a workload", () => {
 });
 
 describe("what should not be", () => {
-  test("a pool in deletion serves nobody; a new one has another name", () => {
+  test("a pool in deletion serves no pod; a new one has another name", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();
     const [first] = [...world.pools.values()];
@@ -128,7 +128,7 @@ describe("what should not be", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 blue": "10.9.0.4-10.9.0.5" });
   });
 
-  test("what a Subnet reserves for a pool that is not known yet is nobody else's, though it be reserved for that one, too", () => {
+  test("an address that a Subnet reserves for a pool that is not known yet goes to no other pool, even if it is reserved for that one, too", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();
     const [name] = world.pools.keys();

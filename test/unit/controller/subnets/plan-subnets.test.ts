@@ -52,7 +52,7 @@ describe("growing and shrinking", () => {
     expect(world.generated("web")).toMatchObject({ wanted: 5, reason: "4 replicas and 1 more" });
   });
 
-  test("gives back from the same end, not what somebody holds, and what is left later", () => {
+  test("gives back from the same end, except addresses in use, and the rest later", () => {
     world.held.add("10.9.0.6").add("10.9.0.5");
     world.applications.want("web", "u1", { count: 1 });
     const plan = world.step();
@@ -218,7 +218,7 @@ describe("what no pool gets", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.8 10.9.0.10-10.9.0.14" });
   });
 
-  test("what somebody holds through another pool", () => {
+  test("addresses in use through another pool", () => {
     world.subnet("blue", { subnet: "10.9.0.0/29" });
     world.held.add("10.9.0.4");
     world.applications.want("a", "u1", { count: 6 });
@@ -226,7 +226,7 @@ describe("what no pool gets", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1-10.9.0.3 10.9.0.5-10.9.0.6" });
   });
 
-  test("what an edited Subnet has no more goes when nobody holds it, and is made up for", () => {
+  test("an address that an edited Subnet no longer has goes when it is not in use, and is replaced", () => {
     world.applications.want("a", "u1", { count: 3 });
     world.step();
     world.held.add("10.9.0.4");
@@ -238,7 +238,7 @@ describe("what no pool gets", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.16-10.9.0.18" });
   });
 
-  test("what somebody makes a pool of by hand", () => {
+  test("addresses of a pool made by hand", () => {
     world.applications.want("a", "u1", { count: 3 });
     world.step();
     world.byHand = ["10.9.0.5-10.9.0.40"];
@@ -271,7 +271,7 @@ test("two versions of a workload that name the same Subnet make one pool", () =>
   expect([...world.pools.values()].map(({ spec }) => spec.ips)).toEqual([["10.9.0.8-10.9.0.12"]]);
 });
 
-test("a pool in deletion is written when more is reserved for it than it has: nobody can give it that any more", () => {
+test("a pool in deletion is written when more is reserved for it than it has: it cannot get that any more", () => {
   world.applications.want("a", "u1", { count: 2 });
   world.step();
   const [[name, pool] = ["", undefined]] = world.pools;

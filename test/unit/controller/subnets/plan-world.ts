@@ -1,4 +1,4 @@
-/** Subnets, pools and demands as plain values, and plans carried out on them as by an API server that nobody else writes to. */
+/** Subnets, pools and demands as plain values, and plans carried out on them as by an API server without other writers. */
 import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
 import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";

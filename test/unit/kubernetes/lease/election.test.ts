@@ -43,7 +43,7 @@ describe("an election", () => {
     expect(server.spec.holderIdentity).toBeUndefined();
   });
 
-  it("gives the lease back only when nobody acts as the leader any more", async () => {
+  it("releases the Lease only when no part acts as the leader any more", async () => {
     const { time, server } = start();
     const a = candidate(time, server, "a", { isSlow: true });
     await time.advance(3_000);
@@ -193,7 +193,7 @@ describe("an election, surprised", () => {
     expect(a.election.isLeading).toBe(true);
   });
 
-  it("gives up at once when somebody else holds its lease", async () => {
+  it("gives up at once when another process holds its Lease", async () => {
     const { time, server } = start();
     const a = candidate(time, server, "a");
     await time.advance(5_000);

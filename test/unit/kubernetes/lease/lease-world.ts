@@ -79,7 +79,7 @@ export class FakeServer {
         if (fault === "lost answer") throw new ApiUnavailable(operation, "the connection broke");
         return answer;
       },
-      watch: () => Promise.reject(new Error("Nobody watches a Lease")),
+      watch: () => Promise.reject(new Error("A Lease is not watched")),
       close: async () => {},
     };
   }

@@ -36,7 +36,7 @@ describe("who may take a Lease", () => {
       {},
       { kind: "wait", untilMs: 160_000 },
     ],
-    ["nobody's is taken at once", seen({ record: record({ holder: "" }) }), 100_000, {}, { kind: "hold" }],
+    ["one without a holder is taken at once", seen({ record: record({ holder: "" }) }), 100_000, {}, { kind: "hold" }],
     ["one's own is renewed", seen(), 100_000, { isOwn: true, isLeading: true }, { kind: "hold" }],
     [
       "none that ever was is made at once",
