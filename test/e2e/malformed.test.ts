@@ -28,12 +28,17 @@ describe("malformed calls", () => {
         ["interface ..", { ifName: ".." }, 4, /CNI_IFNAME/],
         ["container ID with a slash", { containerId: "../c" }, 4, /CNI_CONTAINERID/],
         ["arguments without =", { args: "K8S_POD_NAME" }, 4, /CNI_ARGS/],
-        ["several at once", { ifName: "", env: { ...world.agent.env, CNI_NETNS: undefined } }, 4, /CNI_NETNS.*CNI_IFNAME|CNI_IFNAME.*CNI_NETNS/],
+        [
+          "several at once",
+          { ifName: "", env: { ...world.agent.env, CNI_NETNS: undefined } },
+          4,
+          /CNI_NETNS.*CNI_IFNAME|CNI_IFNAME.*CNI_NETNS/,
+        ],
         ["a control character", { args: "K8S_POD_NAME=a\nb" }, 4, /CNI_ARGS/],
         ["no network namespace", { netns: "/etc/hostname" }, 8, /hostname/],
         ["a FIFO's kind of path", { netns: "/dev/null" }, 8, /null/],
       ]),
-    )); // biome-ignore format: a table
+    ));
 
   it("of the configuration are refused with the field's name", () =>
     withWorld(CONFIG, (world) =>
@@ -41,7 +46,7 @@ describe("malformed calls", () => {
         ["no JSON", { stdin: "{" }, 6, /./],
         ["nothing", { stdin: "" }, 6, /./],
         ["a list", { stdin: "[]" }, 6, /./],
-        ["a text", { stdin: "\"text\"" }, 6, /text/],
+        ["a text", { stdin: '"text"' }, 6, /text/],
         ["a version that is a number", { stdin: { ...TEXT, cniVersion: 1 } }, 6, /cniVersion/],
         ["broken UTF-8", { stdin: '{"cniVersion": "1.0.0", "name": "\ud800"}' }, 7, /name/],
         ["twice the same key", { stdin: '{"cniVersion":"1.0.0","name":"a","name":"b","type":"x"}' }, 6, /name/],
@@ -50,15 +55,40 @@ describe("malformed calls", () => {
         ["name that is a path", { stdin: { ...TEXT, name: "../x" } }, 7, /name/],
         ["ipam that is text", { stdin: { ...TEXT, ipam: "berth" } }, 7, /ipam/],
         ["unknown key in ipam", { stdin: { ...TEXT, ipam: { type: "berth", subnet: "10.0.0.0/8" } } }, 7, /subnet/],
-        ["pools that are text", { stdin: { ...TEXT, ipam: { type: "berth", default_ipv4_ippool: "blue" } } }, 7, /default_ipv4_ippool/],
-        ["prototype", { stdin: '{"cniVersion":"1.0.0","name":"a","type":"x","ipam":{"type":"berth","__proto__":{"a":1}}}' }, 7, /__proto__/],
-        ["prevResult of an interface that is not there", { stdin: { ...TEXT, prevResult: { ips: [{ address: "10.0.0.2/24", interface: 7 }] } } }, 7, /ips\[0\]\.interface/],
-        ["prevResult in a version to come", { stdin: { ...TEXT, prevResult: { cniVersion: "9.0.0" } } }, 1, /prevResult\.cniVersion/],
+        [
+          "pools that are text",
+          { stdin: { ...TEXT, ipam: { type: "berth", default_ipv4_ippool: "blue" } } },
+          7,
+          /default_ipv4_ippool/,
+        ],
+        [
+          "prototype",
+          { stdin: '{"cniVersion":"1.0.0","name":"a","type":"x","ipam":{"type":"berth","__proto__":{"a":1}}}' },
+          7,
+          /__proto__/,
+        ],
+        [
+          "prevResult of an interface that is not there",
+          { stdin: { ...TEXT, prevResult: { ips: [{ address: "10.0.0.2/24", interface: 7 }] } } },
+          7,
+          /ips\[0\]\.interface/,
+        ],
+        [
+          "prevResult in a version to come",
+          { stdin: { ...TEXT, prevResult: { cniVersion: "9.0.0" } } },
+          1,
+          /prevResult\.cniVersion/,
+        ],
         ["prevResult that is text", { stdin: { ...TEXT, prevResult: "x" } }, 7, /prevResult/],
-        ["requested address that is a number", { stdin: { ...TEXT, args: { cni: { ips: [7] } } } }, 7, /args\.cni\.ips/],
+        [
+          "requested address that is a number",
+          { stdin: { ...TEXT, args: { cni: { ips: [7] } } } },
+          7,
+          /args\.cni\.ips/,
+        ],
         ["100,000 lists in each other", { stdin: `${"[".repeat(100_000)}${"]".repeat(100_000)}` }, 6, /./],
       ]),
-    )); // biome-ignore format: a table
+    ));
 });
 
 function talk(world: World, bytes: string | Buffer): Promise<string> {

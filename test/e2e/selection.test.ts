@@ -58,10 +58,15 @@ describe("a pod's pool", () => {
     ["is the namespace's, over the configuration", "bank/any", { ipam: { default_ipv4_ippool: ["blue"] } }, "2"],
     ["is the pod's own, over the namespace's", "bank/own", {}, "1"],
     ["is the first of a list that has an address", "shop/list", {}, "3"],
-    ["is of the runtime's annotations when there is no manifest", "shop/none", {
-      conf: { runtimeConfig: told(["blue"]) },
-    }, "1"],
-  ]; // biome-ignore format: a table
+    [
+      "is of the runtime's annotations when there is no manifest",
+      "shop/none",
+      {
+        conf: { runtimeConfig: told(["blue"]) },
+      },
+      "1",
+    ],
+  ];
   it.each(rows)("%s", (_what, pod, options, network) =>
     withWorld(CONFIG, async (world) => expect(await poolOf(world, pod, options)).toBe(network)),
   );
@@ -94,36 +99,57 @@ describe("cleangateway", () => {
   ];
   it.each(rows)("%s: gateway and default route of a pool that has one", (_what, cleangateway, gateway, routes) =>
     withWorld(
-      { ...CONFIG, "pods.yaml": podManifest("shop", "nic", { ippools: [{ interface: "eth0", ipv4: ["green"], cleangateway }] }) },
+      {
+        ...CONFIG,
+        "pods.yaml": podManifest("shop", "nic", { ippools: [{ interface: "eth0", ipv4: ["green"], cleangateway }] }),
+      },
       async (world) => {
         const { stdout, text } = await world.call("ADD", "c1", { pod: "shop/nic/1" });
-        expect([stdout.ips?.[0]?.address, stdout.ips?.[0]?.gateway, stdout.routes ?? []], text).toEqual(["10.2.0.6/29", gateway, routes]);
+        expect([stdout.ips?.[0]?.address, stdout.ips?.[0]?.gateway, stdout.routes ?? []], text).toEqual([
+          "10.2.0.6/29",
+          gateway,
+          routes,
+        ]);
       },
-    ));
-}); // biome-ignore format: a table
+    ),
+  );
+});
 
 describe("a refusal", () => {
   it("counts what a pattern found, and berthctl and the log name it", () =>
-    withWorld(CONFIG, async (world) => {
-      await world.add("c0", { ipam: { default_ipv4_ippool: ["red-1"] } });
-      const { code, msg, details } = await world.refused("ADD", "c1", { pod: "shop/red/1" });
-      expect(code).toBe(101);
-      expect(details?.split("\n")).toEqual([
-        'eth0: by annotation "ipam.vendor.io/ippool"',
-        "eth0 IPv4 1 pool: has no free address",
-        "eth0 IPv4 1 pool: is for other nodes (spec.nodeName)",
-      ]);
-      expect(`${msg}${details}`).not.toMatch(/red-\d|elsewhere/);
-      const lines = [
-        'eth0: by annotation "ipam.vendor.io/ippool"',
-        'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
-        `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
-      ];
-      const explained = await requireCommand([process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"], { env: world.agent.env });
-      expect(explained.trim().split("\n")).toEqual(lines);
-      const logged = world.agent.stderr().split("\n").find((line) => line.includes("Refused a request")) ?? "";
-      expect(JSON.parse(logged).names).toMatch(/pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/);
-    }, { env: { BERTH_NODE: "n1" } })); // biome-ignore format: a table
+    withWorld(
+      CONFIG,
+      async (world) => {
+        await world.add("c0", { ipam: { default_ipv4_ippool: ["red-1"] } });
+        const { code, msg, details } = await world.refused("ADD", "c1", { pod: "shop/red/1" });
+        expect(code).toBe(101);
+        expect(details?.split("\n")).toEqual([
+          'eth0: by annotation "ipam.vendor.io/ippool"',
+          "eth0 IPv4 1 pool: has no free address",
+          "eth0 IPv4 1 pool: is for other nodes (spec.nodeName)",
+        ]);
+        expect(`${msg}${details}`).not.toMatch(/red-\d|elsewhere/);
+        const lines = [
+          'eth0: by annotation "ipam.vendor.io/ippool"',
+          'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
+          `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
+        ];
+        const explained = await requireCommand(
+          [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],
+          { env: world.agent.env },
+        );
+        expect(explained.trim().split("\n")).toEqual(lines);
+        const logged =
+          world.agent
+            .stderr()
+            .split("\n")
+            .find((line) => line.includes("Refused a request")) ?? "";
+        expect(JSON.parse(logged).names).toMatch(
+          /pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/,
+        );
+      },
+      { env: { BERTH_NODE: "n1" } },
+    ));
 
   it("of an address that another namespace's pod has names no pod but its own namespace's", () =>
     withWorld(CONFIG, async (world) => {

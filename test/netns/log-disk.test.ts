@@ -59,9 +59,11 @@ describe("the coordinator's log on a bad disk", () => {
       expect(lines).toEqual([LOST, BACK]);
       const texts = readFileSync(path, "utf8").split("\n").slice(0, -1);
       const whole = texts.flatMap((text) => (text.endsWith("}") ? [String(JSON.parse(text).msg)] : []));
-      expect([whole.at(0), whole.at(-2), whole.at(-1)]).toEqual(
-        ["one", "At most 20 lines before this one are missing", "last"], // biome-ignore format: a row
-      );
+      expect([whole.at(0), whole.at(-2), whole.at(-1)]).toEqual([
+        "one",
+        "At most 20 lines before this one are missing",
+        "last",
+      ]);
       expect(texts.length - whole.length).toBeLessThanOrEqual(1);
     }));
 

@@ -222,10 +222,19 @@ describe("an ADD that waited in vain", () => {
   it.each<[sight: SubnetState, why: string]>([
     [{ kind: "absent" }, 'Subnet "blue" does not exist'],
     [{ kind: "there", family: 4, isDeleting: true }, 'Subnet "blue" is being deleted'],
-    [{ kind: "there", family: 4, isDeleting: false, refusal: "is for other namespaces (spec.namespaceName)" }, 'Subnet "blue" is for other namespaces (spec.namespaceName)'], // biome-ignore format: one row
+    [
+      { kind: "there", family: 4, isDeleting: false, refusal: "is for other namespaces (spec.namespaceName)" },
+      'Subnet "blue" is for other namespaces (spec.namespaceName)',
+    ],
     [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
-    [{ kind: "there", family: 4, isDeleting: false }, 'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs'], // biome-ignore format: one row
-    [{ kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' }, 'Subnet "blue" cannot be read: no connection'], // biome-ignore format: one row
+    [
+      { kind: "there", family: 4, isDeleting: false },
+      'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
+    ],
+    [
+      { kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' },
+      'Subnet "blue" cannot be read: no connection',
+    ],
   ])("for no pool at all: %j", async (sight, why) => {
     const world = new World();
     world.sight = sight;

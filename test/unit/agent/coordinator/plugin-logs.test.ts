@@ -26,9 +26,9 @@ describe("a log of the coordinator", () => {
       expect(await read("coordinator.log", 1)).toEqual([
         expect.objectContaining({ level: 30, name: "coordinator", pod: "shop/web-0", msg: "ADD" }),
       ]);
-      expect([statSync(directory).mode & 0o7777, statSync(join(directory, "coordinator.log")).mode & 0o7777]).toEqual(
-        [0o750, 0o640], // biome-ignore format: directory, file
-      );
+      expect([statSync(directory).mode & 0o7777, statSync(join(directory, "coordinator.log")).mode & 0o7777]).toEqual([
+        0o750, 0o640,
+      ]);
     }));
 
   it("adds to what is there, and begins a line of its own after half a line", () =>
@@ -130,7 +130,7 @@ describe("a log file is refused, and nothing is written or made", () => {
       expect(text).toContain(found);
       expect(text).toContain(WANTED);
       expect([readFileSync(victim, "utf8"), existsSync(`${victim}.new`), existsSync(join(directory, "b.log"))]).toEqual(
-        ["untouched", false, false], // biome-ignore format: victims
+        ["untouched", false, false],
       );
       expect(lines).toEqual([]);
     }),

@@ -56,7 +56,8 @@ describe("a generated pool", () => {
 
   const inTheWay = (more: Partial<PoolFacts>) => line(more, "in the way");
   it("that lacks some: what its condition says", () => {
-    const message = 'has 5 of 9 addresses wanted (8 replicas and 1 more): Subnet "blue" has 0 free of 20, 20 assigned to 2 pools'; // biome-ignore format: one text
+    const message =
+      'has 5 of 9 addresses wanted (8 replicas and 1 more): Subnet "blue" has 0 free of 20, 20 assigned to 2 pools';
     const troubles = { kind: "there", value: [{ type: "Supplied", message }] } as const;
     expect(inTheWay({ live: { ...LIVE, troubles } })).toBe(`in the way: ${message}`);
     const unseen = { ...LIVE, troubles: { kind: "unseen", why: "no answer" } } as const;
@@ -89,7 +90,9 @@ describe("a generated pool", () => {
   });
   it("of many ranges, and of a Subnet with many pools: a few are named", () => {
     const ips = Array.from({ length: 7 }, (_, index) => `10.6.0.${2 * index + 1}`);
-    expect(line({ pool: five({}, ips) }, "has")).toMatch(/: 10.6.0.1, 10.6.0.3, 10.6.0.5, 10.6.0.7, 10.6.0.9 and 2 more$/); // biome-ignore format: one text
+    expect(line({ pool: five({}, ips) }, "has")).toMatch(
+      /: 10.6.0.1, 10.6.0.3, 10.6.0.5, 10.6.0.7, 10.6.0.9 and 2 more$/,
+    );
     expect(line({ pool: five({}, []) }, "has")).toBe("has: 0 addresses of IPv4 network 10.6.0.0/24");
     const pools = Array.from({ length: 9 }, (_, index) => ({ name: `p${index}`, ips: [], application: "X a/b" }));
     expect(subnet({ kind: "there", value: { ...blue, pools } })).toMatch(/"p4" \(X a\/b, 0\) and 4 more$/);
@@ -103,27 +106,39 @@ describe("a generated pool", () => {
 
 describe("a pool made by hand", () => {
   const hand = pool("blue", "fd00::/64", {});
-  check("of the embedded mode", { name: "blue", pool: hand, counts: { total: 2n ** 64n, free: 2n ** 64n - 1n }, live: undefined }, [
-    'pool "blue": created by hand; its size is fixed',
-    "has: 18446744073709551616 addresses of IPv6 network fd00::/64: fd00::-fd00::ffff:ffff:ffff:ffff",
-    "in use: 1; 18446744073709551615 of 18446744073709551616 are free, as far as this node knows",
-  ]); // biome-ignore format: a row
+  check(
+    "of the embedded mode",
+    { name: "blue", pool: hand, counts: { total: 2n ** 64n, free: 2n ** 64n - 1n }, live: undefined },
+    [
+      'pool "blue": created by hand; its size is fixed',
+      "has: 18446744073709551616 addresses of IPv6 network fd00::/64: fd00::-fd00::ffff:ffff:ffff:ffff",
+      "in use: 1; 18446744073709551615 of 18446744073709551616 are free, as far as this node knows",
+    ],
+  );
   const disabled = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.9"], disable: true });
-  const message = "2 addresses, from 10.6.0.18 on, are also in IPPools \"other\"; each address is still given out once"; // biome-ignore format: one text
+  const message = '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once';
   const notReady = { type: "Ready", message: "spec.disable is true: the pool gives out no addresses" };
-  check("with conditions, and nobody who has counted", { name: "blue", pool: disabled, live: {
-    ...{ usage: { kind: "absent" }, subnet: undefined },
-    troubles: { kind: "there", value: [notReady, { type: "Overlap", message }] },
-  } }, [
-    'pool "blue": created by hand; its size is fixed',
-    "allocates nothing: spec.disable is true",
-    "has: 1 address of IPv4 network 10.6.0.0/24: 10.6.0.9",
-    "in use: 3; 2 of 5 are free, as far as this node knows",
-    "not ready: spec.disable is true: the pool gives out no addresses",
-    `Overlap: ${message}`,
-  ]); // biome-ignore format: a row
+  check(
+    "with conditions, and nobody who has counted",
+    {
+      name: "blue",
+      pool: disabled,
+      live: {
+        ...{ usage: { kind: "absent" }, subnet: undefined },
+        troubles: { kind: "there", value: [notReady, { type: "Overlap", message }] },
+      },
+    },
+    [
+      'pool "blue": created by hand; its size is fixed',
+      "allocates nothing: spec.disable is true",
+      "has: 1 address of IPv4 network 10.6.0.0/24: 10.6.0.9",
+      "in use: 3; 2 of 5 are free, as far as this node knows",
+      "not ready: spec.disable is true: the pool gives out no addresses",
+      `Overlap: ${message}`,
+    ],
+  );
   check("that cannot be read", { name: "blue", pool: undefined, refusal: "cannot be used: field x", live: undefined }, [
     'pool "blue": created by hand; its size is fixed',
     "allocates nothing: it cannot be used: field x",
-  ]); // biome-ignore format: a row
+  ]);
 });
