@@ -1,52 +1,20 @@
 /** The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, hardening, uninstall. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { type Daemon, startDaemon } from "../../scripts/lab/daemon.ts";
-import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
 
 const UNIT = "berth-agent.service";
 const ADDRESS = /"192\.0\.2\.\d+\/24"/;
 
-let directory: string;
-let boot: Daemon;
-/** The first process of the host. */
-let init: number;
-
-const enter = (words: readonly string[]) => [
-  ...["nsenter", `--target=${init}`, "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd"],
-  ...words,
-];
-const run = (...words: readonly string[]) => requireCommand(enter(words));
-const show = async (unit: string, property: string) =>
-  (await run("systemctl", "show", "--value", `--property=${property}`, unit)).trim();
+let host: Host;
+const run = (...argv: readonly string[]) => host.require(...argv);
+const show = (unit: string, property: string) => host.show(unit, property);
 const add = (name: string) => run("sh", "/srv/add.sh", name);
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-systemd-"));
-  assembleHostLayout(join(directory, "release"));
-  mkdirSync(join(directory, "root"));
-  const script = join(root, "scripts", "lab", "boot-systemd.sh");
-  const spaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
-  const words = ["sh", script, join(directory, "root"), join(directory, "release")];
-  boot = await startDaemon("systemd", ["unshare", ...spaces, "--fork", "--kill-child", ...words]);
-  await boot.until(async () => {
-    init = Number(readFileSync(`/proc/${boot.pid}/task/${boot.pid}/children`, "utf8"));
-    if (!readFileSync(`/proc/${init}/cmdline`, "utf8").includes("systemd\0--system")) return false;
-    return (
-      (await show("containerd.service", "ActiveState")) !== "inactive" &&
-      (await show("multi-user.target", "ActiveState")) === "active"
-    );
-  }, 60_000);
+  host = await bootHost();
 });
 
-afterAll(async () => {
-  await boot?.kill();
-  rmSync(directory, { recursive: true });
-});
+afterAll(() => host?.stop());
 
 it("the runtime starts when the agent serves, and its first pod gets an address", async () => {
   expect(await show("containerd.service", "Result")).toBe("success");
@@ -72,7 +40,7 @@ it("the agent survives daemon-reexec", async () => {
 });
 
 it("an uninstall is refused with the addresses in use, and with --force leaves nothing", async () => {
-  const refused = await runCommand(enter(["sh", "/opt/berth/current/install.sh", "uninstall"]));
+  const refused = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("shop/first")]);
   expect(await show(UNIT, "ActiveState")).toBe("active");
   await run("sh", "/opt/berth/current/install.sh", "uninstall", "--force");

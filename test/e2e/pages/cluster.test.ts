@@ -1,0 +1,70 @@
+/** The pages for a cluster, typed on a real API server. */
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { applyObject } from "../../../scripts/lab/apply.ts";
+import { definitionsCrd, namespaceObject, poolObject, settingsObject } from "../../../scripts/lab/cluster/objects.ts";
+import { startPlane } from "../../../scripts/lab/cluster/plane.ts";
+import { runCommand } from "../../../scripts/lab/command.ts";
+import type { ControlPlane } from "../../../scripts/lab/control-plane.ts";
+import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { executePart, partsAt } from "./script.ts";
+import type { ExecutedPart } from "./table.ts";
+
+const API = "/apis/ipam.vendor.io/v1";
+const SETTINGS = "/api/v1/namespaces/kube-system/configmaps/vendor-conf";
+
+let plane: ControlPlane;
+/** The reader's working directory: what one page writes, a later one reads. */
+let home: string;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "berth-pages-"));
+  await symlink(join(root, "dist", "berthctl.mjs"), join(home, "berthctl"));
+  plane = await startPlane();
+  const objects = [
+    definitionsCrd(),
+    namespaceObject("shop"),
+    poolObject({ name: "blue", subnet: "10.6.0.0/24" }),
+    { ...berthKind("ReservedIP", "printers"), spec: { ips: ["10.6.0.9"] } },
+    { ...settingsObject({ enableIPv6: false }), metadata: { name: "vendor-conf", namespace: "kube-system" } },
+  ];
+  for (const object of objects) await applyObject(plane.client, object as KubeObject);
+});
+
+afterAll(async () => {
+  await plane?.stop();
+  await rm(home, { recursive: true });
+});
+
+const berthKind = (kind: string, name: string) => ({ apiVersion: "ipam.vendor.io/v1", kind, metadata: { name } });
+
+function execute(part: ExecutedPart) {
+  const path = [referenceTool("kubectl").directory, home, join(root, "node_modules", ".bin"), process.env.PATH].join(
+    ":",
+  );
+  const env = { HOME: home, KUBECONFIG: plane.kubeconfig, PATH: path };
+  return executePart(part, (argv) => runCommand(argv, { cwd: home, env }));
+}
+
+it.each(partsAt("cluster"))("%s", async (_, part) => {
+  await execute(part);
+});
+
+describe("after a loss of all objects", () => {
+  const readAll = async () => {
+    const lists = ["ippools", "reservedips"].map((plural) => plane.client.get(`${API}/${plural}`));
+    const objects: KubeObject[] = (await Promise.all(lists)).flatMap(({ items }) => items);
+    return [...objects.map(({ kind, spec }) => ({ kind, spec })), (await plane.client.get(SETTINGS)).data];
+  };
+
+  it.each(partsAt("empty cluster"))("%s", async (_, part) => {
+    const before = await readAll();
+    for (const path of [`${API}/ippools/blue`, `${API}/reservedips/printers`, SETTINGS])
+      await plane.client.delete(path);
+    await execute(part);
+    expect(await readAll()).toEqual(before);
+  });
+});

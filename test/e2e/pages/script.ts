@@ -1,0 +1,93 @@
+/**
+ * A page as a shell script: its blocks ```sh, each command on its own line of the page, so that a failure names the line.
+ * The first command that fails ends the script, unless the table says that it is refused.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { CommandOutcome } from "../../../scripts/lab/command.ts";
+import { root } from "../../../scripts/setup/paths.mjs";
+import { type ExecutedPart, isExecuted, PARTS, type Place } from "./table.ts";
+
+interface Block {
+  /** The heading above it. */
+  readonly section: string;
+  /** Of its first command, from 1. */
+  readonly line: number;
+  readonly lines: readonly string[];
+}
+
+/** All pages for users. */
+export function listPages(): string[] {
+  const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+  return ["README.md", ...names.map((name) => `docs/${name}`)];
+}
+
+export function readBlocks(page: string): Block[] {
+  return findBlocks(readFileSync(join(root, page), "utf8"));
+}
+
+export function findBlocks(text: string): Block[] {
+  const blocks: Block[] = [];
+  let section = "";
+  let fence: { language: string; lines: string[] } | undefined;
+  for (const [index, line] of text.split("\n").entries()) {
+    if (fence === undefined) {
+      section = /^#+ (.*)$/.exec(line)?.[1] ?? section;
+      const language = /^```(.*)$/.exec(line)?.[1];
+      if (language !== undefined) fence = { language, lines: [] };
+    } else if (line === "```") {
+      if (fence.language === "sh") blocks.push({ section, line: index + 1 - fence.lines.length, lines: fence.lines });
+      fence = undefined;
+    } else {
+      fence.lines.push(line);
+    }
+  }
+  return blocks;
+}
+
+/** The row for a block: that of its section before that of its page. */
+export function findPart(page: string, section: string) {
+  const parts = PARTS.filter((part) => part.page === page);
+  return parts.find((part) => part.section === section) ?? parts.find((part) => part.section === undefined);
+}
+
+export function partsAt(place: Place): [name: string, part: ExecutedPart][] {
+  return PARTS.filter(isExecuted)
+    .filter((part) => part.place === place)
+    .map((part) => [part.section === undefined ? part.page : `${part.page}, ${part.section}`, part]);
+}
+
+/** Prints each failed command to stderr; `$refused` are those that may fail. It stands on line 1, where pages have their title. */
+const PROLOGUE = [
+  "set -E -o pipefail",
+  `trap 'code=$?; echo "FAILED line $LINENO, exit code $code: $BASH_COMMAND" >&2; case "$refused" in *"<$BASH_COMMAND>"*) ;; *) exit $code ;; esac' ERR`,
+].join("; ");
+
+function scriptOf(part: ExecutedPart): string {
+  const script: string[] = [];
+  for (const { section, line, lines } of readBlocks(part.page)) {
+    if (findPart(part.page, section) !== part) continue;
+    for (const [index, text] of lines.entries()) script[line - 1 + index] = replaceWords(text, part.words ?? {});
+  }
+  const refused = (part.refused ?? []).map((command) => `<${command}>`).join("");
+  script[0] = `refused='${refused}'; ${PROLOGUE}`;
+  return `${Array.from(script, (line) => line ?? "").join("\n")}\n`;
+}
+
+function replaceWords(text: string, words: Readonly<Record<string, string>>): string {
+  return Object.entries(words).reduce((replaced, [word, value]) => replaced.replaceAll(word, value), text);
+}
+
+/** Executes a part of a page by `run`, which gets a command line. Throws unless every command does what the page says. */
+export async function executePart(
+  part: ExecutedPart,
+  run: (argv: readonly string[]) => Promise<CommandOutcome>,
+): Promise<CommandOutcome> {
+  const outcome = await run(["bash", "-c", scriptOf(part)]);
+  const failures = [...outcome.stderr.matchAll(/^FAILED .*?: (.*)$/gm)].map(([, command]) => command);
+  const report = `${part.page}:\n${outcome.stdout}${outcome.stderr}`;
+  expect(failures, report).toEqual(part.refused ?? []);
+  expect(outcome.exitCode, report).toBe(0);
+  return outcome;
+}

@@ -1,0 +1,74 @@
+/**
+ * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the page itself.
+ * A new page needs one row, for the whole page or for each of its sections that differ.
+ */
+
+/** Each has a test of its own. */
+export type Place =
+  /** checkout.test.ts: a shell in the checkout, with namespaces of its own. */
+  | "checkout"
+  /** cluster.test.ts: an API server with Berth's kinds, rights and some pools; kubectl. */
+  | "cluster"
+  /** The same after a loss of all of Berth's objects. */
+  | "empty cluster"
+  /** host.test.ts: the unpacked tarball on a host under systemd. */
+  | "new host"
+  /** The same with Berth installed. */
+  | "host"
+  /** test/nodes/networks.test.ts: three nodes with Multus. */
+  | "nodes"
+  /** test/e2e/release/release.test.ts: the folder of a release, and a runtime. */
+  | "release";
+
+/** A page, or one section of it under a heading of any level. */
+interface Part {
+  readonly page: string;
+  readonly section?: string;
+}
+
+export interface ExecutedPart extends Part {
+  readonly place: Place;
+  /** What a reader replaces on the page, and what the test puts there. */
+  readonly words?: Readonly<Record<string, string>>;
+  /** Commands that the page says are refused, once each, in the order of the page. */
+  readonly refused?: readonly string[];
+}
+
+interface OmittedPart extends Part {
+  /** Why the commands are not executed here. */
+  readonly reason: string;
+}
+
+/** In kubectl.test.ts each command is executed alone, on an API server with the objects that the page names. */
+const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.test.ts";
+
+/** Parts of one place are executed in this order. */
+export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
+  { page: "docs/backup.md", place: "cluster" },
+  { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
+  { page: "docs/backup.md", section: "On a host without Kubernetes", place: "host" },
+  {
+    page: "docs/controller.md",
+    reason: "needs the controller's port; test/cluster/controller.test.ts reads that path",
+  },
+  { page: "docs/garbage-collection.md", place: "cluster", words: { NAME: "n9" } },
+  {
+    page: "docs/getting-started.md",
+    place: "checkout",
+    refused: ["ip netns exec try-node $cnitool add green /run/netns/try-cart-1"],
+  },
+  { page: "docs/getting-started.md", section: "1. Build", reason: "the set-up of these tests has run it" },
+  {
+    page: "docs/getting-started.md",
+    section: "In a cluster",
+    reason: "the agent's end is the page's; test/cluster starts it so with the same files of deploy",
+  },
+  { page: "docs/install-host.md", place: "new host" },
+  { page: "docs/network.md", place: "cluster" },
+  { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
+  { page: "docs/security.md", reason: SINGLE_COMMANDS },
+];
+
+export function isExecuted(part: ExecutedPart | OmittedPart): part is ExecutedPart {
+  return "place" in part;
+}
