@@ -64,6 +64,12 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     reason: "the agent's end is the page's; test/cluster starts it so with the same files of deploy",
   },
   { page: "docs/install-host.md", place: "new host" },
+  {
+    page: "docs/install-host.md",
+    section: "In a cluster",
+    reason:
+      "two machines; kubectl.test.ts executes the commands of one, install-host.test.ts those of the other, host-token.test.ts the renewal",
+  },
   { page: "docs/network.md", place: "cluster" },
   { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
   { page: "docs/security.md", reason: SINGLE_COMMANDS },
