@@ -18,7 +18,7 @@ import {
   statefulSet,
 } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
+import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const PATIENCE_MS = 30_000;

@@ -22,7 +22,7 @@ import {
 } from "../../scripts/lab/cluster/objects.ts";
 import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
+import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const APPS = "/apis/apps/v1/namespaces/shop";

@@ -5,7 +5,7 @@ import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
+import { recordLog } from "../world/recorded-log.ts";
 
 const DAY_MS = 86_400_000;
 const HASH = "0123456789abcdef0123456789abcdef";

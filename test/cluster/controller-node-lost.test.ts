@@ -14,8 +14,8 @@ import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../../sc
 import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { COOLDOWN_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import type { World } from "../../scripts/lab/cluster/world.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { recordLog } from "../world/recorded-log.ts";
+import { ip, mac } from "../world/values.ts";
 import { openCollector, WEB } from "./collected.ts";
 
 const MAC = mac("02:00:00:00:00:07");

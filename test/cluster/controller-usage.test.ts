@@ -9,7 +9,7 @@ import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/
 import type { LabController, LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
 import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../../scripts/lab/cluster/objects.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { claim, proposal } from "../unit/registry/registry-suite.ts";
+import { claim, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const USAGES = `${BERTH}/ippoolusages`;

@@ -9,7 +9,7 @@ import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { until } from "../unit/kubernetes/stub-server.ts";
+import { until } from "../world/recorded-log.ts";
 import { startRelay } from "./kube-wire.ts";
 
 const PATH = "/api/v1/namespaces/default/configmaps";

@@ -7,7 +7,7 @@ import { MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflecto
 import { openLog } from "../../host/lib/log.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { until } from "../unit/kubernetes/stub-server.ts";
+import { until } from "../world/recorded-log.ts";
 import { type Relay, startRelay } from "./kube-wire.ts";
 
 /** Longest wait, on a machine that has much else to do. */

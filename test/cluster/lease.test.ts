@@ -6,7 +6,7 @@ import { openLog } from "../../host/lib/log.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { until } from "../unit/kubernetes/stub-server.ts";
+import { until } from "../world/recorded-log.ts";
 
 /** A fifth of the defaults: the same in less time. */
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 };

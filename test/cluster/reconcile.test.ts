@@ -5,8 +5,8 @@ import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
-import { mac } from "../unit/kernel/values.ts";
+import { recordLog } from "../world/recorded-log.ts";
+import { mac } from "../world/values.ts";
 
 const MAC = mac("02:00:00:00:00:07");
 

@@ -1,8 +1,10 @@
 /** Addresses that outlive their pods (retention), on the cluster's registry. */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { claim, held, proposal } from "../unit/registry/registry-suite.ts";
+import { held } from "../unit/registry/registry-suite.ts";
+import { claim, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };

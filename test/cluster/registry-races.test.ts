@@ -11,7 +11,9 @@ import { ALLOCATIONS, until } from "../../scripts/lab/cluster/objects.ts";
 import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { COOLDOWN_MS, claim, held, ip, proposal } from "../unit/registry/registry-suite.ts";
+import { COOLDOWN_MS, held } from "../unit/registry/registry-suite.ts";
+import { claim, proposal } from "../world/subjects.ts";
+import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };

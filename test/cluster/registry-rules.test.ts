@@ -10,7 +10,9 @@ import { POOLS } from "../../scripts/lab/cluster/objects.ts";
 import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { bind, CONFLICT } from "../unit/registry/registry-quarantine-suite.ts";
-import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../unit/registry/registry-suite.ts";
+import { COOLDOWN_MS, held, spanOfTen } from "../unit/registry/registry-suite.ts";
+import { claim, proposal } from "../world/subjects.ts";
+import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };

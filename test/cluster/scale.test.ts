@@ -13,7 +13,7 @@ import {
 } from "../../scripts/lab/scale/scenarios.ts";
 import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
 import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
-import { Seeded } from "../property/core/seeded.ts";
+import { Seeded } from "../world/seeded.ts";
 
 const SEED = 7;
 const EMPTY_MS = 15_000;

@@ -8,7 +8,7 @@ import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
 import type { World } from "../../scripts/lab/cluster/world.ts";
-import { mac } from "../unit/kernel/values.ts";
+import { mac } from "../world/values.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const [OWN, RIVAL] = [mac("0a:00:00:00:00:01"), mac("02:00:00:00:00:07")];

@@ -10,7 +10,7 @@ import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-f
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
-import { ip } from "../unit/ipam/subjects.ts";
+import { ip } from "../world/values.ts";
 
 /** A kubelet runs 110 unless told otherwise. */
 const PODS = 180;

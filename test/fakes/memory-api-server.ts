@@ -1,10 +1,17 @@
 /**
  * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares preconditions, counts
  * versions and tells its watches as the real one does, and passes the same suites (test/unit/fakes/api-server-suite.ts, and
- * test/unit/registry/kubernetes-registry.test.ts). It knows no schemas: what a kind would refuse, default or prune passes as it is. Lists have one page.
+ * test/unit/registry/kubernetes-registry.test.ts). It knows no schemas: what a kind would refuse, default or prune passes as it is.
  * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch tells.
  */
-import type { KubeApi, KubeCall, KubeObject, KubeWatch, WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import {
+  ApiUnavailable,
+  type KubeApi,
+  type KubeCall,
+  type KubeObject,
+  type KubeWatch,
+  type WatchEvent,
+} from "../../host/kubernetes/kube-api.ts";
 import {
   bodyOf,
   created,
@@ -31,11 +38,16 @@ export interface Written {
 /** Stands between a caller and the server. `commit` carries the call out and may be called at any time, also after the answer, but once. */
 export type Gate = (call: KubeCall, commit: () => KubeObject) => Promise<KubeObject>;
 
+/** The server cannot be reached. */
+export const unreachable: Gate = () => Promise.reject(new ApiUnavailable("GET /", "No connection"));
+
 /** Stands between the server and a watch of the collection `path`: `deliver` tells it, and is to be called in order. */
 export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
-/** Paths of collections, with the kind and version of their objects. */
-export type Served = Readonly<Record<string, { readonly apiVersion: string; readonly kind: string }>>;
+/** Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces. */
+export type Served = Readonly<
+  Record<string, { readonly apiVersion: string; readonly kind: string; readonly everywhere?: string }>
+>;
 
 export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 
@@ -65,6 +77,8 @@ export class MemoryApiServer {
   readonly objects: Map<string, StoredObject>;
   /** Told of each change, in order, before any watch is. */
   onWritten: (written: Written) => void = () => {};
+  /** Most objects on a page of a list, whatever its limit. */
+  maxPage = Number.POSITIVE_INFINITY;
   readonly #serves: Served;
   readonly #nowMs: () => number;
   readonly #collections = new Map<string, Collection>();
@@ -92,9 +106,25 @@ export class MemoryApiServer {
     };
   }
 
+  /** How many watches are open. */
+  get watches(): number {
+    return this.#collections.values().reduce((sum, { watches }) => sum + watches.size, 0);
+  }
+
   /** The objects of a collection that is served, by name. */
   collection(path: string): ReadonlyMap<string, StoredObject> {
     return this.#collection(path).objects;
+  }
+
+  /** A write without a precondition, as by `kubectl` or from a backup. */
+  put(path: string, name: string, object: object): StoredObject {
+    const collection = this.#collection(path);
+    const { metadata, ...rest } = Object(object);
+    const { apiVersion, kind } = this.#serves[path] ?? {};
+    const uid = collection.objects.get(name)?.metadata.uid ?? `uid-${name}`;
+    const stored = { ...{ apiVersion, kind, ...rest }, metadata: { uid, ...metadata, name } };
+    this.#store(collection, stored as StoredObject);
+    return collection.objects.get(name) as StoredObject;
   }
 
   /** A write without a precondition, as by `kubectl`, to an allocation. */
@@ -103,10 +133,10 @@ export class MemoryApiServer {
     if (before !== undefined) this.#store(this.#collection(ALLOCATIONS), { ...before, spec: change(before.spec) });
   }
 
-  /** An allocation, whatever its finalizers. */
-  remove(name: string): void {
-    const before = this.objects.get(name);
-    if (before !== undefined) this.#remove(this.#collection(ALLOCATIONS), before);
+  /** Whatever its finalizers. */
+  remove(name: string, path = ALLOCATIONS): void {
+    const before = this.#collection(path).objects.get(name);
+    if (before !== undefined) this.#remove(this.#collection(path), before);
   }
 
   #collection(path: string): Collection {
@@ -118,9 +148,12 @@ export class MemoryApiServer {
   #carryOut(call: KubeCall): KubeObject {
     const collection = this.#collections
       .values()
-      .find(({ path }) => call.path === path || call.path.startsWith(`${path}/`));
+      .find(
+        ({ path }) => [path, this.#serves[path]?.everywhere].includes(call.path) || call.path.startsWith(`${path}/`),
+      );
     if (collection === undefined) return {};
-    const [name, part] = call.path.slice(collection.path.length + 1).split("/");
+    const isList = call.path === this.#serves[collection.path]?.everywhere;
+    const [name, part] = isList ? [] : call.path.slice(collection.path.length + 1).split("/");
     if (name === undefined || name === "")
       return call.method === "GET" ? this.#list(collection, call) : this.#create(collection, call);
     if (part !== undefined && part !== "status") refuse(404, "NotFound", call);
@@ -177,11 +210,20 @@ export class MemoryApiServer {
         (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
       )
       .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
-    const metadata = { resourceVersion: String(this.#version) };
+    const [start, limit] = [
+      Number(call.query?.continue ?? 0),
+      Math.min(Number(call.query?.limit ?? found.length), this.maxPage),
+    ];
+    const page = found.slice(start, start + limit);
+    const isLast = start + limit >= found.length;
+    const metadata = {
+      resourceVersion: String(this.#version),
+      ...(isLast ? {} : { continue: String(start + limit) }),
+    };
     if (call.accept?.includes("as=Table") === true)
-      return { kind: "Table", metadata, rows: found.map((each) => ({ cells: [each.metadata.name] })) };
+      return { kind: "Table", metadata, rows: page.map((each) => ({ cells: [each.metadata.name] })) };
     const { kind = "", apiVersion = "" } = this.#serves[path] ?? {};
-    return { kind: `${kind}List`, apiVersion, metadata, items: found.map(answer) };
+    return { kind: `${kind}List`, apiVersion, metadata, items: page.map(answer) };
   }
 
   #store(collection: Collection, object: StoredObject): KubeObject {

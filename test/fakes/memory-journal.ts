@@ -4,9 +4,13 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import type { Journal } from "../../host/registry/journal.ts";
-import type { Cooldowns, FreedObserver } from "../../host/registry/registry.ts";
+import { type Cooldowns, type FreedObserver, RegistryError } from "../../host/registry/registry.ts";
 import { SqliteJournal } from "../../host/registry/sqlite/journal.ts";
 import { prepareSchema } from "../../host/registry/sqlite/schema.ts";
+import { SqliteStore } from "../../host/registry/sqlite/store.ts";
+
+/** What a registry answers where no other node has anything. */
+const ALONE: Readonly<Record<string, unknown>> = { listUsed: undefined, readUsageSummary: undefined, findRetained: [] };
 
 /** Operations that are told the time, as SqliteRegistry does. */
 const TIMED: readonly string[] = [
@@ -21,6 +25,8 @@ export interface MemoryJournalOptions {
   readonly onFreed: FreedObserver;
   /** The agent has ended: nothing is written and nothing is answered any more. */
   readonly isDead?: () => boolean;
+  /** The store of an agent without a cluster. */
+  readonly isEmbedded?: boolean;
 }
 
 export function openDisk(): DatabaseSync {
@@ -30,8 +36,10 @@ export function openDisk(): DatabaseSync {
 }
 
 export function openMemoryJournal(disk: DatabaseSync, options: MemoryJournalOptions): Journal {
-  const { bootId, nowMs, cooldowns, onFreed, isDead = () => false } = options;
-  const store = new SqliteJournal(disk, { bootId, cooldowns, faults: () => {} });
+  const { bootId, nowMs, cooldowns, onFreed, isDead = () => false, isEmbedded = false } = options;
+  const Store = isEmbedded ? SqliteStore : SqliteJournal;
+  const store = new Store(disk, { bootId, cooldowns, faults: () => {} });
+  let isClosed = false;
   const run = (name: string, args: readonly unknown[]): unknown => {
     const method: unknown = Reflect.get(store, name);
     if (typeof method !== "function") throw new Error(`${name} is not an operation of a journal`);
@@ -48,14 +56,26 @@ export function openMemoryJournal(disk: DatabaseSync, options: MemoryJournalOpti
   };
   run("coolDeadBoots", [nowMs()]);
   const call = (name: string, args: readonly unknown[]): unknown => {
-    if (name === "close") return Promise.resolve();
-    if (name === "setCooldowns") return store.setCooldowns(args[0] as Cooldowns);
     if (isDead()) return new Promise(() => {});
+    if (name === "close") {
+      isClosed = true;
+      return Promise.resolve();
+    }
+    if (isClosed) return Promise.reject(new RegistryError("The registry is closed"));
+    if (name === "setCooldowns") return store.setCooldowns(args[0] as Cooldowns);
+    if (Object.hasOwn(ALONE, name)) return Promise.resolve(ALONE[name]);
     if (name === "quarantine") {
       const [allocation, quarantine, created = []] = args;
       return Promise.resolve(run("quarantineAndUndo", [{ allocation, quarantine, created }]));
     }
-    return new Promise((resolve) => resolve(structuredClone(run(name, args))));
+    // A claim's second argument is the caller's signal, of which a store knows nothing.
+    const given = name === "claim" ? args.slice(0, 1) : args;
+    return new Promise((resolve) => {
+      let answer = run(name, given);
+      // In portions.
+      while (name === "expire" && answer === undefined) answer = run(name, given);
+      resolve(structuredClone(answer));
+    });
   };
   const isMethod = (name: string | symbol): name is string => typeof name === "string" && name !== "then";
   return new Proxy({} as Journal, {

@@ -8,7 +8,7 @@ import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.t
 import { fillPool } from "../../scripts/lab/scale/fill.ts";
 import { attachAll, countReasons, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
-import { Seeded } from "../property/core/seeded.ts";
+import { Seeded } from "../world/seeded.ts";
 
 const NODES = 50;
 const EMPTY_MS = 120_000;

@@ -4,7 +4,7 @@ import { sumUse, useSince } from "../../scripts/lab/cluster/watched-api.ts";
 import { callsPer, printTable } from "../../scripts/lab/scale/figures.ts";
 import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
-import { Seeded } from "../property/core/seeded.ts";
+import { Seeded } from "../world/seeded.ts";
 
 const NODES = 50;
 const SETS = 30;

@@ -12,7 +12,7 @@ import { fillPool } from "../../scripts/lab/scale/fill.ts";
 import { openFleet } from "../../scripts/lab/scale/fleet.ts";
 import { type Attached, attachAll, countReasons, createPods } from "../../scripts/lab/scale/scenarios.ts";
 import { openWorld } from "../../scripts/lab/scale/world.ts";
-import { Seeded } from "../property/core/seeded.ts";
+import { Seeded } from "../world/seeded.ts";
 
 const NODES = Number(process.env.NODES ?? 20);
 const PODS = Number(process.env.PODS ?? 100);

@@ -7,7 +7,7 @@ import { formatIp } from "../../host/net/ip.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import type { NamespaceState } from "../../host/plan/state.ts";
 import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { sysctlIn } from "./kernel-scene.ts";
 
 const TABLE = 500;

@@ -7,7 +7,7 @@ import { arpFilter, ndpFilter } from "../../host/kernel/packet/filter.ts";
 import { decodeNdp } from "../../host/kernel/packet/ndp.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import {
   addressOf,
   deleteNamespaces,

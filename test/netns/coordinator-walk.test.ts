@@ -4,7 +4,7 @@
  * `WALK_SEED=n` repeats a walk.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Seeded } from "../property/core/seeded.ts";
+import { Seeded } from "../world/seeded.ts";
 import { expectRoutes } from "./coordinator-oracle.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
 import { type Kind, Walk } from "./coordinator-walker.ts";

@@ -1,6 +1,6 @@
 /** One pod's life in a random walk: what is done to it, and what must hold afterwards by what has been asked. */
 import { expect } from "vitest";
-import type { Seeded } from "../property/core/seeded.ts";
+import type { Seeded } from "../world/seeded.ts";
 import { makeNic, type Names, type Nic, removeNic, type World } from "./coordinator-world.ts";
 
 export type Kind = "underlay" | "ptp" | "bridge";

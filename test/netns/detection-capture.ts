@@ -12,7 +12,7 @@ import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
 import { arpFilter } from "../../host/kernel/packet/filter.ts";
 import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
 import type { Mac } from "../../host/net/mac.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 import { type Lab, run } from "./detection-lab.ts";
 
 export interface Capture {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { encodeArpProbe, encodeArpRequest } from "../../host/kernel/packet/arp.ts";
 import { encodeNdpProbe, encodeNdpSolicitation } from "../../host/kernel/packet/ndp.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 import { conflictOf, detect, type Lab, makeLab, type Pod, WINDOW_MS } from "./detection-lab.ts";
 import { answer, playRival } from "./detection-rival.ts";
 

@@ -8,7 +8,7 @@ import { encodeArpProbe, encodeArpRequest } from "../../host/kernel/packet/arp.t
 import { encodeNdpProbe, encodeNdpSolicitation } from "../../host/kernel/packet/ndp.ts";
 import { openSegment } from "../../host/kernel/packet/segment.ts";
 import { PacketError } from "../../host/kernel/packet/socket.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 
 const [netnsPath = "", link = "", what = "", asked4 = "", asked6 = ""] = process.argv.slice(2);
 const FRAMES_PER_TURN = 32;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import { detectGateways, type GatewayAnswers, type GatewayProbe } from "../../host/coordinator/detect-gateway.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { type Lab, makeLab, never, type Pod, setSysctl, WINDOW_MS } from "./detection-lab.ts";
 import { answer, playRival } from "./detection-rival.ts";

@@ -16,7 +16,7 @@ import { expect } from "vitest";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import type { Conflict, ProbeLink } from "../../host/coordinator/probe.ts";
 import type { Mac } from "../../host/net/mac.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 
 export const WINDOW_MS = 200;
 export const never = new AbortController().signal;

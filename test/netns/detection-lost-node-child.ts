@@ -12,7 +12,7 @@ import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { openSqliteJournal } from "../../host/registry/sqlite/registry.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 
 const [netns = "-", ...asked] = process.argv.slice(2);
 const directory = mkdtempSync(join(tmpdir(), "berth-lost-"));

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ANNOUNCE_INTERVAL_MS, announce } from "../../host/coordinator/announce.ts";
 import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
 import { runCommand } from "../../scripts/lab/command.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { detect, type Lab, makeLab, type Pod } from "./detection-lab.ts";
 import { answer, playRival, type Rival } from "./detection-rival.ts";

@@ -6,7 +6,7 @@ import type { ProbeLink } from "../../host/coordinator/probe.ts";
 import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
 import { withQuietLink } from "../../host/coordinator/quiet-link.ts";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { conflictOf, type Lab, makeLab, never, type Pod, setSysctl, WINDOW_MS } from "./detection-lab.ts";
 

@@ -7,7 +7,7 @@ import { ALL_NODES, encodeNdp, multicastMac } from "../../host/kernel/packet/ndp
 import { type NeighbourPacket, openSegment } from "../../host/kernel/packet/segment.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import type { Pod } from "./detection-lab.ts";
 
 /** What is asked for, and by whom. */

@@ -11,7 +11,7 @@ import { encodeArpAnnouncement } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
 import { arpFilter } from "../../host/kernel/packet/filter.ts";
 import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { conflictOf, detect, type Lab, makeLab, type Pod, run, WINDOW_MS } from "./detection-lab.ts";
 import { playRival } from "./detection-rival.ts";
 

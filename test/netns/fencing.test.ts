@@ -7,8 +7,8 @@ import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
 import type { Workload } from "../../host/resources/ip-allocation.ts";
-import { recordLog } from "../unit/agent/recorded-log.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { recordLog } from "../world/recorded-log.ts";
+import { ip } from "../world/values.ts";
 import { detect, type Lab, makeLab, type Pod, type PodOptions } from "./detection-lab.ts";
 
 let lab: Lab;

@@ -6,7 +6,7 @@ import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remove
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
-import { ip, mac, prefix } from "../unit/kernel/values.ts";
+import { ip, mac, prefix } from "../world/values.ts";
 import { operationsFor, VETH } from "./kernel-operations.ts";
 import { dumpOf, ipIn, ipJson, makeScene, type Scene, unmountNetns } from "./kernel-scene.ts";
 

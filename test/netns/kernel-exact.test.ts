@@ -5,7 +5,7 @@ import { createRoute, deleteWholeRoute, listRoutes } from "../../host/kernel/net
 import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
 import { createRule, deleteWholeRule } from "../../host/kernel/netlink/rule/requests.ts";
 import type { Rule } from "../../host/kernel/netlink/rule/rule.ts";
-import { ip, prefix } from "../unit/kernel/values.ts";
+import { ip, prefix } from "../world/values.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
 let room: Room;

@@ -12,7 +12,7 @@ import {
   setLinkKind,
 } from "../../host/kernel/netlink/link/requests.ts";
 import { openNetns } from "../../host/kernel/netns.ts";
-import { mac } from "../unit/kernel/values.ts";
+import { mac } from "../world/values.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
 let room: Room;

@@ -5,7 +5,7 @@ import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { NamespaceSource } from "../../host/kernel/open-namespace.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { ipIn, makeScene, type Scene } from "./kernel-scene.ts";
 
 const PODS = 110;

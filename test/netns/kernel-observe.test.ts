@@ -20,7 +20,7 @@ import {
   type RuleState,
 } from "../../host/plan/state.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 import { everything } from "./kernel-operations.ts";
 import { dumpOf, ipIn, ipJson, makeScene, type Scene, sysctlIn } from "./kernel-scene.ts";
 

@@ -4,7 +4,7 @@ import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { Operation, Veth } from "../../host/plan/operation.ts";
 import type { AddressState, RouteState, RuleState } from "../../host/plan/state.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
-import { ip, mac, prefix } from "../unit/kernel/values.ts";
+import { ip, mac, prefix } from "../world/values.ts";
 import type { Scene } from "./kernel-scene.ts";
 
 export const VETH: Veth = {

@@ -19,7 +19,7 @@ import {
 import type { PacketError } from "../../host/kernel/packet/socket.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 
 const near = `bkpn${process.pid}`;
 const far = `bkpf${process.pid}`;

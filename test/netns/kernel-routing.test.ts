@@ -22,7 +22,7 @@ import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
 import { createRule, deleteRule, listRules } from "../../host/kernel/netlink/rule/requests.ts";
 import { type Rule, ruleOf } from "../../host/kernel/netlink/rule/rule.ts";
 import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
-import { ip, mac, prefix } from "../unit/kernel/values.ts";
+import { ip, mac, prefix } from "../world/values.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
 let room: Room;

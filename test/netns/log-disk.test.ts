@@ -6,7 +6,7 @@ import { LOG_RECHECK_MS } from "../../host/agent/coordinator/log-writer.ts";
 import { openPluginLogs } from "../../host/agent/coordinator/plugin-logs.ts";
 import type { Log } from "../../host/lib/log.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
-import { recordLog, until } from "../unit/agent/recorded-log.ts";
+import { recordLog, until } from "../world/recorded-log.ts";
 
 interface World {
   readonly directory: string;
@@ -51,11 +51,11 @@ describe("the coordinator's log on a bad disk", () => {
       await until(() => readFileSync(path, "utf8").endsWith("\n"));
       await requireCommand(["sh", "-c", `cat /dev/zero > ${filler} || true`]);
       for (let n = 0; n < 20; n++) log("a.log").info(`number ${n} ${"y".repeat(900)}`);
-      expect(await until(() => lines.length === 1)).toBe(true);
+      await until(() => lines.length === 1);
       expect(lines).toEqual([LOST]);
       rmSync(filler);
       log("a.log").info("last");
-      expect(await until(() => lines.length === 2)).toBe(true);
+      await until(() => lines.length === 2);
       expect(lines).toEqual([LOST, BACK]);
       const texts = readFileSync(path, "utf8").split("\n").slice(0, -1);
       const whole = texts.flatMap((text) => (text.endsWith("}") ? [String(JSON.parse(text).msg)] : []));
@@ -71,11 +71,11 @@ describe("the coordinator's log on a bad disk", () => {
     withDisk("size=64k,nr_inodes=3", async ({ directory, log, lines, pass }) => {
       for (const name of ["x", "y"]) writeFileSync(join(directory, name), "");
       log("a.log").info("one");
-      expect(await until(() => lines.length === 1)).toBe(true);
+      await until(() => lines.length === 1);
       rmSync(join(directory, "x"));
       pass(LOG_RECHECK_MS);
       log("a.log").info("two");
-      expect(await until(() => lines.length === 2)).toBe(true);
+      await until(() => lines.length === 2);
       expect(lines).toEqual([LOST, BACK]);
     }));
 
@@ -83,11 +83,11 @@ describe("the coordinator's log on a bad disk", () => {
     withDisk("size=64k", async ({ log, lines, pass, remount }) => {
       await remount("ro");
       log("a.log").info("one");
-      expect(await until(() => lines.length === 1)).toBe(true);
+      await until(() => lines.length === 1);
       await remount("rw");
       pass(LOG_RECHECK_MS);
       log("a.log").info("two");
-      expect(await until(() => lines.length === 2)).toBe(true);
+      await until(() => lines.length === 2);
       expect(lines).toEqual([LOST, BACK]);
     }));
 

@@ -8,7 +8,7 @@ import { BOND_NUMBERS, type BondNumber, type BondOptions } from "../../host/kern
 import { createLink, deleteLink, findLink, setLink, setLinkKind } from "../../host/kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 import { linkIn } from "../netns/kernel-room.ts";
-import { ip, mac } from "../unit/kernel/values.ts";
+import { ip, mac } from "../world/values.ts";
 
 /** The guest's own namespace: /sys shows its links, and no others exist. */
 const socket = openRouteSocket("/proc/self/ns/net");

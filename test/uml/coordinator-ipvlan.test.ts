@@ -25,7 +25,7 @@ import { addVeth } from "../../scripts/lab/netns.ts";
 import { NetnsWorld } from "../../scripts/lab/netns-world.ts";
 import { readNetworkState } from "../../scripts/lab/network-state.ts";
 import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 
 const PORT = 8080;
 const PREFIX = "0a:1b";

@@ -15,7 +15,7 @@ import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { ip } from "../unit/kernel/values.ts";
+import { ip } from "../world/values.ts";
 
 const RIVAL_MAC = "02:11:22:33:44:55";
 const POOLS = {

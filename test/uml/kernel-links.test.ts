@@ -8,7 +8,7 @@ import { linkOf } from "../../host/kernel/netlink/link/link.ts";
 import { createLink, deleteLink, listLinks, setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { openNetns } from "../../host/kernel/netns.ts";
 import { linkIn, makeRoom, type Room } from "../netns/kernel-room.ts";
-import { mac } from "../unit/kernel/values.ts";
+import { mac } from "../world/values.ts";
 
 let room: Room;
 let here: Conversation;

@@ -17,7 +17,7 @@ import { type AddressDemand, type AllocateDeps, isSameAddress } from "./sources/
 /** Most addresses that one ADD with `onConflict: next` probes. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
 
-export interface ClaimVerifiedDeps extends AllocateDeps {
+interface ClaimVerifiedDeps extends AllocateDeps {
   readonly cluster?: (ClusterAddresses & Pick<ClusterIpam, "isShared">) | undefined;
   readonly networks: Pick<NicSettings, "settingsFor" | "isCoordinated">;
   readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "verified">;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { PoolWalk } from "../../property/core/pool-walk.ts";
-import { Seeded } from "../../property/core/seeded.ts";
 import { edgeShapes, randomShape } from "../../property/core/shapes.ts";
+import { Seeded } from "../../world/seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 4711);
 const OPERATIONS = 10_000_000;

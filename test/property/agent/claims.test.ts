@@ -1,10 +1,271 @@
+/** What claims promise, on a node whose registry, pool cache and search are the product's. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
+import type { AddressDemand } from "../../../host/agent/ipam/sources/source.ts";
+import { CniError } from "../../../host/cni/error.ts";
+import { formatIp, type Ip } from "../../../host/net/ip.ts";
+import type { Mac } from "../../../host/net/mac.ts";
+import type { Allocation, Attachment } from "../../../host/registry/registry.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
-import { ip, pool, range } from "../../unit/ipam/subjects.ts";
-import { mac } from "../../unit/registry/registry-quarantine-suite.ts";
-import { type AddOptions, IpamWorld, SANDBOXES } from "./ipam-world.ts";
+import { TestClock } from "../../world/clock.ts";
+import { openNode, type TestNode } from "../../world/node.ts";
+import { Segment } from "../../world/segment.ts";
+import { type NicRequest, pool, type Resources, snapshotOf } from "../../world/subjects.ts";
+import { mac, range } from "../../world/values.ts";
+
+interface AddOptions {
+  readonly owner: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly nics: readonly NicRequest[];
+  readonly requested?: string | undefined;
+  /** The caller hangs up: before the claim is through, or when the answer is to be written. */
+  readonly hangUp?: "early" | "late" | undefined;
+  /** What the network's settings say about conflicts. */
+  readonly detection: "off" | "fail" | "next";
+}
+
+/** What a caller was told. */
+interface Answered {
+  readonly attachment: Attachment;
+  readonly owner: string;
+  readonly places: readonly string[];
+  readonly ips: readonly Ip[];
+}
+
+function placeOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
+  return `${formatIp(ip)}/${space}`;
+}
+
+/** It remembers what was answered, and says when that and the registry and the pool cache disagree. */
+class World {
+  readonly #directory: string;
+  readonly #node: TestNode;
+  #boot = 1;
+  #answered: Answered[] = [];
+  /** NICs whose addresses something may have released since they were answered. */
+  readonly #released = new Set<string>();
+  /** NICs with an ADD since the last check. */
+  readonly #begun = new Set<string>();
+  #segment!: Segment;
+
+  static async open(): Promise<World> {
+    const directory = mkdtempSync(join(tmpdir(), "berth-claims-"));
+    const world = new World(directory, await openNode({ disk: directory, clock: new TestClock({ isHasty: true }) }));
+    world.#coverSegment();
+    return world;
+  }
+
+  private constructor(directory: string, node: TestNode) {
+    this.#directory = directory;
+    this.#node = node;
+  }
+
+  /** The machines of the segment outlive the agent. */
+  #coverSegment(): void {
+    const segment = new Segment(this.#node, this.#segment?.answering);
+    segment.onNic = (netns, ifName) =>
+      this.#answered
+        .filter(({ attachment }) => attachment.containerId === netns && attachment.ifName === ifName)
+        .flatMap(({ ips }) => ips);
+    // Others write meanwhile.
+    segment.meanwhile = async () => {
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    };
+    // What a conflict takes from a later sandbox, an earlier one of the same NIC has no more.
+    segment.answered = ({ netnsPath, name }) => {
+      if (netnsPath !== "") this.#released.add(nicOf({ containerId: netnsPath, ifName: name }));
+    };
+    this.#segment = segment;
+  }
+
+  /** Some machine takes the address, or leaves it. */
+  rival(address: string, holder: Mac | undefined): void {
+    if (holder === undefined) this.#segment.answering.delete(address);
+    else this.#segment.answering.set(address, holder);
+  }
+
+  probe(): Promise<void> {
+    return this.#segment.prober.probeDue();
+  }
+
+  async restart(reboots: boolean): Promise<void> {
+    await this.#segment.close();
+    if (reboots) {
+      this.#boot++;
+      this.#node.clock.ms = 1_000;
+      this.#answered = [];
+    }
+    await this.#node.open(`boot-${this.#boot}`);
+    this.#coverSegment();
+  }
+
+  async close(): Promise<void> {
+    await this.#segment.close();
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  edit(resources: Resources): void {
+    this.#node.follow(snapshotOf(...resources));
+  }
+
+  advance(milliseconds: number): void {
+    this.#node.clock.jump(milliseconds);
+  }
+
+  async expire(): Promise<void> {
+    const { registry, clock } = this.#node;
+    await registry.expire();
+    await registry.releaseUnattached(clock.ms - 120_000);
+  }
+
+  async add({ owner, containerId, ifName, nics, requested, hangUp, detection }: AddOptions): Promise<void> {
+    this.#begun.add(nicOf({ containerId, ifName }));
+    await this.#node.inventory.loaded();
+    const hungUp = new AbortController();
+    if (hangUp === "early") setImmediate(() => hungUp.abort());
+    const given = { owner, ifName, containerId, netns: containerId, requested, signal: hungUp.signal };
+    const claimed = await this.#claim(this.#node.demand(owner, nics, given), detection);
+    if (claimed === undefined) return;
+    if (hangUp !== undefined) {
+      await this.#node.registry.undo(claimed.created);
+      return;
+    }
+    this.#answered = this.#answered.filter((old) => old.owner !== owner || old.attachment.ifName !== ifName);
+    this.#answered.push({
+      attachment: { containerId, ifName },
+      owner,
+      places: claimed.held.map(placeOf),
+      ips: claimed.held.map((each) => each.ip),
+    });
+  }
+
+  /** Undefined when it was refused; anything but a refusal is a bug. */
+  async #claim(demand: AddressDemand, detection: AddOptions["detection"]): Promise<Claimed | undefined> {
+    const onConflict = detection === "next" ? "next" : "fail";
+    try {
+      return await this.#segment.claim(demand, { detect: detection !== "off", onConflict });
+    } catch (error) {
+      if (error instanceof CniError || demand.deadline.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** A later sandbox of the pod may have the address by now: what the DEL of any of them may release is forgotten. */
+  async del(attachment: Attachment): Promise<void> {
+    this.#released.add(nicOf(attachment));
+    await this.#node.registry.release(attachment);
+  }
+
+  /** Keeps the NICs of these attachments, whichever sandbox has them. */
+  async collect(kept: readonly Attachment[]): Promise<void> {
+    const alive = new Set(kept.map(nicOf));
+    for (const { attachment } of this.#answered) {
+      if (!alive.has(nicOf(attachment))) this.#released.add(nicOf(attachment));
+    }
+    const valid = kept.flatMap(({ containerId, ifName }) =>
+      SANDBOXES.map((sandbox) => ({ containerId: `${stemOf(containerId)}-${sandbox}`, ifName })),
+    );
+    for (const nic of this.#begun) if (!alive.has(nic)) this.#released.add(nic);
+    await this.#node.registry.releaseOthers("net", valid, this.#node.clock.ms + 1);
+  }
+
+  get attachments(): readonly Attachment[] {
+    return this.#answered.map(({ attachment }) => attachment);
+  }
+
+  /** Everything that is wrong while nothing is in flight, as sentences. */
+  async findFaults(): Promise<string[]> {
+    await this.#node.inventory.loaded();
+    await this.#segment.prober.idle();
+    const records = await this.#node.registry.list(undefined, 10_000);
+    this.#answered = this.#answered.filter(({ attachment }) => !this.#released.has(nicOf(attachment)));
+    this.#released.clear();
+    this.#begun.clear();
+    return [...this.#faultsOfAnswers(records), ...this.#faultsOfPoolCache(records), ...faultsOfQuarantine(records)];
+  }
+
+  /** I1: no address is two attachments', and every one that was answered and not released is recorded as theirs. */
+  #faultsOfAnswers(records: readonly Allocation[]): string[] {
+    const holders = new Map<string, string>();
+    const recorded = new Map(records.map((record) => [placeOf(record), record]));
+    return this.#answered.flatMap(({ owner, attachment, places }) =>
+      places.flatMap((place) => {
+        const faults: string[] = [];
+        const holder = `${owner} ${keyOf(attachment)}`;
+        const other = holders.get(place);
+        if (other !== undefined) faults.push(`${place} is held by ${other} and by ${holder}`);
+        holders.set(place, holder);
+        const record = recorded.get(place);
+        const isTheirs = record?.state === "Bound" && record.owner === owner && record.ifName === attachment.ifName;
+        if (!isTheirs) faults.push(`${place} was answered to ${holder}, recorded is ${describe(record)}`);
+        return faults;
+      }),
+    );
+  }
+
+  /** I2: in each pool exactly the recorded addresses are marked. */
+  #faultsOfPoolCache(records: readonly Allocation[]): string[] {
+    const recorded = new Map(records.map((record) => [placeOf(record), record]));
+    return [...this.#node.snapshot.pools.values()].flatMap((pool) =>
+      addressesOf(pool).flatMap((ip) => {
+        const space = pool.spec.addressSpace;
+        const answer = this.#node.poolCache.takeExactly(pool, ip);
+        if (answer === "claimed") this.#node.poolCache.unmark(space, ip);
+        const record = recorded.get(placeOf({ space, ip }));
+        if (answer === "taken" && record === undefined)
+          return [`${placeOf({ space, ip })} is free, yet marked in ${pool.name}`];
+        if (answer === "claimed" && record !== undefined) {
+          return [`${placeOf({ space, ip })} is not marked in ${pool.name}, recorded is ${describe(record)}`];
+        }
+        return [];
+      }),
+    );
+  }
+}
+
+function keyOf({ containerId, ifName }: Attachment): string {
+  return `${containerId}/${ifName}`;
+}
+
+/** Containers are named after the pod, a dash, and the sandbox's number. */
+const SANDBOXES = [0, 1];
+
+function stemOf(containerId: string): string {
+  return containerId.slice(0, containerId.lastIndexOf("-"));
+}
+
+function nicOf({ containerId, ifName }: Attachment): string {
+  return `${stemOf(containerId)}/${ifName}`;
+}
+
+function describe(record: Allocation | undefined): string {
+  return record === undefined ? "nothing" : `${record.state} to ${record.owner} ${keyOf(record)}`;
+}
+
+function addressesOf({ spec }: IpPool): Ip[] {
+  return spec.ranges.flatMap(({ first, last }) =>
+    Array.from({ length: Number(last.value - first.value) + 1 }, (_, index) => ({
+      family: first.family,
+      value: first.value + BigInt(index),
+    })),
+  );
+}
+
+/** Conflict: nobody has what is in quarantine, and nobody keeps what came out of it without having asked. */
+function faultsOfQuarantine(records: readonly Allocation[]): string[] {
+  return records.flatMap(({ space, ip, state, owner, containerId, quarantine }) => {
+    const place = `${formatIp(ip)}/${space}`;
+    const isQuarantined = state === "Quarantined";
+    if (isQuarantined !== (quarantine !== undefined)) return [`${place} is ${state}, quarantine ${quarantine?.reason}`];
+    return isQuarantined && `${owner}${containerId}` !== "" ? [`${place} is in quarantine, and ${owner}'s`] : [];
+  });
+}
 
 const TIME_MS = 10_000;
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
@@ -76,7 +337,7 @@ const owner = fc.nat({ max: 5 });
 const sandbox = fc.constantFrom(...SANDBOXES);
 const nic = fc.constantFrom("eth0", "net1");
 
-type Act = (world: IpamWorld) => Promise<void> | void;
+type Act = (world: World) => Promise<void> | void;
 
 function named(text: string, act: Act): Act & { toString(): string } {
   return Object.assign(act, { toString: () => text });
@@ -96,7 +357,7 @@ const add = fc
     return named(text, (world) =>
       world.add({
         ...{ owner: `pod-${drawn.owner}`, containerId: `c${drawn.owner}-${drawn.sandbox}`, ifName, nics },
-        requested: drawn.requested === undefined ? undefined : ip(drawn.requested),
+        requested: drawn.requested,
         ...{ hangUp: drawn.hangUp, detection: drawn.detection },
       }),
     );
@@ -126,9 +387,7 @@ const RIVALS = [1, 2, 3, 4, 5, 6].map((last) => mac(`02:00:00:00:00:0${last}`));
 
 const rival = fc
   .record({ place: fc.constantFrom(...PLACES), holder: fc.constantFrom(undefined, ...RIVALS) })
-  .map(({ place, holder }) =>
-    named(`${place} is ${holder ?? "nobody"}'s`, (world) => world.segment.rival(place, holder)),
-  );
+  .map(({ place, holder }) => named(`${place} is ${holder ?? "nobody"}'s`, (world) => world.rival(place, holder)));
 
 const probe = fc.constant(named("ask for what is in quarantine", (world) => world.probe()));
 
@@ -177,7 +436,7 @@ it("I1 and I2 hold after any mixture of claims, releases, conflicts, hang-ups, e
   const walk = fc.array(step, { minLength: 10, maxLength: 60, size: "max" });
   const property = fc.asyncProperty(edit, walk, async (first, others) => {
     walks++;
-    const world = await IpamWorld.open();
+    const world = await World.open();
     try {
       for (const each of [first, ...others]) {
         steps++;

@@ -3,19 +3,182 @@
  * it, and nothing beside them is kept for it (retention).
  */
 import { expect, it } from "vitest";
+import { evictPredecessor, readHolderStatus } from "../../../host/agent/cluster/address-owners.ts";
+import { allocateAddresses } from "../../../host/agent/ipam/allocate.ts";
+import type { AllocateDeps } from "../../../host/agent/ipam/sources/source.ts";
+import { CniError } from "../../../host/cni/error.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { Allocation } from "../../../host/registry/registry.ts";
+import { memberKey, type Workload } from "../../../host/resources/ip-allocation.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { pool } from "../../unit/ipam/subjects.ts";
-import { Seeded } from "../core/seeded.ts";
-import {
-  isRefused,
-  type KeptNode,
-  KeptWorld,
-  type LivePod,
-  type Member,
-  machineOf,
-  memberOf,
-  type StartOptions,
-} from "./kept-world.ts";
+import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
+import { TestClock } from "../../world/clock.ts";
+import { type ClusterNode, type DemandOptions, openClusterNode } from "../../world/node.ts";
+import { Seeded } from "../../world/seeded.ts";
+import { pool, snapshotOf } from "../../world/subjects.ts";
+
+/** What a pod is one life of. */
+interface Member {
+  readonly name: string;
+  readonly workload: Workload | undefined;
+  /** Of a machine: the UID of its instance, which two pods of it share while it migrates. */
+  readonly run?: string | undefined;
+}
+
+interface LivePod {
+  readonly member: Member;
+  readonly pod: Pod;
+  readonly node: ClusterNode;
+  /** `eth0/4 10.6.0.7` by NIC and family. */
+  readonly addresses: ReadonlyMap<string, string>;
+}
+
+interface StartOptions extends Pick<DemandOptions, "requested" | "source"> {
+  /** All NICs are claimed with the first ADD, as with `ippools`. */
+  readonly isAtOnce?: boolean;
+}
+
+/** Members of workloads and plain pods that come and go on several nodes of a cluster. */
+class World {
+  readonly server = new MemoryApiServer();
+  readonly #pools: readonly IpPool[];
+  readonly #nics: readonly string[];
+  readonly #pods = new Map<string, Pod>();
+  readonly #nodes: ClusterNode[] = [];
+  readonly #clock = new TestClock();
+  #count = 0;
+
+  /** Each NIC wants an address of each pool. */
+  constructor(pools: readonly IpPool[], nics: readonly string[]) {
+    this.#pools = pools;
+    this.#nics = nics;
+  }
+
+  /** An agent that knows nothing of the pools but that they are there. */
+  async node(): Promise<ClusterNode> {
+    const readPod = async (of: { namespace: string; name: string }) => this.#find(of.namespace, of.name);
+    const node = await openClusterNode({
+      ...{ name: `n${++this.#count}`, clock: this.#clock, server: this.server, snapshot: snapshotOf(...this.#pools) },
+      isLivePod: async (namespace, pod, uid) => this.#find(namespace, pod)?.uid === uid,
+      isPodGone: this.#isPodGone,
+      readHolderStatus: (row, holder) => readHolderStatus(readPod, row, holder),
+      onLost: (row) => {
+        throw new Error(`${formatIp(row.ip)} of ${row.pod} is lost`);
+      },
+    });
+    this.#nodes.push(node);
+    return node;
+  }
+
+  readonly #isPodGone = async (row: Allocation): Promise<boolean> =>
+    this.#find(row.namespace, row.pod)?.uid !== row.owner;
+
+  #depsOf({ registry, poolCache }: ClusterNode): AllocateDeps {
+    const deps = { registry, isPodGone: this.#isPodGone, endOrphan: (row: Allocation) => registry.collect(row) };
+    return {
+      ...{ registry, poolCache },
+      cluster: {
+        releaseRetained: (kept) => registry.releaseRetained(kept),
+        evictPredecessor: (former, claimant) => evictPredecessor(deps, former, claimant),
+        awaitChange: async () => false,
+      },
+    };
+  }
+
+  /** Its pod starts there: an ADD for each NIC. Rejects as the first ADD that is refused; then the pod is gone again. */
+  async start(member: Member, node: ClusterNode, options: StartOptions = {}): Promise<LivePod> {
+    const { isAtOnce = false, requested, source } = options;
+    const pod = this.#podOf(member);
+    this.#pods.set(`${pod.namespace}/${pod.name}`, pod);
+    // An ADD that waits lets time pass for all.
+    const clock = { nowMs: this.#clock.nowMs, sleep: (milliseconds: number) => this.pass(milliseconds) };
+    const addresses = new Map<string, string>();
+    const pools = this.#pools.map(({ name }) => [name]);
+    try {
+      for (const [index, ifName] of this.#nics.entries()) {
+        const nics = (isAtOnce ? this.#nics : [ifName]).map((each) => ({ ifName: each, pools }));
+        const { held } = await allocateAddresses(
+          this.#depsOf(node),
+          node.demand(pod.name, nics, {
+            ...{ owner: `${pod.uid}`, ifName, containerId: `${pod.uid}-${index}`, workload: member.workload, clock },
+            ...(index > 0 ? {} : { requested, source }),
+            seedText: member.workload ? memberKey(member.workload) : pod.name,
+            coversPod: isAtOnce || this.#nics.length === 1,
+          }),
+        );
+        for (const { ip } of held) addresses.set(`${ifName}/${ip.family}`, formatIp(ip));
+      }
+    } catch (error) {
+      await this.end({ member, pod, node, addresses });
+      throw error;
+    }
+    return { member, pod, node, addresses };
+  }
+
+  /** As a kubelet ends a pod: DEL, then its object goes. */
+  async end({ pod, node }: LivePod): Promise<void> {
+    const key = `${pod.namespace}/${pod.name}`;
+    for (const [index, ifName] of this.#nics.entries())
+      await node.registry.release({ containerId: `${pod.uid}-${index}`, ifName });
+    await node.registry.idle();
+    if (this.#pods.get(key) === pod) this.#pods.delete(key);
+  }
+
+  /** Time goes on, and each node's maintenance runs. */
+  async pass(milliseconds: number): Promise<void> {
+    this.#clock.jump(milliseconds);
+    for (const node of this.#nodes) await node.pass(0);
+  }
+
+  /** As an earlier version left it: what is kept at `from` is kept there, too. */
+  async keepAlso(from: string, address: string): Promise<void> {
+    const { metadata, spec } = this.server.objects.get(from) ?? expect.fail(`There is no ${from}`);
+    this.server.put(ALLOCATIONS, address, {
+      metadata: { ...metadata, uid: `uid-${address}` },
+      spec: { ...spec, address },
+    });
+  }
+
+  /** What is Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4 10.6.0.7 10.6.0.9`. */
+  surplus(): string[] {
+    const found = new Map<string, string[]>();
+    for (const { spec } of this.server.objects.values()) {
+      const { address, state, workload } = Object(spec);
+      if (workload === undefined || (state !== "Kept" && state !== "Bound")) continue;
+      const key = `${workload.uid}/${workload.member}/${workload.interface}/${address.includes(":") ? 6 : 4}`;
+      found.set(key, [...(found.get(key) ?? []), address]);
+    }
+    return [...found].flatMap(([key, addresses]) => (addresses.length > 1 ? [`${key} ${addresses.join(" ")}`] : []));
+  }
+
+  #find(namespace: string, name: string): Pod | undefined {
+    return this.#pods.get(`${namespace}/${name}`);
+  }
+
+  #podOf({ name, run }: Member): Pod {
+    const uid = `u${++this.#count}`;
+    const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name, uid: run, controller: true };
+    const metadata = {
+      ...{ namespace: "shop", name: run === undefined ? name : `${name}-${uid}`, uid, resourceVersion: "1" },
+      ...(run === undefined ? {} : { ownerReferences: [owner], labels: { "kubevirt.io": "virt-launcher" } }),
+    };
+    return decodePod({ kind: "Pod", metadata, spec: {}, status: {} }, "the test");
+  }
+}
+
+/** Of a StatefulSet. */
+function memberOf(set: string, ordinal: number): Member {
+  const member = `${set}-${ordinal}`;
+  return { name: member, workload: { kind: "StatefulSet", namespace: "shop", name: set, uid: `uid-${set}`, member } };
+}
+
+function machineOf(name: string): Member {
+  return {
+    ...{ name, run: `run-${name}` },
+    workload: { kind: "VirtualMachine", namespace: "shop", name, uid: `uid-${name}`, member: name },
+  };
+}
 
 /** The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
@@ -45,11 +208,11 @@ class Tally {
   }
 
   failed(member: Member, error: unknown, what: string): void {
-    if (!isRefused(error)) throw error;
+    if (!(error instanceof CniError)) throw error;
     if (this.#had.has(member)) this.refused.push(`${what}: ${member.name} ${error.message}`);
   }
 
-  see(world: KeptWorld, what: string): void {
+  see(world: World, what: string): void {
     this.left.push(...world.surplus().map((line) => `${what}: ${line}`));
   }
 
@@ -66,10 +229,7 @@ it.each<[title: string, members: number, selection: "hash" | "ascending", machin
   ["10 on 10 in ascending order", 10, "ascending", false],
   ["5 machines on 5", 5, "hash", true],
 ])("retention: restarts on nodes that know nothing: %s addresses", async (_, count, selection, machines) => {
-  const world = new KeptWorld(
-    [pool("blue", "10.6.0.0/24", { ips: [`10.6.0.1-10.6.0.${count}`], selection })],
-    ["eth0"],
-  );
+  const world = new World([pool("blue", "10.6.0.0/24", { ips: [`10.6.0.1-10.6.0.${count}`], selection })], ["eth0"]);
   const tally = new Tally();
   const members = Array.from({ length: count }, (_, at) => (machines ? machineOf(`m${at}`) : memberOf("db", at)));
   const live: LivePod[] = [];
@@ -103,7 +263,7 @@ it.each<[title: string, at: number, source: StartOptions["source"], left: number
   // A list of all for each start of a machine would be too dear.
   ["that its claim names", 0, "IPAMClaim shop/db", 1],
 ])("retention: what is left beside an address that a member asks for by name, %s", async (_, at, source, left) => {
-  const world = new KeptWorld([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.40"] })], ["eth0"]);
+  const world = new World([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.40"] })], ["eth0"]);
   const member = memberOf("db", 0);
   const first = await world.start(member, await world.node());
   const own = first.addresses.get("eth0/4") ?? expect.fail("It has none");
@@ -131,13 +291,13 @@ async function fuzz(seed: number): Promise<Tally> {
   const size = needed + random.pick([0, 1, 4, 40]);
   const selection = random.pick(["hash", "ascending"] as const);
   const pools = random.chance(0.5) ? [BLUE(size, selection)] : [BLUE(size, selection), SIX(size)];
-  const world = new KeptWorld(pools, nics);
+  const world = new World(pools, nics);
   const nodes = [await world.node(), await world.node(), await world.node()];
   const live = new Map<Member, LivePod>();
   const tally = new Tally();
   const isAtOnce = random.chance(0.3);
 
-  const begin = async (member: Member, what: string, source?: KeptNode): Promise<LivePod | undefined> => {
+  const begin = async (member: Member, what: string, source?: ClusterNode): Promise<LivePod | undefined> => {
     const others = nodes.filter((node) => node !== source);
     const node = random.chance(0.3) ? await world.node() : random.pick(others);
     try {

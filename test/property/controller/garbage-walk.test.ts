@@ -2,6 +2,7 @@
  * One address and all that may happen to its node, its pod and its workload, in any order: the controller and the nodes act by their tables, and
  * no address becomes free while a NIC has it, unless its node is marked as off.
  */
+
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { decideOrphanObject } from "../../../host/agent/gc/plan-reconciliation.ts";
@@ -17,7 +18,7 @@ import {
   situationOf,
 } from "../../../host/controller/gc/plan-collection.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
-import { ip } from "../../unit/ipam/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
 const RUNS = 3_000;

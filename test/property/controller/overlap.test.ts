@@ -5,7 +5,7 @@ import { planOverlap, type RangeOwner } from "../../../host/controller/condition
 import { MAX_EXAMPLES } from "../../../host/controller/examples.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { ordinalsOf } from "../../../host/resources/usage/ordinals.ts";
-import { Seeded } from "../core/seeded.ts";
+import { Seeded } from "../../world/seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 1_511);
 const BASE = 10n << 24n;

@@ -1,15 +1,24 @@
-/** One controller of the walk: the real caches and the real parts, which hear and write when the walk lets them. */
+/**
+ * Controllers that all believe that they lead, on one API server in memory: the real caches and the real parts, which hear and write when the walk
+ * lets them.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+import { vi } from "vitest";
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startFinalizers } from "../../../host/controller/finalizers/finalizer-controller.ts";
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
 import { startSubnets } from "../../../host/controller/subnets/subnets-controller.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners } from "../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { Known } from "./subnets-checker.ts";
+import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
+import type { StoredObject } from "../../fakes/memory-objects.ts";
+import { PendingCalls } from "../../world/pending-calls.ts";
+import { type Known, POOLS, SUBNETS, SubnetsChecker, type Writer } from "./subnets-checker.ts";
 import { addressesOf } from "./subnets-facts.ts";
-import { flush, type SubnetsWorld } from "./subnets-world.ts";
+import { Workloads } from "./subnets-workloads.ts";
 
 const TURNS = 50;
 
@@ -107,7 +116,7 @@ export class WalkController {
 
   /** What the caches say now, and said when the round began of which the next call is a part. */
   known(): Known {
-    const isWaiting = this.#world.pending.some(({ controller, isOver }) => controller === this && !isOver);
+    const isWaiting = this.#world.calls.all.some(({ caller, isOver }) => caller === this && !isOver);
     const isSameRound = isWaiting || this.answeredStep === this.#world.step;
     const now = this.#look();
     if (this.#begun === undefined || !isSameRound || this.#world.isCalm) this.#begun = now;
@@ -153,4 +162,138 @@ function bothOf(a: Known, b: Known): Known {
     },
     isHeld: (space, pool, address) => a.isHeld(space, pool, address) && b.isHeld(space, pool, address),
   };
+}
+
+export { ALLOCATIONS, POOLS, SUBNETS };
+export const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
+export const CONFIG_MAPS = "/api/v1/namespaces/berth/configmaps";
+
+const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
+
+export const SERVES: Served = {
+  [POOLS]: own("IPPool"),
+  [SUBNETS]: own("Subnet"),
+  [RESERVED]: own("ReservedIP"),
+  [ALLOCATIONS]: own("IPAllocation"),
+  "/apis/ipam.vendor.io/v1/coordinators": own("Coordinator"),
+  "/api/v1/nodes": { apiVersion: "v1", kind: "Node" },
+  [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  // Behind the collections below it: the first one that fits is the one that is meant.
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
+};
+
+/** Everything that waits for promises has run. */
+export async function flush(): Promise<void> {
+  for (let round = 0; round < 2; round++) await turn();
+}
+
+export class SubnetsWorld {
+  readonly checker = new SubnetsChecker();
+  readonly workloads = new Workloads();
+  readonly log: string[] = [];
+  readonly controllers: WalkController[] = [];
+  readonly calls = new PendingCalls<WalkController>((text) => this.note(text), { promptShare: 0.7 });
+  /** Calls are carried out and answered at once. */
+  isCalm = false;
+  step = 0;
+  writes = 0;
+  readonly server: MemoryApiServer;
+  readonly #kubectl: KubeApi;
+  #writer: Writer | undefined;
+  #last = 0;
+
+  constructor() {
+    this.server = new MemoryApiServer({ serves: SERVES, nowMs: () => Date.now() });
+    this.#kubectl = this.server.client();
+    this.server.onWritten = (written) => {
+      this.writes++;
+      const { collection, before, after } = written;
+      const name = (after ?? before)?.metadata.name ?? "";
+      this.note(
+        `  ${this.#writer?.controller ?? "somebody"}: ${collection.split("/").at(-1)} ${name}: ${describe(after)}`,
+      );
+      this.checker.written(written, this.#writer);
+    };
+  }
+
+  next(prefix: string): string {
+    return `${prefix}${++this.#last}`;
+  }
+
+  note(text: string): void {
+    this.log.push(`${this.step} ${text}`);
+  }
+
+  /** Somebody's `kubectl`. False: the server has refused. */
+  async kubectl(method: KubeCall["method"], path: string, body?: object): Promise<boolean> {
+    try {
+      await this.#kubectl.call({ method, path, ...(body === undefined ? {} : { body }) });
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError) return false;
+      throw error;
+    }
+  }
+
+  list(path: string): StoredObject[] {
+    return [...this.server.collection(path).values()];
+  }
+
+  async start(): Promise<WalkController> {
+    const controller = new WalkController(this.next("c"), this);
+    this.controllers.push(controller);
+    this.note(`${controller.name} starts`);
+    await controller.start();
+    return controller;
+  }
+
+  /** `kill -9`. What it has sent may still be carried out. */
+  crash(controller: WalkController): void {
+    this.note(`${controller.name} ends`);
+    this.controllers.splice(this.controllers.indexOf(controller), 1);
+    this.calls.end(controller);
+    controller.crash();
+  }
+
+  apiOf(controller: WalkController): KubeApi {
+    const gate = (call: KubeCall, commit: () => KubeObject): Promise<KubeObject> => {
+      if (controller.isDead) return new Promise(() => {});
+      const known = controller.known();
+      const writer = { controller: controller.name, known };
+      const commitAs = (): KubeObject => this.#as(writer, commit);
+      if (this.isCalm || !controller.isReady) return Promise.resolve().then(commitAs);
+      return this.calls.hold(controller, call, commitAs, () => {
+        controller.answeredStep = this.step;
+      });
+    };
+    return this.server.client(gate, (path, deliver) => controller.hears(path, deliver));
+  }
+
+  #as<T>(writer: Writer, act: () => T): T {
+    this.#writer = writer;
+    try {
+      return act();
+    } finally {
+      this.#writer = undefined;
+    }
+  }
+
+  async advance(milliseconds: number): Promise<void> {
+    await vi.advanceTimersByTimeAsync(milliseconds);
+  }
+}
+
+function describe(object: StoredObject | undefined): string {
+  if (object === undefined) return "gone";
+  const { spec, status, metadata } = object;
+  const pools = (status?.pools as { name: string; ips?: string[] }[] | undefined)?.map(
+    ({ name, ips }) => `${name}=${ips?.join()}`,
+  );
+  return [
+    `v${metadata.resourceVersion}`,
+    ...(metadata.deletionTimestamp === undefined ? [] : ["leaving"]),
+    ...(spec?.ips === undefined ? [] : [`ips ${String(spec.ips)}`]),
+    ...(spec?.pool === undefined ? [] : [`of ${String(spec.pool)}`]),
+    ...(pools === undefined ? [] : [`reserves ${pools.join(" ")}`]),
+  ].join(" ");
 }

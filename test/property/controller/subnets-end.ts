@@ -6,8 +6,8 @@
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { decodeVendorConfMap } from "../../../host/resources/vendor-conf-map.ts";
+import { ALLOCATIONS, CONFIG_MAPS, RESERVED, type SubnetsWorld } from "./subnets-controller.ts";
 import { type PoolFacts, reservationOf, type SubnetFacts } from "./subnets-facts.ts";
-import { ALLOCATIONS, CONFIG_MAPS, RESERVED, type SubnetsWorld } from "./subnets-world.ts";
 
 export function checkEnd(world: SubnetsWorld): string[] {
   return new End(world).checker();

@@ -1,6 +1,6 @@
 /** The rarest of the interleavings, step by step: a write that gives addresses to a pool arrives after they were promised to another one. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { flush, SUBNETS, SubnetsWorld } from "./subnets-world.ts";
+import { flush, SUBNETS, SubnetsWorld } from "./subnets-controller.ts";
 
 const WANTED = { subnets: ["a"], count: 2, reclaim: true, nics: ["eth0"] };
 
@@ -19,17 +19,14 @@ it("a write that comes late finds the pool changed, although nothing but its pro
   world.workloads.come("web", "w1", WANTED);
   const first = await world.start();
   // All but the write that gives the pool its addresses.
-  const isGift = () => world.pending.some(({ call }) => call.method === "PATCH" && call.path.includes("/ippools/"));
+  const isGift = () => world.calls.all.some(({ call }) => call.method === "PATCH" && call.path.includes("/ippools/"));
   for (let left = 20; left > 0 && !isGift(); left--) {
     await world.advance(20);
-    for (const pending of isGift() ? [] : world.pending.splice(0)) {
-      world.commit(pending);
-      pending.answerWith(pending.answer ?? (() => ({})));
-      await flush();
-    }
+    if (!isGift()) world.calls.finish();
+    await flush();
     first.tellAll();
   }
-  const [late] = world.pending;
+  const [late] = world.calls.all;
   expect(late?.call.body).toMatchObject({ spec: { ips: ["10.0.0.1-10.0.0.2"] } });
   world.crash(first);
 
@@ -55,7 +52,7 @@ it("a write that comes late finds the pool changed, although nothing but its pro
       ({ generated, addresses }) => `${generated?.application.name} ${addresses.size}`,
     );
   expect(sizes().sort()).toEqual(["api 2", "web 0"]);
-  if (late !== undefined) world.commit(late);
+  if (late !== undefined) world.calls.commit(late);
   expect(world.checker.breaches, world.log.join("\n")).toEqual([]);
   expect(sizes().sort()).toEqual(["api 2", "web 0"]);
   world.crash(second);

@@ -2,9 +2,9 @@
  * What people do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would take, as the one in memory takes all.
  * Effects: writes to the API server in memory.
  */
-import type { Seeded } from "../core/seeded.ts";
+import type { Seeded } from "../../world/seeded.ts";
+import { CONFIG_MAPS, POOLS, RESERVED, SUBNETS, type SubnetsWorld } from "./subnets-controller.ts";
 import type { Step } from "./subnets-walk.ts";
-import { CONFIG_MAPS, POOLS, RESERVED, SUBNETS, type SubnetsWorld } from "./subnets-world.ts";
 
 /** Networks that overlap, one beside them, one in another space, and one of IPv6. */
 const NETWORKS: Readonly<Record<string, object>> = {

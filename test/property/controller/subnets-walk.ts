@@ -1,10 +1,10 @@
 /** One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true in the end. */
-import { Seeded } from "../core/seeded.ts";
+import { Seeded } from "../../world/seeded.ts";
 import type { WalkController } from "./subnets-controller.ts";
+import { ALLOCATIONS, CONFIG_MAPS, flush, POOLS, RESERVED, SUBNETS, SubnetsWorld } from "./subnets-controller.ts";
 import { checkEnd } from "./subnets-end.ts";
 import { edit, makeSubnet } from "./subnets-people.ts";
 import type { Wanted } from "./subnets-workloads.ts";
-import { ALLOCATIONS, CONFIG_MAPS, flush, POOLS, RESERVED, SUBNETS, SubnetsWorld } from "./subnets-world.ts";
 
 export const STEPS = [
   // To which a failed walk is made simpler.
@@ -119,7 +119,7 @@ class Walk {
       case "crash":
         return controller === undefined ? undefined : world.crash(controller);
       case "start":
-        return world.controllers.length < 3 ? void (await world.start()) : world.callStep(random, this.faultShare);
+        return world.controllers.length < 3 ? void (await world.start()) : world.calls.step(random, this.faultShare);
       default:
         return edit(this.world, kind, random);
     }
@@ -128,7 +128,7 @@ class Walk {
   /** One call, or some in a row. */
   async #calls(random: Seeded): Promise<void> {
     for (let left = random.pick([1, 1, 2, 4, 8]); left > 0; left--) {
-      this.world.callStep(random, this.faultShare);
+      this.world.calls.step(random, this.faultShare);
       await flush();
     }
   }
@@ -140,8 +140,8 @@ class Walk {
     controller?.hearWorkloads();
     for (let left = 1 + random.below(12); left > 0; left--) {
       await world.advance(random.pick([10, 50, 50, 200, 2_000]));
-      for (let calls = world.pending.length; calls > 0; calls--) {
-        world.callStep(random, this.faultShare / 4);
+      for (let calls = world.calls.all.length; calls > 0; calls--) {
+        world.calls.step(random, this.faultShare / 4);
         await flush();
       }
       controller?.tellAll();
@@ -223,11 +223,7 @@ class Walk {
     world.note("-- calm");
     const [survivor] = world.controllers;
     for (const controller of world.controllers.slice(1)) world.crash(controller);
-    for (const pending of world.pending) {
-      if (pending.answer === undefined) world.commit(pending);
-      pending.answerWith(pending.answer ?? (() => ({})));
-    }
-    world.pending = [];
+    world.calls.finish();
     world.isCalm = true;
     await flush();
     const controller = survivor ?? (await world.start());

@@ -9,7 +9,7 @@ import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import type { PoolUsage } from "../../../host/resources/usage/ip-pool-usage.ts";
 import { hashOfRanges, ordinalsOf } from "../../../host/resources/usage/ordinals.ts";
-import { Seeded } from "../core/seeded.ts";
+import { Seeded } from "../../world/seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 20_261_120);
 const STATES = ["Bound", "Cooling", "Kept", "Quarantined"] as const;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
+import { Seeded } from "../../world/seeded.ts";
 import { putSpans } from "./pool-pair.ts";
 import { bytesOf, checksumOf, joinBytes, RawCore } from "./raw-core.ts";
-import { Seeded } from "./seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 20261120);
 const BAD_HANDLE = -1;

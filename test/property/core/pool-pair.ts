@@ -3,9 +3,9 @@
  * Effects: none outside its instances.
  */
 import { expect } from "vitest";
+import type { Seeded } from "../../world/seeded.ts";
 import { holdsAddress, PoolModel, type Span } from "./pool-model.ts";
 import { type Build, bytesOf, joinBytes, numberOf, RawCore } from "./raw-core.ts";
-import type { Seeded } from "./seeded.ts";
 import { randomSpans, type Shape } from "./shapes.ts";
 
 export const OUTSIDE = -8;

@@ -3,9 +3,9 @@
  * Effects: none outside its instances.
  */
 import { expect } from "vitest";
+import type { Seeded } from "../../world/seeded.ts";
 import { NONE, OUTSIDE, PoolPair } from "./pool-pair.ts";
 import { type Build, bytesOf, joinBytes, numberOf } from "./raw-core.ts";
-import type { Seeded } from "./seeded.ts";
 import type { Shape } from "./shapes.ts";
 
 export class PoolWalk {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { Seeded } from "../../world/seeded.ts";
 import { PoolWalk } from "./pool-walk.ts";
-import { Seeded } from "./seeded.ts";
 import { edgeShapes, randomShape, type Shape } from "./shapes.ts";
 
 const SEED = Number(process.env.SEED ?? 20261120);

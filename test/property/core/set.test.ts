@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { Seeded } from "../../world/seeded.ts";
 import { holdsAddress, type Span, sizeOf, tidy } from "./pool-model.ts";
 import { putSpans } from "./pool-pair.ts";
 import { bytesOf, joinBytes, numberOf, RawCore } from "./raw-core.ts";
-import { Seeded } from "./seeded.ts";
 import { randomSpans } from "./shapes.ts";
 
 const SEED = Number(process.env.SEED ?? 20261120);

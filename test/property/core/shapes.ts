@@ -1,6 +1,7 @@
 /** Shapes of pools to walk over: those that break things, then random ones. */
+
+import type { Seeded } from "../../world/seeded.ts";
 import type { Span } from "./pool-model.ts";
-import type { Seeded } from "./seeded.ts";
 
 export interface Shape {
   readonly name: string;

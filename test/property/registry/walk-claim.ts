@@ -1,9 +1,9 @@
 /** How the walk's nodes look for an address: what allocate.ts does, in little. */
-import { parseIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, Proposal } from "../../../host/registry/registry.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { Agent, WalkNode, WalkPod } from "./walk-node.ts";
-import type { WalkWorld } from "./walk-world.ts";
+import type { ClusterNode } from "../../world/node.ts";
+import { proposal } from "../../world/subjects.ts";
+import type { Nodes, WalkNode, WalkPod } from "./walk-nodes.ts";
 
 /** Addresses of each pool: so few that pods meet. */
 const ADDRESSES = 3;
@@ -22,15 +22,12 @@ type Side = 4 | 6;
 
 /** The pool of each family; that of IPv6 is in a space with a name. */
 function proposalAt(side: Side, index: number): Proposal {
-  const ip = parseIp(side === 4 ? `10.0.0.${index + 1}` : `fd00::${index + 1}`);
-  if (ip === undefined) throw new Error(`No address ${index}`);
-  const pool =
-    side === 4 ? { space: "", prefixLength: 24, pool: "blue" } : { space: "lab", prefixLength: 64, pool: "six" };
-  return { ...pool, ip, ifName: "eth0" };
+  if (side === 4) return proposal(`10.0.0.${index + 1}`);
+  return proposal(`fd00::${index + 1}`, { space: "lab", prefixLength: 64, pool: "six" });
 }
 
 /** What allocate.ts does, in little. The names of what was claimed. */
-export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: Attempt): Promise<readonly string[]> {
+export async function claimAddresses(world: Nodes, node: WalkNode, attempt: Attempt): Promise<readonly string[]> {
   const { random } = world;
   const { pod, containerId, signal } = attempt;
   const { uid: owner, name, workload } = pod;
@@ -71,8 +68,8 @@ export async function claimAddresses(world: WalkWorld, node: WalkNode, attempt: 
 
 /** What to ask for when somebody has what was asked for. */
 async function insteadOf(
-  world: WalkWorld,
-  { registry }: Agent,
+  world: Nodes,
+  { registry }: ClusterNode,
   by: Allocation,
   { pod, side }: { pod: WalkPod; side: Side },
 ): Promise<Proposal> {

@@ -2,10 +2,9 @@
 import { formatIp } from "../../../host/net/ip.ts";
 import { parseAllocationName } from "../../../host/resources/ip-allocation.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";
-import { Seeded } from "../core/seeded.ts";
+import { Seeded } from "../../world/seeded.ts";
 import { claimAddresses, MEMBERS } from "./walk-claim.ts";
-import type { Live, WalkNode, WalkPod } from "./walk-node.ts";
-import { COOLDOWN_MS, flush, WalkWorld } from "./walk-world.ts";
+import { COOLDOWN_MS, flush, type Live, Nodes, type WalkNode, type WalkPod } from "./walk-nodes.ts";
 
 export interface WalkOptions {
   readonly seed: number;
@@ -16,7 +15,7 @@ export interface WalkOptions {
 }
 
 class Walk {
-  readonly world: WalkWorld;
+  readonly world: Nodes;
   readonly random: Seeded;
   readonly options: WalkOptions;
 
@@ -25,7 +24,7 @@ class Walk {
     this.random = new Seeded(options.seed);
     const poolSize = this.random.chance(0.5) ? 256 : 1_000;
     const cooldownMs = this.random.chance(0.15) ? 0 : COOLDOWN_MS;
-    this.world = new WalkWorld(this.random, { nodes: 2 + this.random.below(2), poolSize, cooldownMs });
+    this.world = new Nodes(this.random, { nodes: 2 + this.random.below(2), poolSize, cooldownMs });
   }
 
   async run(): Promise<readonly string[]> {
@@ -45,7 +44,7 @@ class Walk {
     const { world, random } = this;
     const node = random.pick(world.nodes);
     const dice = random.below(100);
-    if (dice < 45 && world.pending.length > 0) return world.callStep(this.options.faultShare);
+    if (dice < 45 && world.calls.all.length > 0) return world.calls.step(random, this.options.faultShare);
     if (dice < 58) return this.tellSome();
     if (dice < 67) return this.add(random.pick(world.nodes));
     if (dice < 73) return this.del();
@@ -57,7 +56,7 @@ class Walk {
     if (dice < 94) return void this.collect(node);
     if (dice < 95) return this.crash(node);
     if (node.agent === undefined) await this.restart(node);
-    else world.callStep(this.options.faultShare);
+    else world.calls.step(random, this.options.faultShare);
   }
 
   tellSome(): void {
@@ -206,11 +205,7 @@ class Walk {
   async end(): Promise<void> {
     const { world } = this;
     world.note("-- calm");
-    for (const pending of world.pending) {
-      if (pending.answer === undefined) world.commit(pending);
-      pending.answerWith(pending.answer ?? (() => ({})));
-    }
-    world.pending = [];
+    world.calls.finish();
     world.isCalm = true;
     await flush();
     for (const node of world.nodes) if (node.agent === undefined) await this.restart(node);

@@ -1,47 +1,24 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openDetection } from "../../../host/agent/detection/open-detection.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { openManifestIdentifier } from "../../../host/agent/ipam/pod-identity.ts";
-import { cooldownsOf, PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import type { Addition } from "../../../host/agent/plugin.ts";
 import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
-import { decodeRequest } from "../../../host/cni/request.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
-import { PoolCache } from "../../../host/ipam/pool-cache.ts";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
-import { decodeManifests } from "../../../host/resources/manifest.ts";
-import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
-import { ip, openCore } from "../ipam/subjects.ts";
-import { nicSettings } from "./nic-settings.ts";
-import { recordLog } from "./recorded-log.ts";
+import type { Snapshot } from "../../../host/resources/snapshot.ts";
+import { TestClock } from "../../world/clock.ts";
+import { addRequest, openNode, type TestNode } from "../../world/node.ts";
+import { decodedSnapshot, ipPool, vendorConf } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
-interface World {
-  readonly registry: Registry;
-  readonly poolCache: PoolCache;
+interface World extends Pick<TestNode, "registry" | "poolCache" | "bind"> {
   add(ifName: string, body?: object): Promise<Addition>;
   /** Time passes, and what then is to be freed is freed. */
   later(milliseconds: number): Promise<void>;
 }
 
-const CONF = {
-  apiVersion: "v1",
-  kind: "ConfigMap",
-  metadata: { name: "vendor-conf" },
-  data: { "conf.yml": "enableIPv6: false" },
-};
-
-const BOTH_FAMILIES = { ...CONF, data: { "conf.yml": "enableIPv6: true" } };
-
-function ipPool(name: string, subnet: string, spec: object = {}): object {
-  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, ...spec } };
-}
+const BOTH_FAMILIES = vendorConf("enableIPv6: true");
 
 /** A pod that announces one NIC beside the first, unless `networks` says otherwise. */
 function podOf(own: Record<string, unknown>, networks = "lab"): object {
@@ -51,67 +28,25 @@ function podOf(own: Record<string, unknown>, networks = "lab"): object {
   return { apiVersion: "v1", kind: "Pod", metadata };
 }
 
-function snapshotOf(manifests: readonly object[]): Snapshot {
-  const conf = manifests.includes(BOTH_FAMILIES) ? [] : [CONF];
-  const resources = [...conf, ...manifests].flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test"));
-  return assembleSnapshot([{ source: "test", resources }]);
-}
-
 async function withPlugin(
   manifests: readonly object[],
   test: (world: World) => Promise<void>,
   more: Partial<Snapshot> = {},
 ): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-add-"));
-  const snapshot = { ...snapshotOf(manifests), ...more };
-  const poolCache = new PoolCache(openCore());
-  let clockMs = 1_000_000;
-  const nowMs = (): number => clockMs;
-  const registry = await openSqliteRegistry({
-    ...{ directory, bootId: "b", nowMs, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
-    ...{
-      onFreed: (space, freed) => poolCache.unmark(space, freed),
-      onDeath: () => {},
-      faultCounter: createFaultCounter(),
+  const conf = manifests.includes(BOTH_FAMILIES) ? [] : [vendorConf("enableIPv6: false")];
+  const snapshot = { ...decodedSnapshot(...conf, ...manifests), ...more };
+  const node = await openNode({ snapshot, clock: new TestClock({ isHasty: true }) });
+  const { registry, poolCache, clock } = node;
+  const deps = node.ipam();
+  await test({
+    ...{ registry, poolCache, bind: node.bind.bind(node) },
+    add: (ifName, body = {}) => addAddresses(deps, addRequest(ifName, { body }), new AbortController().signal),
+    later: async (milliseconds) => {
+      clock.jump(milliseconds);
+      await registry.releaseUnattached(clock.ms - UNATTACHED_MS);
+      await registry.expire();
     },
   });
-  const inventory = new PoolInventory(poolCache, registry, snapshot);
-  inventory.follow(snapshot);
-  const sleep = async (milliseconds: number): Promise<void> => {
-    clockMs += milliseconds;
-  };
-  const { log } = recordLog();
-  const detection = openDetection({ registry, pools: () => snapshot.pools, nowMs, log });
-  const deps = {
-    detection,
-    networks: nicSettings,
-    identifier: openManifestIdentifier(() => snapshot),
-    inventory,
-    clock: { nowMs, sleep },
-    node: { name: "n1", labels: {} },
-    log,
-  };
-  const add: World["add"] = (ifName, body = {}) => {
-    const headers = {
-      ...{ "cni-command": "ADD", "cni-containerid": "c1", "cni-netns": "/run/netns/x", "cni-ifname": ifName },
-      ...{ "cni-path": "/bin", "cni-args": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0" },
-    };
-    const conf = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" }, ...body };
-    const request = decodeRequest("berth", headers, JSON.stringify(conf));
-    if (request.command !== "ADD") throw new Error("no ADD");
-    return addAddresses(deps, request, new AbortController().signal);
-  };
-  const later = async (milliseconds: number): Promise<void> => {
-    clockMs += milliseconds;
-    await registry.releaseUnattached(clockMs - UNATTACHED_MS);
-    await registry.expire();
-  };
-  try {
-    await test({ registry, poolCache, add, later });
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true });
-  }
 }
 
 function addressesOf({ result }: Addition): string[] {
@@ -131,8 +66,7 @@ const POOLS = [ipPool("blue", "10.6.0.0/30"), ipPool("green", "10.7.0.0/30")];
 
 describe("a NIC that has one family of two", () => {
   const pod = podOf({ ippool: { ipv4: ["blue"], ipv6: ["six"] } });
-  const six = { space: "", ip: ip("fd00::1"), prefixLength: 125, pool: "six", ifName: "eth0" };
-  const claimant = { owner: "uid-1", namespace: "shop", pod: "web-0", ifName: "eth0", network: "lab" };
+  const six = { owner: "uid-1", network: "lab", prefixLength: 125, pool: "six" };
   const rows = [
     ["the same sandbox", "c1", "10.6.0.0/30", { ips: ["10.6.0.1"] }, ["10.6.0.1/30", "fd00::1/125"]],
     ["a new sandbox", "c0", "10.6.0.0/30", { ips: ["10.6.0.1"] }, ["10.6.0.1/30", "fd00::1/125"]],
@@ -143,8 +77,8 @@ describe("a NIC that has one family of two", () => {
     it.each(rows)(`gets the other one, or nothing: %s (%s; ${sixes})`, (_what, containerId, subnet, spec, expected) =>
       withPlugin(
         [BOTH_FAMILIES, ipPool("blue", subnet, spec), ipPool("six", "fd00::/125", { ips: sixes }), pod],
-        async ({ add, registry }) => {
-          await registry.claim({ ...claimant, containerId, proposals: [six] });
+        async ({ add, registry, bind }) => {
+          await bind("fd00::1", "web-0", { ...six, containerId });
           if (expected === 101) await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
           else expect(addressesOf(await add("eth0")).sort()).toEqual(expected);
           expect(await boundTo(registry)).toHaveLength(expected === 101 ? 1 : 2);
@@ -252,22 +186,12 @@ describe("what one tenant may hold", () => {
     const full = { vendorConf, coordinator: coordinator(100) };
     await withPlugin(
       [wide, podOf({})],
-      async ({ add, registry }) => {
+      async ({ add, bind }) => {
         const message =
           'Pods and workloads of namespace "shop" have 100 addresses, and may have 100 (maxAddressesPerNamespace of vendor-conf)';
         await expect(add("eth0")).rejects.toMatchObject({ code: 101, message });
-        const claimant = {
-          owner: "uid-1",
-          namespace: "shop",
-          pod: "web-0",
-          ifName: "net1",
-          containerId: "c1",
-          network: "lab",
-        };
-        await registry.claim({
-          ...claimant,
-          proposals: [{ space: "", ip: ip("10.6.0.9"), prefixLength: 24, pool: "wide", ifName: "net1" }],
-        });
+        const nic = { owner: "uid-1", ifName: "net1", containerId: "c1", network: "lab", pool: "wide" };
+        await bind("10.6.0.9", "web-0", nic);
         expect(addressesOf(await add("net1"))).toEqual(["10.6.0.9/24"]);
       },
       full,
@@ -285,17 +209,13 @@ describe("two NICs of one full pool", () => {
   it("the pod's own cooling address is not taken over for its other NIC", () =>
     withPlugin(
       [ipPool("blue", "10.6.0.0/30"), podOf({ ippools: TWO_NICS.map((nic) => ({ ...nic, ipv4: ["blue"] })) })],
-      async ({ add, registry }) => {
+      async ({ add, registry, bind }) => {
         await add("eth0");
         await registry.release({ containerId: "c1", ifName: "eth0" });
         const free = ["10.6.0.1", "10.6.0.2"].map(ip);
         const [cooling] = await registry.list(undefined, 1);
         const other = free.find((each) => each.value !== cooling?.ip.value) ?? ip("::");
-        const claimant = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
-        await registry.claim({
-          ...claimant,
-          proposals: [{ space: "", ip: other, prefixLength: 30, pool: "blue", ifName: "eth0" }],
-        });
+        await bind(formatIp(other), "x", { prefixLength: 30 });
         await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
         expect(await boundTo(registry)).toHaveLength(1);
       },
@@ -316,10 +236,8 @@ describe("two NICs of one pool, and an address that was asked for while it cools
     }));
 
   it("that is the last one: it is not taken over for the other NIC as well", () =>
-    withPlugin([ipPool("blue", "10.6.0.0/29", { ips: ["10.6.0.1"] }), pod], async ({ add, registry }) => {
-      const claimant = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
-      const place = { space: "", ip: ip("10.6.0.1"), prefixLength: 29, pool: "blue", ifName: "eth0" };
-      await registry.claim({ ...claimant, proposals: [place] });
+    withPlugin([ipPool("blue", "10.6.0.0/29", { ips: ["10.6.0.1"] }), pod], async ({ add, registry, bind }) => {
+      await bind("10.6.0.1", "x", { containerId: "x", prefixLength: 29 });
       await registry.release({ containerId: "x", ifName: "eth0" });
       await expect(add("eth0", asking("10.6.0.1"))).rejects.toMatchObject({ code: 101 });
       expect(await boundTo(registry)).toEqual([]);
@@ -405,22 +323,13 @@ describe("one address in two spaces", () => {
           ],
         }),
       ],
-      async ({ add, registry, poolCache }) => {
-        const place = {
-          space: "a",
-          prefixLength: 30,
-          pool: "a",
-          ifName: "eth0",
-          ip: { family: 4, value: 0x0a000001n },
-        } as const;
-        const other = { owner: "x", namespace: "", pod: "x", ifName: "eth0", containerId: "x", network: "n" };
+      async ({ add, registry, poolCache, bind }) => {
         await expect(add("eth0")).resolves.toBeDefined();
         await registry.release({ containerId: "c1", ifName: "eth0" });
         const [cooling] = await registry.list(undefined, 1);
-        expect(
-          await registry.claim({ ...other, proposals: [{ ...place, replaces: cooling?.version ?? 0 }] }),
-        ).toMatchObject({ kind: "bound" });
-        poolCache.unmark("a", place.ip);
+        const place = { space: "a", prefixLength: 30, pool: "a", replaces: cooling?.version ?? 0 };
+        await bind("10.0.0.1", "x", place);
+        poolCache.unmark("a", ip("10.0.0.1"));
         await expect(add("eth0")).rejects.toMatchObject({ code: 101 });
         expect([poolCache.counts("a")?.used, poolCache.counts("b")?.used]).toEqual([1, 0]);
       },

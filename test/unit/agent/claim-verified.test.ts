@@ -7,9 +7,9 @@ import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/quarantined.
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import { ip, pool } from "../ipam/subjects.ts";
-import { mac, RIVAL } from "../registry/registry-quarantine-suite.ts";
-import { ANY, conflictOn, type DetectionWorld, withDetection } from "./detection/detection-world.ts";
+import { ANY, type Segment, withSegment } from "../../world/segment.ts";
+import { pool } from "../../world/subjects.ts";
+import { ip, mac, RIVAL } from "../../world/values.ts";
 
 /** .1 to .6, the lowest first. */
 const BLUE = pool("blue", "10.6.0.0/29", { selection: "ascending" });
@@ -25,7 +25,7 @@ const BOTH = [["blue"], ["six"]];
 
 describe("an ADD that asks before it answers", () => {
   it("asks for both families at once, and remembers that they were silent", () =>
-    withDetection([BLUE, SIX], async (world) => {
+    withSegment([BLUE, SIX], async (world) => {
       const claimed = await world.add("a", BOTH);
       expect(addressesOf(claimed)).toEqual(["10.6.0.1", "fd00:6::1"]);
       expect(world.questions).toEqual([["eth0", "10.6.0.1", "fd00:6::1"]]);
@@ -39,28 +39,28 @@ describe("an ADD that asks before it answers", () => {
     ["there is no NIC yet", {}, undefined],
     ["the NIC has the address already", {}, [ip("10.6.0.1")]],
   ])("asks nobody when %s", (_, options, onNic) =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       world.options = { ...world.options, ...options };
-      world.onNic = onNic;
-      conflictOn(world, ANY);
+      world.onNic = () => onNic;
+      world.conflictOn(ANY);
       expect(addressesOf(await world.add("a", FOUR))).toEqual(["10.6.0.1"]);
       expect([world.questions, world.verified.size]).toEqual([[], 0]);
     }),
   );
 
   it("a repeated ADD asks only for what is not on the NIC", () =>
-    withDetection([BLUE, SIX], async (world) => {
+    withSegment([BLUE, SIX], async (world) => {
       await world.add("a", BOTH);
-      world.onNic = [ip("10.6.0.1")];
-      conflictOn(world, "10.6.0.1", mac("0a:00:00:00:00:01"));
+      world.onNic = () => [ip("10.6.0.1")];
+      world.conflictOn("10.6.0.1", mac("0a:00:00:00:00:01"));
       await world.add("a", BOTH);
       expect(world.questions[1]).toEqual(["eth0", "fd00:6::1"]);
       expect(world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip("10.6.0.1"))).toBe(true);
     }));
 
   it("retention: asks nobody for what it shares with its twin, which answers; for the other family it asks", () =>
-    withDetection([BLUE, SIX], async (world) => {
-      conflictOn(world, "10.6.0.1");
+    withSegment([BLUE, SIX], async (world) => {
+      world.conflictOn("10.6.0.1");
       world.shared.add("10.6.0.1");
       expect(addressesOf(await world.add("a", BOTH))).toEqual(["10.6.0.1", "fd00:6::1"]);
       expect(world.questions).toEqual([["eth0", "fd00:6::1"]]);
@@ -73,34 +73,34 @@ describe("an ADD that asks before it answers", () => {
     }));
 
   it("conflict: takes a conflict for what it is: quarantine, code 104, all else undone", () =>
-    withDetection([BLUE, SIX], async (world) => {
-      conflictOn(world, "10.6.0.1");
+    withSegment([BLUE, SIX], async (world) => {
+      world.conflictOn("10.6.0.1");
       await expect(world.add("a", BOTH)).rejects.toMatchObject({
         code: 104,
         message:
           'Address 10.6.0.1 of pool "blue" is in use by 02:11:22:33:44:55 on the segment of interface "eth0"; ' +
           "it is quarantined, and the next attempt gets another address",
       });
-      expect(await world.states()).toEqual({ Quarantined: ["10.6.0.1"] });
-      expect([world.freed, world.verified.size]).toEqual([["fd00:6::1"], 0]);
-      expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({
+      expect(await world.node.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+      expect([world.node.freed, world.verified.size]).toEqual([["fd00:6::1"], 0]);
+      expect(await world.node.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({
         quarantine: { reason: "Conflict", mac: RIVAL, parent: "uplink" },
       });
     }));
 
   it("conflict: the next attempt of the same pod gets another address, whatever DEL came between", () =>
-    withDetection([BLUE], async (world) => {
-      conflictOn(world, "10.6.0.1");
+    withSegment([BLUE], async (world) => {
+      world.conflictOn("10.6.0.1");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({ code: 104 });
-      await world.registry.release({ containerId: "c-a", ifName: "eth0" });
+      await world.node.registry.release({ containerId: "c-a", ifName: "eth0" });
       expect(addressesOf(await world.add("a", FOUR, { containerId: "second" }))).toEqual(["10.6.0.2"]);
-      expect(await world.states()).toEqual({ Bound: ["10.6.0.2"], Quarantined: ["10.6.0.1"] });
+      expect(await world.node.states()).toEqual({ Bound: ["10.6.0.2"], Quarantined: ["10.6.0.1"] });
     }));
 
   it("an address asked for by name is quarantined, and refused from then on", () =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       world.options = { ...world.options, onConflict: "next" };
-      conflictOn(world, "10.6.0.3");
+      world.conflictOn("10.6.0.3");
       const asking = () => world.add("a", FOUR, { requested: "10.6.0.3" });
       await expect(asking()).rejects.toMatchObject({
         code: 104,
@@ -113,34 +113,34 @@ describe("an ADD that asks before it answers", () => {
     }));
 
   it("a NIC that cannot be probed is code 11, and nothing is kept", () =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       world.broken = new DetectionError("link", "eth0", "it is down");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({
         code: 11,
         message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it is down; try again/),
       });
-      expect([await world.states(), world.freed]).toEqual([{}, ["10.6.0.1"]]);
+      expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
     }));
 
   it("whatever else fails, nothing is kept", () =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       world.broken = new TypeError("a bug");
       await expect(world.add("a", FOUR)).rejects.toThrow("a bug");
-      expect(await world.states()).toEqual({});
+      expect(await world.node.states()).toEqual({});
     }));
 
   it("undo: a caller that hangs up meanwhile leaves nothing behind", () =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       const hungUp = new AbortController();
       world.meanwhile = () => hungUp.abort();
       await expect(world.add("a", FOUR, { signal: hungUp.signal })).rejects.toThrow("aborted");
-      expect([await world.states(), world.verified.size]).toEqual([{}, 0]);
+      expect([await world.node.states(), world.verified.size]).toEqual([{}, 0]);
     }));
 });
 
 describe("onConflict: next", () => {
-  const next = (test: (world: DetectionWorld) => Promise<void>) => () =>
-    withDetection([BLUE, SIX], (world) => {
+  const next = (test: (world: Segment) => Promise<void>) => () =>
+    withSegment([BLUE, SIX], (world) => {
       world.options = { detect: true, onConflict: "next" };
       return test(world);
     });
@@ -148,15 +148,15 @@ describe("onConflict: next", () => {
   it(
     "goes on with another address in the same ADD, and asks for what it keeps again: a conflict ended the question early",
     next(async (world) => {
-      conflictOn(world, "10.6.0.1");
-      conflictOn(world, "10.6.0.2", mac("02:00:00:00:00:09"));
+      world.conflictOn("10.6.0.1");
+      world.conflictOn("10.6.0.2", mac("02:00:00:00:00:09"));
       expect(addressesOf(await world.add("a", BOTH)).toSorted()).toEqual(["10.6.0.3", "fd00:6::1"]);
       expect(world.questions.map((question) => question.slice(1).toSorted())).toEqual([
         ["10.6.0.1", "fd00:6::1"],
         ["10.6.0.2", "fd00:6::1"],
         ["10.6.0.3", "fd00:6::1"],
       ]);
-      expect(await world.states()).toEqual({
+      expect(await world.node.states()).toEqual({
         Quarantined: ["10.6.0.1", "10.6.0.2"],
         Bound: ["10.6.0.3", "fd00:6::1"],
       });
@@ -166,30 +166,30 @@ describe("onConflict: next", () => {
   it(
     "undo takes back all that the ADD kept, not only its last claim",
     next(async (world) => {
-      conflictOn(world, "10.6.0.1");
+      world.conflictOn("10.6.0.1");
       const { created } = await world.add("a", BOTH);
-      await world.registry.undo(created);
-      expect(await world.states()).toEqual({ Quarantined: ["10.6.0.1"] });
+      await world.node.registry.undo(created);
+      expect(await world.node.states()).toEqual({ Quarantined: ["10.6.0.1"] });
     }),
   );
 
   it(
     "without another address it is refused as exhausted, and nothing is kept",
     next(async (world) => {
-      for (let last = 1; last <= 6; last++) conflictOn(world, `10.6.0.${last}`, mac(`02:00:00:00:00:0${last}`));
+      for (let last = 1; last <= 6; last++) world.conflictOn(`10.6.0.${last}`, mac(`02:00:00:00:00:0${last}`));
       await expect(world.add("a", BOTH)).rejects.toMatchObject({ code: 101 });
-      expect((await world.states()).Bound).toBeUndefined();
+      expect((await world.node.states()).Bound).toBeUndefined();
     }),
   );
 
   it("ends after so many addresses", () =>
-    withDetection([pool("wide", "10.8.0.0/24", { selection: "ascending" })], async (world) => {
+    withSegment([pool("wide", "10.8.0.0/24", { selection: "ascending" })], async (world) => {
       world.options = { detect: true, onConflict: "next" };
       for (let last = 1; last < 99; last++) {
-        conflictOn(world, `10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
+        world.conflictOn(`10.8.0.${last}`, mac(`02:00:00:00:00:${String(last).padStart(2, "0")}`));
       }
       await expect(world.add("a", [["wide"]])).rejects.toMatchObject({ code: 104 });
-      expect([world.questions.length, Object.keys(await world.states())]).toEqual([
+      expect([world.questions.length, Object.keys(await world.node.states())]).toEqual([
         MAX_CONFLICT_CANDIDATES,
         ["Quarantined"],
       ]);
@@ -198,9 +198,9 @@ describe("onConflict: next", () => {
 
 describe("conflict: earlier attachments of our own", () => {
   it("an old sandbox's MAC is no conflict, and its NIC loses the address", () =>
-    withDetection([BLUE], async (world) => {
+    withSegment([BLUE], async (world) => {
       await world.add("a", FOUR, { containerId: "first", netns: "/run/first" });
-      const own = await world.registry.findAddress("", ip("10.6.0.1"));
+      const own = await world.node.registry.findAddress("", ip("10.6.0.1"));
       expect([own?.netns, own?.mac]).toEqual(["/run/first", "0a:00:00:00:00:01"]);
       expect(addressesOf(await world.add("a", FOUR, { containerId: "second", netns: "/run/second" }))).toEqual([
         "10.6.0.1",
@@ -209,51 +209,46 @@ describe("conflict: earlier attachments of our own", () => {
     }));
 
   it("loses the address, too, when only the coordinator can ask", () =>
-    withDetection([BLUE], async (world) => {
-      world.onNic = undefined;
+    withSegment([BLUE], async (world) => {
+      world.onNic = () => undefined;
       await world.add("a", FOUR, { containerId: "first", netns: "/run/first" });
       await world.add("a", FOUR, { containerId: "second", netns: "/run/second" });
       expect([world.withdrawn, world.questions]).toEqual([["10.6.0.1 in /run/first"], []]);
     }));
 
   it("nor is the MAC on record, when its NIC cannot be found any more", () =>
-    withDetection([BLUE], async (world) => {
-      const place = { space: "", ip: ip("10.6.0.1"), prefixLength: 29, pool: "blue", ifName: "eth0" };
-      const first = { containerId: "first", netns: "/run/first", mac: RIVAL };
-      await world.registry.claim({
-        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", network: "net", proposals: [place] },
-        ...first,
-      });
-      conflictOn(world, "10.6.0.1");
+    withSegment([BLUE], async (world) => {
+      await world.node.bind("10.6.0.1", "a", { containerId: "first", netns: "/run/first", mac: RIVAL });
+      world.conflictOn("10.6.0.1");
       expect(addressesOf(await world.add("a", FOUR, { containerId: "second" }))).toEqual(["10.6.0.1"]);
     }));
 
   it("so for the pod from which a cooling address is taken over", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await world.add("a", [["one"]]);
-      await world.registry.release({ containerId: "c-a", ifName: "eth0" });
-      world.clockMs += MIN_COOLING_MS;
+      await world.node.registry.release({ containerId: "c-a", ifName: "eth0" });
+      world.node.clock.ms += MIN_COOLING_MS;
       await world.add("b", [["one"]]);
       expect(world.withdrawn).toEqual(["10.7.0.1 in /run/a"]);
     }));
 
   it("a conflict with an attachment that took the address over meanwhile quarantines nothing", () =>
-    withDetection([BLUE], async (world) => {
-      conflictOn(world, "10.6.0.1");
+    withSegment([BLUE], async (world) => {
+      world.conflictOn("10.6.0.1");
       world.meanwhile = async () => {
         world.meanwhile = () => {};
         world.options = { detect: false };
         await world.add("a", FOUR, { containerId: "second" });
       };
       await expect(world.add("a", FOUR, { containerId: "first" })).rejects.toMatchObject({ code: 11 });
-      expect(await world.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({ containerId: "second" });
+      expect(await world.node.registry.findAddress("", ip("10.6.0.1"))).toMatchObject({ containerId: "second" });
     }));
 });
 
 const WIDE = pool("wide", "10.8.0.0/22", { selection: "ascending" });
 
 /** Does it once, while the first question is under way. */
-function once(world: DetectionWorld, work: () => Promise<unknown>): void {
+function once(world: Segment, work: () => Promise<unknown>): void {
   world.meanwhile = async () => {
     world.meanwhile = () => {};
     await work();
@@ -262,10 +257,10 @@ function once(world: DetectionWorld, work: () => Promise<unknown>): void {
 
 describe("while the NIC is asking", () => {
   it.each([
-    ["DEL", (world: DetectionWorld) => world.registry.release({ containerId: "c-a", ifName: "eth0" })],
-    ["GC", (world: DetectionWorld) => world.registry.releaseOthers("net", [], world.clockMs + 1)],
+    ["DEL", (world: Segment) => world.node.registry.release({ containerId: "c-a", ifName: "eth0" })],
+    ["GC", (world: Segment) => world.node.registry.releaseOthers("net", [], world.node.clock.ms + 1)],
   ])("a %s ends the ADD with code 11: its addresses belong to nobody by now", (_, release) =>
-    withDetection([BLUE, SIX], async (world) => {
+    withSegment([BLUE, SIX], async (world) => {
       once(world, () => release(world));
       await expect(world.add("a", BOTH)).rejects.toMatchObject({
         code: 11,
@@ -273,20 +268,20 @@ describe("while the NIC is asking", () => {
           'Address 10.6.0.1 of pool "blue" was released while it was probed on interface "eth0"',
         ),
       });
-      expect([await world.states(), world.verified.size]).toEqual([{ Cooling: ["10.6.0.1", "fd00:6::1"] }, 0]);
+      expect([await world.node.states(), world.verified.size]).toEqual([{ Cooling: ["10.6.0.1", "fd00:6::1"] }, 0]);
     }),
   );
 
   it("a registry that goes away is the error, and the conflict is in the log", () =>
-    withDetection([BLUE], async (world) => {
-      conflictOn(world, "10.6.0.1");
-      once(world, () => world.registry.close());
+    withSegment([BLUE], async (world) => {
+      world.conflictOn("10.6.0.1");
+      once(world, () => world.node.registry.close());
       await expect(world.add("a", [["blue"]])).rejects.toThrow("The registry is closed");
-      expect(world.log.lines).toContain("warn Quarantining an address that another machine answers for failed");
+      expect(world.node.lines).toContain("warn Quarantining an address that another machine answers for failed");
     }));
 
   it("the same ADD again is answered like the first", () =>
-    withDetection([BLUE, SIX], async (world) => {
+    withSegment([BLUE, SIX], async (world) => {
       const answers: string[][] = [];
       const add = async () => void answers.push((await world.add("a", BOTH)).held.map((each) => formatIp(each.ip)));
       once(world, add);
@@ -295,74 +290,74 @@ describe("while the NIC is asking", () => {
         ["10.6.0.1", "fd00:6::1"],
         ["10.6.0.1", "fd00:6::1"],
       ]);
-      expect(await world.states()).toEqual({ Bound: ["10.6.0.1", "fd00:6::1"] });
+      expect(await world.node.states()).toEqual({ Bound: ["10.6.0.1", "fd00:6::1"] });
     }));
 });
 
 it("a machine with ever new MACs is not remembered without end", () =>
-  withDetection([WIDE], async (world) => {
+  withSegment([WIDE], async (world) => {
     for (let machine = 0; machine < MAX_PROXY_ARP_SUSPECTS + 5; machine++) {
-      conflictOn(world, ANY, mac(`02:00:00:00:00:${machine.toString(16).padStart(2, "0")}`));
+      world.conflictOn(ANY, mac(`02:00:00:00:00:${machine.toString(16).padStart(2, "0")}`));
       for (let number = 0; number < PROXY_ARP_ADDRESSES; number++) {
         await expect(world.add("a", [["wide"]])).rejects.toMatchObject({ code: 104 });
       }
     }
     expect(world.prober.problems).toHaveLength(MAX_PROXY_ARP_SUSPECTS);
     expect(world.prober.problems.at(-1)).toContain("02:00:00:00:00:24");
-    expect(await world.states()).toEqual({});
+    expect(await world.node.states()).toEqual({});
   }));
 
 /** Binds, quarantines and lets so much time pass that an ADD may take it. */
-async function quarantineLongAgo(world: DetectionWorld): Promise<void> {
-  conflictOn(world, "10.7.0.1");
+async function quarantineLongAgo(world: Segment): Promise<void> {
+  world.conflictOn("10.7.0.1");
   await expect(world.add("old", [["one"]])).rejects.toMatchObject({ code: 104 });
   await world.prober.idle();
   world.questions.length = 0;
-  world.clockMs += QUARANTINE_MAX_MS;
+  world.node.clock.ms += QUARANTINE_MAX_MS;
 }
 
 describe("conflict: an address that has been in quarantine for an hour", () => {
   it("is taken when nothing else is left, and asked for whatever the settings say", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       world.answering.clear();
       world.options = { detect: false };
       expect(addressesOf(await world.add("a", [["one"]]))).toEqual(["10.7.0.1"]);
       expect(world.questions).toEqual([["eth0", "10.7.0.1"]]);
-      const bound = await world.registry.findAddress("", ip("10.7.0.1"));
-      expect(bound).toMatchObject({ state: "Bound", owner: "a", quarantine: undefined });
+      const bound = await world.node.registry.findAddress("", ip("10.7.0.1"));
+      expect(bound).toMatchObject({ state: "Bound", owner: "uid-a", quarantine: undefined });
     }));
 
   it("is free when the ADD that found it silent is undone", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       world.answering.clear();
       const { created } = await world.add("a", [["one"]]);
-      await world.registry.undo(created);
-      expect(world.freed).toEqual(["10.7.0.1"]);
+      await world.node.registry.undo(created);
+      expect(world.node.freed).toEqual(["10.7.0.1"]);
     }));
 
   it("goes back when its machine still answers", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 104 });
-      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+      expect(await world.node.states()).toEqual({ Quarantined: ["10.7.0.1"] });
       await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 101 });
     }));
 
   it("goes back when it cannot be asked for", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       world.broken = new DetectionError("link", "eth0", "it is down");
       await expect(world.add("a", [["one"]])).rejects.toMatchObject({ code: 11 });
-      expect(await world.states()).toEqual({ Quarantined: ["10.7.0.1"] });
+      expect(await world.node.states()).toEqual({ Quarantined: ["10.7.0.1"] });
     }));
 
   it.each([
-    ["there is no NIC to ask on", (world: DetectionWorld) => (world.onNic = undefined)],
-    ["the hour is not over", (world: DetectionWorld) => (world.clockMs -= 1)],
+    ["there is no NIC to ask on", (world: Segment) => (world.onNic = () => undefined)],
+    ["the hour is not over", (world: Segment) => (world.node.clock.ms -= 1)],
   ])("is not taken while %s", (_, change) =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       world.answering.clear();
       change(world);
@@ -372,22 +367,18 @@ describe("conflict: an address that has been in quarantine for an hour", () => {
   );
 
   it("is not taken while another address is free", () =>
-    withDetection([ONE, BLUE], async (world) => {
+    withSegment([ONE, BLUE], async (world) => {
       await quarantineLongAgo(world);
       expect(addressesOf(await world.add("a", [["one", "blue"]]))).toEqual(["10.6.0.1"]);
     }));
 
   it("a repeated ADD whose NIC has gone cannot ask, and is refused", () =>
-    withDetection([ONE], async (world) => {
+    withSegment([ONE], async (world) => {
       await quarantineLongAgo(world);
       world.answering.clear();
-      const [found] = await world.registry.findQuarantined({ limit: 1 });
-      const place = { space: "", ip: ip("10.7.0.1"), prefixLength: 29, pool: "one", ifName: "eth0" };
-      await world.registry.claim({
-        ...{ owner: "a", namespace: "shop", pod: "a", ifName: "eth0", containerId: "c-a", network: "net" },
-        proposals: [{ ...place, replaces: found?.version ?? 0 }],
-      });
-      world.onNic = undefined;
+      const [found] = await world.node.registry.findQuarantined({ limit: 1 });
+      await world.node.bind("10.7.0.1", "a", { pool: "one", replaces: found?.version ?? 0 });
+      world.onNic = () => undefined;
       await expect(world.add("a", [["one"]])).rejects.toMatchObject({
         code: 11,
         message: expect.stringContaining("its quarantined address 10.7.0.1 must be probed before it is used"),

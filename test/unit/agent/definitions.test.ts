@@ -22,7 +22,7 @@ import {
 import { STAMP_GRAIN_MS } from "../../../host/agent/stamped-files.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { decodeCoordinator } from "../../../host/resources/coordinator.ts";
-import { recordLog } from "./recorded-log.ts";
+import { recordLog } from "../../world/recorded-log.ts";
 
 const MACVLAN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
 

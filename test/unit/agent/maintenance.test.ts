@@ -3,7 +3,7 @@ import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../.
 import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import type { Spool } from "../../../host/agent/server/spool.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import { recordLog } from "./recorded-log.ts";
+import { recordLog } from "../../world/recorded-log.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -3,7 +3,7 @@ import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts"
 import { openLeanDecoder } from "../../../host/controller/lean-allocation.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
-import { until } from "../kubernetes/stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
 import { FakeCluster } from "./fake-cluster.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";

@@ -16,7 +16,7 @@ import { diffPlan } from "../../../host/plan/diff.ts";
 import type { Operation } from "../../../host/plan/operation.ts";
 import type { Plan } from "../../../host/plan/plan.ts";
 import { EMPTY_NAMESPACE, type NamespaceState, type Observed } from "../../../host/plan/state.ts";
-import { ip } from "../kernel/values.ts";
+import { ip } from "../../world/values.ts";
 
 /** What a line such as `ADD {"ifName": "eth0", "addresses": ["10.6.0.21"]}` says. */
 const schema = z.strictObject({

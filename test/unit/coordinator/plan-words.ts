@@ -8,7 +8,7 @@ import type {
   RouteState,
   RuleState,
 } from "../../../host/plan/state.ts";
-import { ip, mac, prefix } from "../kernel/values.ts";
+import { ip, mac, prefix } from "../../world/values.ts";
 
 /** A link as its line says it; `peer` and `master` are names. */
 export interface LinkWords extends Omit<LinkState, "parent" | "parentElsewhere"> {

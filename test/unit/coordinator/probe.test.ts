@@ -16,7 +16,7 @@ import { CARRIER_WAIT_MS } from "../../../host/coordinator/probe-session.ts";
 import { type ArpPacket, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../../host/kernel/packet/arp.ts";
 import { decodeNdp, encodeNdpAnnouncement, encodeNdpProbe, type NdpMessage } from "../../../host/kernel/packet/ndp.ts";
 import type { NeighbourPacket } from "../../../host/kernel/packet/segment.ts";
-import { ip, mac } from "../kernel/values.ts";
+import { ip, mac } from "../../world/values.ts";
 
 const own = mac("02:00:00:00:00:01");
 const sibling = mac("02:00:00:00:00:02");

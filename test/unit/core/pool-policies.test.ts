@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { CoreError } from "../../../host/core/core-error.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
 import { formatRange } from "../../../host/net/range.ts";
+import { ip, range } from "../../world/values.ts";
 import { CORE_BUILDS } from "./core-build.ts";
-import { ip, range, shape, textOf } from "./words.ts";
+import { shape, textOf } from "./words.ts";
 
 /** The last bytes of packed IPv4 addresses. */
 function lastBytes(packed: Uint8Array): number[] {

@@ -5,8 +5,9 @@ import { Pool } from "../../../host/core/pool.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
 import { RangeSet } from "../../../host/core/range-set.ts";
 import { formatRange, type Range } from "../../../host/net/range.ts";
+import { ip, range } from "../../world/values.ts";
 import { CORE_BUILDS } from "./core-build.ts";
-import { ip, range, shape, textOf } from "./words.ts";
+import { shape, textOf } from "./words.ts";
 
 describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
   const pool = (ranges: string[], masked: string[] = []) => PoolSpace.open(wasm).createPool(shape(ranges, masked));

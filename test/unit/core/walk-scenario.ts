@@ -3,7 +3,7 @@
  * It reaches cases that no written scenario has; the seed is fixed, so that it is the same walk every time.
  */
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
-import { Seeded } from "../../property/core/seeded.ts";
+import { Seeded } from "../../world/seeded.ts";
 import type { Scenario, Tell } from "./scenarios.ts";
 
 const SEED = 20_261_120;

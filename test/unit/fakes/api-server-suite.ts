@@ -290,16 +290,13 @@ export function describeApiServer(open: () => Promise<KubeApi>): void {
       }));
   });
 
-  it("a list is in the order of the names, with a version of its own", () =>
+  it("a list is in the order of the names, with a version of its own, and comes in pages", () =>
     check(async (scene) => {
       const other = new Scene(scene.api);
       const second = await other.create({ labels: { suite: scene.name } });
       const first = await scene.create({ labels: { suite: scene.name } });
-      const list = await scene.api.call({
-        method: "GET",
-        path: SUBNETS,
-        query: { labelSelector: `suite=${scene.name}` },
-      });
+      const query = { labelSelector: `suite=${scene.name}` };
+      const list = await scene.api.call({ method: "GET", path: SUBNETS, query });
       const { items, metadata, kind }: Loose = list;
       expect([kind, items.map(({ metadata }: Loose) => metadata.name)]).toEqual([
         "SubnetList",
@@ -307,6 +304,17 @@ export function describeApiServer(open: () => Promise<KubeApi>): void {
       ]);
       expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(versionOf(first)));
       expect(Number(versionOf(first))).toBeGreaterThan(Number(versionOf(second)));
+      const call = { method: "GET", path: SUBNETS } as const;
+      const page: Loose = await scene.api.call({ ...call, query: { ...query, limit: 1 } });
+      const rest: Loose = await scene.api.call({
+        ...call,
+        query: { ...query, limit: 1, continue: page.metadata.continue },
+      });
+      expect([page, rest].map((each) => each.items.map(({ metadata }: Loose) => metadata.name))).toEqual([
+        [scene.name],
+        [other.name],
+      ]);
+      expect(rest.metadata.continue ?? "").toBe("");
       await other.forget();
     }));
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { BOND_OPTIONS, MAX_TARGETS, parseBondOptions } from "../../../host/ifacer/bond-options.ts";
 import { BOND_NUMBERS } from "../../../host/kernel/netlink/link/bond.ts";
 import { BOND_NUMBER_NAMES } from "../../../host/plan/bond.ts";
-import { ip, mac } from "../kernel/values.ts";
+import { ip, mac } from "../../world/values.ts";
 
 const parse = (options: string, mode: number | undefined = 1) =>
   parseBondOptions(options, { mode, members: ["e0", "e1"] });

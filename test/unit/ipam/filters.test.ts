@@ -4,7 +4,7 @@ import type { LabelSelector } from "../../../host/config/label-selector.ts";
 import { refusePool, tieRank } from "../../../host/ipam/filters.ts";
 import type { Subject } from "../../../host/ipam/model.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
-import { type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
+import { type PoolOptions, pool, poolsByName, subject } from "../../world/subjects.ts";
 
 function labels(matchLabels: Record<string, string>): LabelSelector {
   return { matchLabels, matchExpressions: [] };

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { buildNicResult, type HeldIp, type NicResultOptions, requireCarriers } from "../../../host/ipam/nic-result.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
-import { ip, pool, prefix } from "./subjects.ts";
+import { pool } from "../../world/subjects.ts";
+import { ip, prefix } from "../../world/values.ts";
 
 const blue = pool("blue", "10.0.0.0/24", {
   gatewayIp: "10.0.0.1",

@@ -13,7 +13,8 @@ import {
 import { findPoolOfRequested } from "../../../host/ipam/requested-ips.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { ip, openCore, pool } from "./subjects.ts";
+import { openCore, pool } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 function cacheOf(...pools: IpPool[]): PoolCache {
   const poolCache = new PoolCache(openCore());

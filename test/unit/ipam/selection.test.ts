@@ -7,7 +7,8 @@ import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam
 import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
-import { ip, openCore, type PoolOptions, pool, poolsByName, subject } from "./subjects.ts";
+import { openCore, type PoolOptions, pool, poolsByName, subject } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 const POOLS = poolsByName(
   pool("blue", "10.1.0.0/24"),

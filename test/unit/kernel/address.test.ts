@@ -5,8 +5,8 @@ import { createAddress, deleteAddress, findAddresses } from "../../../host/kerne
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
+import { ip, prefix } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
-import { ip, prefix } from "./values.ts";
 
 const plain = { link: 7, scope: 0, flags: 0 };
 

@@ -7,8 +7,8 @@ import { decodeKind, encodeKind, kindName, type LinkKind } from "../../../host/k
 import { type LinkSpec, linkOf } from "../../../host/kernel/netlink/link/link.ts";
 import { decodeLink, encodeLink } from "../../../host/kernel/netlink/link/message.ts";
 import { createLink, deleteLink, setLink, setLinkKind } from "../../../host/kernel/netlink/link/requests.ts";
+import { ip, mac } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
-import { ip, mac } from "./values.ts";
 
 const bond7: LinkKind = {
   kind: "bond",

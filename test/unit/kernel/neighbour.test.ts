@@ -17,8 +17,8 @@ import {
   listNeighbours,
   replaceNeighbour,
 } from "../../../host/kernel/netlink/neighbour/requests.ts";
+import { ip, mac } from "../../world/values.ts";
 import { answersTo, expectSame, readRecorded } from "./recorded.ts";
-import { ip, mac } from "./values.ts";
 
 const known = { mac: mac("02:00:00:00:00:09"), link: 7, state: NUD_PERMANENT, flags: 0 };
 const v4 = { ...known, ip: ip("10.6.0.9") };

@@ -8,8 +8,8 @@ import { decodeRouteMessage, encodeRouteMessage } from "../../../host/kernel/net
 import { createRoute, deleteRoute, listRoutes } from "../../../host/kernel/netlink/route/requests.ts";
 import { encodeRoute, formatRoute, type Route, routeOf } from "../../../host/kernel/netlink/route/route.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
+import { ip, prefix } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
-import { ip, prefix } from "./values.ts";
 
 const plain = { table: 254, type: 1, protocol: 3, scope: 0, flags: 0, link: 7 };
 const mtu = attribute(8, Uint8Array.from([8, 0, 2, 0, 0x14, 5, 0, 0, 8, 0, 1, 0, 4, 0, 0, 0]));

@@ -5,8 +5,8 @@ import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeRuleMessage, encodeRuleMessage } from "../../../host/kernel/netlink/rule/message.ts";
 import { createRule, deleteRule, listRules } from "../../../host/kernel/netlink/rule/requests.ts";
 import { encodeRule, formatRule, type Rule, ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
+import { prefix } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
-import { prefix } from "./values.ts";
 
 const plain = { family: 4, action: 1, flags: 0 } as const;
 

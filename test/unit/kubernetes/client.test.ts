@@ -8,15 +8,8 @@ import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../../host/kubernetes/
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/lanes.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
-import {
-  type Stub,
-  type StubAnswer,
-  sendJson,
-  sendStatus,
-  startStub,
-  until,
-  writeStubKubeconfig,
-} from "./stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
+import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";
 
 const opened: Stub[] = [];
 afterEach(async () => {

@@ -7,7 +7,8 @@ import {
   openEvents,
 } from "../../../host/kubernetes/events.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
+import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -2,7 +2,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { definitionOf, KIND_RETRY_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
 import { MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/reflector.ts";
-import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
+import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

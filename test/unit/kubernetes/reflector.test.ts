@@ -3,8 +3,9 @@ import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { until } from "../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
-import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

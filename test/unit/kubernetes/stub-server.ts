@@ -107,12 +107,3 @@ export function sendStatus(
 ) {
   sendJson(response, code, { kind: "Status", status: "Failure", code, reason, message: `${reason}!` }, headers);
 }
-
-/** Waits for a condition; rejects with `what` when it does not come true in time. */
-export async function until(isTrue: () => boolean, what: string, limitMs = 10_000): Promise<void> {
-  const deadline = performance.now() + limitMs;
-  while (!isTrue()) {
-    if (performance.now() > deadline) throw new Error(`Waited in vain for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -1,9 +1,11 @@
 /** What a thousand failures leave behind in a process that runs for months: nothing. */
+
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners } from "node:events";
 import { readdirSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
-import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, until } from "./stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
+import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
 const opened: Stub[] = [];
 afterEach(async () => {

@@ -3,7 +3,8 @@ import { Lines, MAX_EVENT_BYTES } from "../../../host/kubernetes/http/lines.ts";
 import { apiErrorOf, decodeEvent, decodeObject } from "../../../host/kubernetes/http/status.ts";
 import { LARGE_EVENT, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/watch.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
-import { type Stub, type StubAnswer, sendStatus, startStub, until } from "./stub-server.ts";
+import { until } from "../../world/recorded-log.ts";
+import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
 const opened: Stub[] = [];
 afterEach(async () => {

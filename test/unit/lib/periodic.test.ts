@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type PeriodicOptions, PeriodicWorker } from "../../../host/lib/periodic.ts";
-import { recordLog } from "../agent/recorded-log.ts";
+import { recordLog } from "../../world/recorded-log.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,4 +1,5 @@
 /** What a cluster's journal does besides what every registry does: nothing is forgotten before somebody says so. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +10,10 @@ import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/re
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
 import type { Workload } from "../../../host/resources/ip-allocation.ts";
+import { claim, proposal } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
-import { COOLDOWN_MS, claim, held, ip, proposal } from "./registry-suite.ts";
+import { COOLDOWN_MS, held } from "./registry-suite.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
 

@@ -3,44 +3,15 @@
  * what the walks of test/property/registry rely on.
  */
 import { describe } from "vitest";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { openLog } from "../../../host/lib/log.ts";
-import { formatIp } from "../../../host/net/ip.ts";
-import { openRegistryOn } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
-import { openDisk, openMemoryJournal } from "../../fakes/memory-journal.ts";
+import { openClusterNode } from "../../world/node.ts";
 import { describeQuarantine } from "./registry-quarantine-suite.ts";
-import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "./registry-suite.ts";
+import { describeRegistry, type SuiteWorld } from "./registry-suite.ts";
 import { describeTakingBack } from "./registry-taking-back-suite.ts";
 
 async function withRegistry(poolSize: number, test: (world: SuiteWorld) => Promise<void>): Promise<void> {
-  let clockMs = 1_000_000;
-  const nowMs = (): number => clockMs;
-  const freed: string[] = [];
-  const cooldowns = { defaultMs: COOLDOWN_MS, byPool: new Map() };
-  const onFreed = (_space: string, ip: Parameters<typeof formatIp>[0]) => freed.push(formatIp(ip));
-  const journal = openMemoryJournal(openDisk(), { bootId: "boot-1", nowMs, cooldowns, onFreed });
-  const registry = await openRegistryOn(journal, {
-    ...{
-      directory: "",
-      bootId: "boot-1",
-      lockWaitMs: 0,
-      faultCounter: createFaultCounter(),
-      cooldowns,
-      nowMs,
-      onFreed,
-    },
-    ...{ api: new MemoryApiServer().client(), node: "n1", random: () => 0.5, poolSize: () => poolSize },
-    ...{ isLivePod: async () => false, isPodGone: async () => true, onLost: () => {}, log: openLog("berth", "silent") },
-    onDeath: (error) => {
-      throw error;
-    },
-  });
-  const advance = (milliseconds: number): void => {
-    clockMs += milliseconds;
-  };
-  await test({ registry: afterIdle(registry, () => registry.idle()), freed, advance, nowMs });
+  const { registry, freed, clock } = await openClusterNode({ poolSize });
+  await test({ registry: afterIdle(registry, () => registry.idle()), freed, advance: clock.jump, nowMs: clock.nowMs });
   await registry.close();
 }
 

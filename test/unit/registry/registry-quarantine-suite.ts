@@ -1,17 +1,11 @@
 /** What every registry must do about addresses that another machine answers for; part of registry-suite.ts. */
+
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";
-import { type Mac, parseMac } from "../../../host/net/mac.ts";
 import type { Allocation, Claim, Proposal, Quarantine, Registry } from "../../../host/registry/registry.ts";
-import { COOLDOWN_MS, claim, held, ip, proposal, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
-
-export function mac(text: string): Mac {
-  const parsed = parseMac(text);
-  if (parsed === undefined) throw new Error(`"${text}" is no MAC address`);
-  return parsed;
-}
-
-export const RIVAL = mac("02:11:22:33:44:55");
+import { claim, proposal } from "../../world/subjects.ts";
+import { ip, mac, RIVAL } from "../../world/values.ts";
+import { COOLDOWN_MS, held, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
 
 export const CONFLICT: Quarantine = { reason: "Conflict", mac: RIVAL, parent: "uplink", nextProbeAtMs: 5 };
 

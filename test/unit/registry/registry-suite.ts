@@ -1,7 +1,9 @@
 /** What every registry must do, whatever stores it. Each implementation runs this suite with its own `open`. */
 import { describe, expect, it } from "vitest";
-import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
-import type { Claim, ClaimOutcome, Proposal, Registry } from "../../../host/registry/registry.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { ClaimOutcome, Registry } from "../../../host/registry/registry.ts";
+import { claim, proposal } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
 export interface SuiteWorld {
   readonly registry: Registry;
@@ -13,21 +15,6 @@ export interface SuiteWorld {
 }
 
 export const COOLDOWN_MS = 30_000;
-
-export function ip(text: string): Ip {
-  const parsed = parseIp(text);
-  if (parsed === undefined) throw new Error(`"${text}" is no address`);
-  return parsed;
-}
-
-export function proposal(address: string, options: Partial<Proposal> = {}): Proposal {
-  return { space: "", ip: ip(address), prefixLength: 24, pool: "blue", ifName: "eth0", ...options };
-}
-
-export function claim(owner: string, proposals: readonly Proposal[], options: Partial<Claim> = {}): Claim {
-  const claimant = { owner, namespace: "shop", pod: owner, ifName: "eth0", containerId: `c-${owner}`, network: "net" };
-  return { ...claimant, proposals, ...options };
-}
 
 /** 10.0.0.0/8 of the default space. */
 export function spanOfTen() {

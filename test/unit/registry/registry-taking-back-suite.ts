@@ -1,6 +1,9 @@
 /** What every registry must do about claims that come to nothing, and about NICs that come late; part of registry-suite.ts. */
+
 import { describe, expect, it } from "vitest";
-import { COOLDOWN_MS, claim, held, ip, proposal, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
+import { claim, proposal } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
+import { COOLDOWN_MS, held, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
 
 export function describeTakingBack(
   name: string,

@@ -1,8 +1,9 @@
 /** The rule retention: an earlier pod of a member loses its address on this node only when it is known to be over. */
+
 import { expect, it } from "vitest";
 import { evictPredecessor } from "../../../../host/agent/cluster/address-owners.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import { proposal } from "../../registry/registry-suite.ts";
+import { proposal } from "../../../world/subjects.ts";
 
 const former: Allocation = {
   ...proposal("10.6.0.1"),

@@ -1,4 +1,5 @@
 /** A registry that plays a cluster for the claim's loop: others have addresses of which the pool cache has not heard, and keep some. */
+
 import { AddDeadline } from "../../../../host/agent/add-deadline.ts";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import type { ClusterIpam } from "../../../../host/agent/ipam/cluster-ipam.ts";
@@ -15,8 +16,9 @@ import {
 } from "../../../../host/registry/registry.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
-import { ip, openCore, poolsByName, subject } from "../../ipam/subjects.ts";
-import { clusterIpam } from "../cluster-ipam.ts";
+import { clusterIpam } from "../../../world/cluster-ipam.ts";
+import { openCore, poolsByName, subject } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 
 export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 

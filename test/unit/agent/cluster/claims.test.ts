@@ -1,4 +1,5 @@
 /** The claim's loop against a registry that plays a cluster: claims-world.ts. */
+
 import { describe, expect, it } from "vitest";
 import { LIVE_USAGE_MISSES, LIVE_USAGE_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
@@ -11,7 +12,8 @@ import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
-import { ip, openCore, pool } from "../../ipam/subjects.ts";
+import { openCore, pool } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 import { packed, range, WORKLOAD, worldOf } from "./claims-world.ts";
 
 describe("exhaustion: a pool of which the pool cache knows little", () => {

@@ -5,8 +5,8 @@ import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "../../kubernetes/garbage.ts";
-import { recordLog } from "../recorded-log.ts";
 
 /** An API server's lists, and its watches, on which the test tells what it likes. */
 class Script {

@@ -7,7 +7,7 @@ import { openPluginLogs, type PluginLogs } from "../../../../host/agent/coordina
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import type { LogLevel } from "../../../../host/config/coordinator-settings.ts";
 import type { Log } from "../../../../host/lib/log.ts";
-import { recordLog, until } from "../recorded-log.ts";
+import { recordLog, until } from "../../../world/recorded-log.ts";
 
 export interface LogWorld {
   /** Stands for /var/log/vendor/. */

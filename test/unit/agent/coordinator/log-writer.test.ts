@@ -18,7 +18,7 @@ import {
   MAX_LOG_LINE,
   MAX_LOG_TEXT,
 } from "../../../../host/agent/coordinator/log-writer.ts";
-import { until } from "../recorded-log.ts";
+import { until } from "../../../world/recorded-log.ts";
 import { withLogs } from "./log-world.ts";
 
 describe("a file that is moved, removed or cut while it is written", () => {

@@ -16,7 +16,7 @@ import { describe, expect, it } from "vitest";
 import { LOG_RECHECK_MS } from "../../../../host/agent/coordinator/log-writer.ts";
 import { MAX_LOG_FILES } from "../../../../host/agent/coordinator/plugin-logs.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../../host/config/coordinator-settings.ts";
-import { until } from "../recorded-log.ts";
+import { until } from "../../../world/recorded-log.ts";
 import { withLogs } from "./log-world.ts";
 
 describe("a log of the coordinator", () => {

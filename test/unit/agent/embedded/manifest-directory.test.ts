@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MAX_MANIFEST_BYTES, ManifestDirectory } from "../../../../host/agent/embedded/manifest-directory.ts";
-import { recordLog, until } from "../recorded-log.ts";
+import { recordLog, until } from "../../../world/recorded-log.ts";
 
 function poolText(...names: string[]): string {
   const one = (name: string, index: number) =>
@@ -88,7 +88,7 @@ describe("the manifest directory", () => {
   it("a file that goes bad keeps what it said and is told once", () =>
     withDirectory({ "a.yaml": poolText("a") }, async ({ directory, put, pools, lines, becomes }) => {
       put("a.yaml", "kind: [");
-      expect(await until(() => directory.state.problems.length === 1)).toBe(true);
+      await until(() => directory.state.problems.length === 1);
       expect([pools(), directory.state.complete]).toEqual([["a"], true]);
       put("other.yaml", "");
       put("a.yaml", poolText("a", "b"));
@@ -145,12 +145,12 @@ describe("the manifest directory", () => {
   it.each(unreadable)("%s is a problem, and gone when an empty file takes its place", (_what, make, text) =>
     withDirectory({ "a.yaml": poolText("a") }, async ({ path, directory, put, pools }) => {
       make(join(path, "x.yaml"));
-      expect(await until(() => directory.state.problems.length > 0)).toBe(true);
+      await until(() => directory.state.problems.length > 0);
       expect(directory.state.problems.join()).toContain(text);
       expect([pools(), directory.state.complete]).toEqual([["a"], false]);
       rmSync(join(path, "x.yaml"), { recursive: true });
       put("x.yaml", "");
-      expect(await until(() => directory.state.complete)).toBe(true);
+      await until(() => directory.state.complete);
       expect(directory.state.problems).toEqual([]);
     }),
   );
@@ -184,7 +184,7 @@ describe("the manifest directory", () => {
       await until(() => pools().join() === "b");
       expect([pools(), directory.state.problems]).toEqual([["b"], []]);
       put("b.yaml", poolText("b", "c"));
-      expect(await until(() => pools().length === 2)).toBe(true);
+      await until(() => pools().length === 2);
       expect(lines).toHaveLength(1);
     }),
   );
@@ -197,9 +197,9 @@ describe("the manifest directory", () => {
         rmSync(path, { recursive: true });
         mkdirSync(path);
         put("b.yaml", poolText("b"));
-        expect(await until(() => pools().join() === "b")).toBe(true);
+        await until(() => pools().join() === "b");
         put("c.yaml", poolText("-", "c").split("---\n")[1] ?? "");
-        expect(await until(() => pools().join() === "b,c")).toBe(true);
+        await until(() => pools().join() === "b,c");
       }),
   );
 

@@ -4,7 +4,8 @@ import { type Evidence, planRecovery } from "../../../../host/agent/embedded/rec
 import type { CachedAttachment } from "../../../../host/agent/embedded/recovery/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import { ip, pool, prefix } from "../../ipam/subjects.ts";
+import { pool } from "../../../world/subjects.ts";
+import { ip, prefix } from "../../../world/values.ts";
 
 const POOLS = [
   pool("blue", "10.0.0.0/24"),

@@ -3,7 +3,8 @@ import { explainPool } from "../../../../host/agent/explain/explain-pool.ts";
 import type { LiveFacts, PoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
 import type { SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
-import { pool, range } from "../../ipam/subjects.ts";
+import { pool } from "../../../world/subjects.ts";
+import { range } from "../../../world/values.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
 const generated: SubnetPoolSpec = {

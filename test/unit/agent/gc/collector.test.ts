@@ -1,113 +1,208 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, vi } from "vitest";
-import { COLLECTOR_TICK_MS, SWEEP_RETRY_MS } from "../../../../host/agent/gc/collector.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  COLLECTOR_TICK_MS,
+  Collector,
+  type CollectorSettings,
+  SWEEP_RETRY_MS,
+} from "../../../../host/agent/gc/collector.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
 import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
-import { until } from "../recorded-log.ts";
-import { type CollectorWorld, GRACE_MS, INTERVAL_MS, ipOf, it, UNREACHABLE } from "./collector-world.ts";
+import type { Journal } from "../../../../host/registry/journal.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
+import { MemoryApiServer, unreachable } from "../../../fakes/memory-api-server.ts";
+import { openJournalNode, type TestNode } from "../../../world/node.ts";
+import { until } from "../../../world/recorded-log.ts";
+import { ip } from "../../../world/values.ts";
+
+const GRACE_MS = 60_000;
+const INTERVAL_MS = 300_000;
+const PODS = "/api/v1/namespaces/shop/pods";
+
+interface PodShape {
+  readonly uid?: string;
+  readonly phase?: string;
+  readonly hash?: string;
+  readonly deleting?: boolean;
+}
+
+/** A collector on a node, whose watch of pods is the test's. */
+class Scene {
+  readonly node: TestNode<Journal>;
+  readonly collector: Collector;
+  readonly cache = new Map<string, Pod>();
+  isSynced = true;
+  /** Whether the orphan's NIC has lost the address. */
+  fence: (row: Allocation) => Promise<boolean> = async () => true;
+  settings: CollectorSettings = {
+    ...{ intervalMs: INTERVAL_MS, graceMs: GRACE_MS },
+    cooldowns: { defaultMs: 30_000, byPool: new Map([["slow", 600_000]]) },
+  };
+
+  constructor(node: TestNode<Journal>) {
+    this.node = node;
+    const { api, name, registry, log, clock } = node;
+    this.collector = new Collector(
+      {
+        ...{ api, node: name, registry, log, fence: (row) => this.fence(row) },
+        pods: { isSynced: () => this.isSynced, find: (key) => this.cache.get(key) },
+      },
+      { settings: () => this.settings, nowMs: clock.nowMs, random: () => 0.5 },
+    );
+  }
+
+  /** In the API server and in the watch. */
+  addPod(name: string, { uid = `uid-${name}`, phase = "Running", hash, deleting }: PodShape = {}): Pod {
+    const metadata = {
+      ...{ namespace: "shop", name, uid },
+      ...(hash === undefined ? {} : { annotations: { "kubernetes.io/config.hash": hash } }),
+      ...(deleting ? { deletionTimestamp: "2026-11-20T00:00:00Z" } : {}),
+    };
+    const object = { metadata, spec: { nodeName: this.node.name }, status: { phase } };
+    const pod = decodePod({ ...this.node.server.put(PODS, name, object) }, name);
+    this.cache.set(`shop/${name}`, pod);
+    return pod;
+  }
+
+  removePod(name: string): Pod {
+    const pod = this.cache.get(`shop/${name}`) ?? expect.fail(`There was no pod ${name}`);
+    this.node.server.remove(name, PODS);
+    this.cache.delete(`shop/${name}`);
+    return pod;
+  }
+
+  /** The pod comes back while it is asked for again. */
+  returnsAtSecondRead(name: string): void {
+    this.node.calls.length = 0;
+    this.node.gate = async (_call, commit) => {
+      if (this.node.calls.length === 2) this.addPod(name);
+      return commit();
+    };
+  }
+
+  /** Two sweeps that are far enough apart. */
+  async sweepTwice(): Promise<void> {
+    await this.collector.sweep();
+    this.node.clock.jump(GRACE_MS);
+    await this.collector.sweep();
+  }
+
+  statesOf(...addresses: string[]): Promise<string[]> {
+    return Promise.all(addresses.map((address) => this.node.stateOf(address)));
+  }
+}
+
+const it = test.extend<{ world: Scene }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which other fixtures are needed
+  world: async ({}, use) => {
+    const serves = { [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: "/api/v1/pods" } };
+    const world = new Scene(await openJournalNode({ server: new MemoryApiServer({ serves }) }));
+    await use(world);
+    await world.collector.close();
+  },
+});
 
 describe("leak: a sweep", () => {
   it("collects the address of a pod that is gone, at the second observation and not before", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     expect((await world.collector.sweep())?.suspects).toBe(1);
-    world.advance(GRACE_MS - 1);
+    world.node.clock.jump(GRACE_MS - 1);
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    world.advance(1);
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    world.node.clock.jump(1);
     expect((await world.collector.sweep())?.collected).toMatchObject([{ state: "Cooling", pool: "blue" }]);
-    expect([await world.stateOf("10.0.0.1"), world.collector.collected]).toEqual(["Cooling", 1]);
+    expect([await world.node.stateOf("10.0.0.1"), world.collector.collected]).toEqual(["Cooling", 1]);
   });
 
   it("waits for the pool's cooldown when that is longer", async ({ world }) => {
-    await world.bind("10.0.0.1", "web", { pool: "slow" });
+    await world.node.bind("10.0.0.1", "web", { pool: "slow" });
     await world.sweepTwice();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    world.advance(600_000 - GRACE_MS);
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    world.node.clock.jump(600_000 - GRACE_MS);
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("does not ask for pods that the watch shows alive", async ({ world }) => {
     world.addPod("web");
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     expect(await world.collector.sweep()).toEqual({ suspects: 0, collected: [] });
-    expect(world.api.calls).toEqual([]);
+    expect(world.node.calls).toEqual([]);
   });
 
   it("relies on the API server, not on a watch that is behind", async ({ world }) => {
     world.addPod("web");
     world.cache.clear();
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await world.sweepTwice();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
   });
 
   it("collects from the old pod, not from the new one of the same name", async ({ world }) => {
     world.addPod("web", { uid: "new" });
-    await world.bind("10.0.0.1", "web", { owner: "old" });
-    await world.bind("10.0.0.2", "web", { owner: "new", containerId: "c-new" });
+    await world.node.bind("10.0.0.1", "web", { owner: "old" });
+    await world.node.bind("10.0.0.2", "web", { owner: "new", containerId: "c-new" });
     await world.sweepTwice();
-    expect([await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual(["Cooling", "Bound"]);
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Cooling", "Bound"]);
   });
 
   it("reads the pod once more before it collects: the pod may be back", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await world.collector.sweep();
-    world.advance(GRACE_MS);
-    world.api.calls.length = 0;
-    world.api.beforeAnswer = () => {
-      if (world.api.calls.length === 2) world.addPod("web");
-    };
+    world.node.clock.jump(GRACE_MS);
+    world.returnsAtSecondRead("web");
     await world.collector.sweep();
-    expect([await world.stateOf("10.0.0.1"), world.api.calls.length]).toEqual(["Bound", 2]);
+    expect([await world.node.stateOf("10.0.0.1"), world.node.calls.length]).toEqual(["Bound", 2]);
   });
 
   it("starts anew when the row was written since", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await world.collector.sweep();
-    world.advance(GRACE_MS);
-    await world.bind("10.0.0.1", "web", { containerId: "c-2" });
+    world.node.clock.jump(GRACE_MS);
+    await world.node.bind("10.0.0.1", "web", { containerId: "c-2" });
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
   });
 
   it("does nothing while the watch is not synced", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     world.isSynced = false;
     expect(await world.collector.sweep()).toBeUndefined();
-    expect(world.api.calls).toEqual([]);
+    expect(world.node.calls).toEqual([]);
   });
 
   it("collects nothing while the API server is out of reach, and keeps its observations", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await world.collector.sweep();
-    world.advance(GRACE_MS);
-    world.api.trouble = UNREACHABLE;
+    world.node.clock.jump(GRACE_MS);
+    world.node.gate = unreachable;
     await expect(world.collector.sweep()).rejects.toThrow("No connection");
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    world.api.trouble = undefined;
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    world.node.gate = async (_call, commit) => commit();
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("collects nothing when the API server refuses the read", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
-    world.api.trouble = new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message: "no" });
+    await world.node.bind("10.0.0.1", "web");
+    const refusal = new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message: "no" });
+    world.node.gate = () => Promise.reject(refusal);
     await world.sweepTwice();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    expect(world.lines).toContain("warn Reading a pod was refused; its addresses stay");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    expect(world.node.lines).toContain("warn Reading a pod was refused; its addresses stay");
   });
 
   it("keeps the address of a pod that cannot be decoded", async ({ world }) => {
-    world.api.pods.set("web", { kind: "Pod", metadata: { namespace: "shop", name: "web", labels: "none" } });
-    await world.bind("10.0.0.1", "web");
+    world.node.server.put(PODS, "web", { metadata: { namespace: "shop", labels: "none" } });
+    await world.node.bind("10.0.0.1", "web");
     await world.sweepTwice();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    expect(world.lines).toContain("warn A pod cannot be decoded; its addresses stay");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    expect(world.node.lines).toContain("warn A pod cannot be decoded; its addresses stay");
   });
 
   it("reads many pods with one LIST, page by page, and each by itself before it collects", async ({ world }) => {
@@ -115,14 +210,14 @@ describe("leak: a sweep", () => {
     for (let index = 0; index < live; index++) world.addPod(`live-${index}`);
     world.cache.clear();
     const gone = MAX_SINGLE_POD_READS + 1;
-    for (let index = 0; index < gone; index++) await world.bind(`10.0.0.${index + 1}`, `gone-${index}`);
-    for (let index = 0; index < live; index++) await world.bind(`10.0.1.${index + 1}`, `live-${index}`);
+    for (let index = 0; index < gone; index++) await world.node.bind(`10.0.0.${index + 1}`, `gone-${index}`);
+    for (let index = 0; index < live; index++) await world.node.bind(`10.0.1.${index + 1}`, `live-${index}`);
     await world.collector.sweep();
-    expect(world.api.calls).toEqual(["GET /api/v1/pods", "GET /api/v1/pods continued"]);
-    world.advance(GRACE_MS);
+    expect(world.node.calls).toEqual(["GET /api/v1/pods", "GET /api/v1/pods continued"]);
+    world.node.clock.jump(GRACE_MS);
     expect((await world.collector.sweep())?.collected).toHaveLength(gone);
-    expect(world.api.calls).toHaveLength(2 + 2 + gone);
-    expect(await world.stateOf(`10.0.1.${live}`)).toBe("Bound");
+    expect(world.node.calls).toHaveLength(2 + 2 + gone);
+    expect(await world.node.stateOf(`10.0.1.${live}`)).toBe("Bound");
   });
 });
 
@@ -133,12 +228,12 @@ describe("retention: the pod of a workload that retains its address", () => {
     const fenced: string[] = [];
     world.fence = async ({ owner }) => fenced.push(owner) > 0;
     world.addPod("web");
-    await world.bind("10.0.0.1", "web", { workload });
+    await world.node.bind("10.0.0.1", "web", { workload });
     world.addPod("plain");
-    await world.bind("10.0.0.2", "plain");
+    await world.node.bind("10.0.0.2", "plain");
     for (const name of ["web", "plain"]) world.collector.podDeleted(world.removePod(name));
     await world.collector.idle();
-    expect([fenced, await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual([
+    expect([fenced, await world.node.stateOf("10.0.0.1"), await world.node.stateOf("10.0.0.2")]).toEqual([
       ["uid-web"],
       "Cooling",
       "Bound",
@@ -147,30 +242,30 @@ describe("retention: the pod of a workload that retains its address", () => {
 
   it("fails its CHECK then, and its late DEL finds nothing", async ({ world }) => {
     world.addPod("web");
-    await world.bind("10.0.0.1", "web", { workload });
+    await world.node.bind("10.0.0.1", "web", { workload });
     world.collector.podDeleted(world.removePod("web"));
     await world.collector.idle();
     const attachment = { containerId: "c-web", ifName: "eth0", network: "lab" };
     const request = { ...attachment, netConf: { name: "lab" } } as unknown as AttachRequest;
-    const check = checkAddresses({ registry: world.journal, inventory: { snapshot: { pools: new Map() } } }, request);
+    const check = checkAddresses(
+      { registry: world.node.registry, inventory: { snapshot: { pools: new Map() } } },
+      request,
+    );
     await expect(check).rejects.toMatchObject({ code: 3 });
-    expect(await world.journal.release(attachment)).toEqual([]);
+    expect(await world.node.registry.release(attachment)).toEqual([]);
   });
 
   it("keeps its address when the API server still has it, at either of two reads", async ({ world }) => {
     world.fence = async () => expect.unreachable("It lives");
     const pod = world.addPod("web");
-    await world.bind("10.0.0.1", "web", { workload });
+    await world.node.bind("10.0.0.1", "web", { workload });
     world.collector.podDeleted(pod);
     await world.collector.idle();
     world.removePod("web");
-    world.api.calls.length = 0;
-    world.api.beforeAnswer = () => {
-      if (world.api.calls.length === 2) world.addPod("web");
-    };
+    world.returnsAtSecondRead("web");
     world.collector.podDeleted(pod);
     await world.collector.idle();
-    expect([world.api.calls.length, await world.stateOf("10.0.0.1")]).toEqual([2, "Bound"]);
+    expect([world.node.calls.length, await world.node.stateOf("10.0.0.1")]).toEqual([2, "Bound"]);
   });
 
   it("keeps the address while it is on its NIC, and is checked until it is not; others do not wait for it", async ({
@@ -183,13 +278,13 @@ describe("retention: the pod of a workload that retains its address", () => {
     };
     for (const name of ["web", "other"]) {
       world.addPod(name);
-      await world.bind(`10.0.0.${name.length}`, name, { workload });
+      await world.node.bind(`10.0.0.${name.length}`, name, { workload });
     }
     for (const name of ["web", "other"]) world.collector.podDeleted(world.removePod(name));
     await world.collector.idle();
-    expect([await world.stateOf("10.0.0.3"), await world.stateOf("10.0.0.5")]).toEqual(["Bound", "Cooling"]);
-    await expect.poll(() => world.stateOf("10.0.0.3"), { timeout: 10_000 }).toBe("Cooling");
-    expect(world.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
+    expect(await world.statesOf("10.0.0.3", "10.0.0.5")).toEqual(["Bound", "Cooling"]);
+    await expect.poll(() => world.node.stateOf("10.0.0.3"), { timeout: 10_000 }).toBe("Cooling");
+    expect(world.node.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
   });
 
   it("is not checked while the API server is out of reach or the watch is behind, but afterwards", async ({
@@ -198,18 +293,18 @@ describe("retention: the pod of a workload that retains its address", () => {
     const fenced: string[] = [];
     world.fence = async ({ owner }) => fenced.push(owner) > 0;
     world.addPod("web");
-    await world.bind("10.0.0.1", "web", { workload });
-    world.api.trouble = UNREACHABLE;
+    await world.node.bind("10.0.0.1", "web", { workload });
+    world.node.gate = unreachable;
     const pod = world.removePod("web");
     world.collector.podDeleted(pod);
     await world.collector.idle();
     world.isSynced = false;
-    world.api.trouble = undefined;
+    world.node.gate = async (_call, commit) => commit();
     world.collector.podDeleted(pod);
     await world.collector.idle();
     expect(fenced).toEqual([]);
     world.isSynced = true;
-    await expect.poll(() => world.stateOf("10.0.0.1"), { timeout: 10_000 }).toBe("Cooling");
+    await expect.poll(() => world.node.stateOf("10.0.0.1"), { timeout: 10_000 }).toBe("Cooling");
     expect(fenced).toEqual(["uid-web"]);
   });
 
@@ -217,16 +312,16 @@ describe("retention: the pod of a workload that retains its address", () => {
     world,
   }) => {
     world.fence = async () => false;
-    await world.bind("10.0.0.1", "web", { workload });
+    await world.node.bind("10.0.0.1", "web", { workload });
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
-    world.advance(GRACE_MS);
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    world.node.clock.jump(GRACE_MS);
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
     world.fence = async () => true;
-    await world.bind("10.0.0.2", "late", { workload });
+    await world.node.bind("10.0.0.2", "late", { workload });
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.2")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.2")).toBe("Cooling");
   });
 });
 
@@ -234,81 +329,81 @@ const HASH = "0123456789abcdef0123456789abcdef";
 
 describe("leak: a pod that the watch reports", () => {
   it("as finished loses its address at once, without being deleted", async ({ world }) => {
-    await world.bind("10.0.0.1", "job");
+    await world.node.bind("10.0.0.1", "job");
     world.collector.podChanged(world.addPod("job", { phase: "Succeeded" }));
     await world.collector.sweep();
-    expect([await world.stateOf("10.0.0.1"), world.api.calls]).toEqual([
+    expect([await world.node.stateOf("10.0.0.1"), world.node.calls]).toEqual([
       "Cooling",
       ["GET /api/v1/namespaces/shop/pods/job"],
     ]);
   });
 
   it("as finished keeps its address when the API server contradicts", async ({ world }) => {
-    await world.bind("10.0.0.1", "job");
+    await world.node.bind("10.0.0.1", "job");
     const pod = world.addPod("job", { phase: "Failed" });
     world.addPod("job");
     world.collector.podChanged(pod);
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
   });
 
   it("as running is not asked for", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     world.collector.podChanged(world.addPod("web"));
     await world.collector.sweep();
-    expect(world.api.calls).toEqual([]);
+    expect(world.node.calls).toEqual([]);
   });
 
   it("as deleted is observed at once, and not asked for when its DEL has come", async ({ world }) => {
     world.addPod("lost");
     world.addPod("clean");
-    await world.bind("10.0.0.1", "lost");
+    await world.node.bind("10.0.0.1", "lost");
     world.collector.podDeleted(world.removePod("clean"));
     world.collector.podDeleted(world.removePod("lost"));
-    const isObserved = (): boolean => world.api.calls.length === 1;
-    expect(await until(isObserved)).toBe(true);
-    world.advance(GRACE_MS);
+    const isObserved = (): boolean => world.node.calls.length === 1;
+    await until(isObserved);
+    world.node.clock.jump(GRACE_MS);
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("while the API server is out of reach is found by the next sweep, and so are those after it", async ({
     world,
   }) => {
-    await world.bind("10.0.0.1", "job");
-    await world.bind("10.0.0.2", "next");
-    world.api.trouble = UNREACHABLE;
+    await world.node.bind("10.0.0.1", "job");
+    await world.node.bind("10.0.0.2", "next");
+    world.node.gate = unreachable;
     world.collector.podChanged(world.addPod("job", { phase: "Failed" }));
     const warned = "warn Collecting leaked addresses failed; retrying";
-    expect(await until(() => world.lines.includes(warned))).toBe(true);
-    world.api.trouble = undefined;
+    await until(() => world.node.lines.includes(warned));
+    world.node.gate = async (_call, commit) => commit();
     world.collector.podChanged(world.addPod("next", { phase: "Failed" }));
     await world.collector.sweep();
-    expect([await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual(["Cooling", "Cooling"]);
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Cooling", "Cooling"]);
   });
 });
 
 describe("static-pods: a static pod", () => {
   it("is known under its hash when its mirror pod is there", async ({ world }) => {
     world.addPod("etcd-n1", { uid: "mirror", hash: HASH });
-    await world.bind("10.0.0.1", "etcd-n1", { owner: HASH });
+    await world.node.bind("10.0.0.1", "etcd-n1", { owner: HASH });
     world.cache.clear();
     await world.sweepTwice();
-    expect(await world.stateOf("10.0.0.1")).toBe("Bound");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
     world.collector.podChanged(world.addPod("etcd-n1", { uid: "mirror", hash: HASH, phase: "Failed" }));
     await world.collector.sweep();
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("without a mirror pod is collected only when its network namespace is gone", async ({ world }) => {
     const folder = mkdtempSync(join(tmpdir(), "berth-netns-"));
     const netns = join(folder, "cni-1");
     writeFileSync(netns, "");
-    await world.bind("10.0.0.1", "etcd-n1", { owner: HASH, netns });
-    await world.bind("10.0.0.2", "scheduler-n1", { owner: HASH.replace("0", "f") });
-    await world.bind("10.0.0.3", "proxy-n1", { owner: HASH.replace("0", "e"), netns: "/nowhere/at/all" });
+    await world.node.bind("10.0.0.1", "etcd-n1", { owner: HASH, netns });
+    await world.node.bind("10.0.0.2", "scheduler-n1", { owner: HASH.replace("0", "f") });
+    await world.node.bind("10.0.0.3", "proxy-n1", { owner: HASH.replace("0", "e"), netns: "/nowhere/at/all" });
     await world.sweepTwice();
-    const states = () => Promise.all(["10.0.0.1", "10.0.0.2", "10.0.0.3"].map((address) => world.stateOf(address)));
+    const states = () => world.statesOf("10.0.0.1", "10.0.0.2", "10.0.0.3");
     expect(await states()).toEqual(["Bound", "Bound", "Bound"]);
     rmSync(netns);
     await world.sweepTwice();
@@ -319,11 +414,11 @@ describe("static-pods: a static pod", () => {
 
 describe("what no sweep touches", () => {
   it("unattached: an address that was never attached, and one of no pod", async ({ world }) => {
-    await world.bind("10.0.0.1", "web", { containerId: "" });
-    await world.bind("10.0.0.2", "web", { owner: "c-9", containerId: "c-9", namespace: "", pod: "" });
+    await world.node.bind("10.0.0.1", "web", { containerId: "" });
+    await world.node.bind("10.0.0.2", "web", { owner: "c-9", containerId: "c-9", namespace: "", pod: "" });
     expect(await world.collector.sweep()).toEqual({ suspects: 0, collected: [] });
     await world.sweepTwice();
-    expect([await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual(["Bound", "Bound"]);
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Bound"]);
   });
 
   it("Kept and Quarantined", async ({ world }) => {
@@ -336,19 +431,19 @@ describe("what no sweep touches", () => {
       namespace: "shop",
       pod: "x",
     };
-    await world.journal.adopt({ ...adoption, ip: ipOf("10.0.0.1"), state: "Kept" });
-    await world.journal.adopt({ ...adoption, ip: ipOf("10.0.0.2"), state: "Quarantined" });
+    await world.node.registry.adopt({ ...adoption, ip: ip("10.0.0.1"), state: "Kept" });
+    await world.node.registry.adopt({ ...adoption, ip: ip("10.0.0.2"), state: "Quarantined" });
     await world.sweepTwice();
-    expect([await world.stateOf("10.0.0.1"), await world.stateOf("10.0.0.2")]).toEqual(["Kept", "Quarantined"]);
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Kept", "Quarantined"]);
   });
 });
 
 describe("late-del: what a CNI GC nominates is collected", () => {
   it("only when its pod is gone or finished, as the API server says now", async ({ world }) => {
-    const live = await world.bind("10.0.0.1", "live");
-    const gone = await world.bind("10.0.0.2", "gone");
-    const done = await world.bind("10.0.0.3", "done");
-    const mirrorless = await world.bind("10.0.0.4", "etcd-n1", { owner: HASH });
+    const live = await world.node.bind("10.0.0.1", "live");
+    const gone = await world.node.bind("10.0.0.2", "gone");
+    const done = await world.node.bind("10.0.0.3", "done");
+    const mirrorless = await world.node.bind("10.0.0.4", "etcd-n1", { owner: HASH });
     world.addPod("live");
     world.addPod("done", { phase: "Succeeded", deleting: true });
     const results = await Promise.all([live, gone, done, mirrorless].map((row) => world.collector.isPodGone(row)));
@@ -356,10 +451,10 @@ describe("late-del: what a CNI GC nominates is collected", () => {
   });
 
   it("not when the API server is out of reach", async ({ world }) => {
-    const gone = await world.bind("10.0.0.2", "gone");
-    world.api.trouble = UNREACHABLE;
+    const gone = await world.node.bind("10.0.0.2", "gone");
+    world.node.gate = unreachable;
     expect(await world.collector.isPodGone(gone)).toBe(false);
-    expect(world.lines).toEqual(["info Reading the pod of an address failed; it stays"]);
+    expect(world.node.lines).toEqual(["info Reading the pod of an address failed; it stays"]);
   });
 });
 
@@ -368,30 +463,30 @@ describe("the collector's timer", () => {
   afterEach(() => void vi.useRealTimers());
 
   /** Ticks at the world's time, and waits for the sweep that this may have begun. */
-  async function tickAt(world: CollectorWorld, advanceMs: number): Promise<number> {
-    world.advance(advanceMs);
-    world.api.calls.length = 0;
+  async function tickAt(world: Scene, advanceMs: number): Promise<number> {
+    world.node.clock.jump(advanceMs);
+    world.node.calls.length = 0;
     vi.advanceTimersByTime(COLLECTOR_TICK_MS);
     // The run starts, its sweep ends, and the next run is scheduled.
     await new Promise(setImmediate);
     await world.collector.idle();
     await new Promise(setImmediate);
-    return world.api.calls.length;
+    return world.node.calls.length;
   }
 
   it("sweeps at once, then when a pod has been missed for long enough, then after the interval", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     expect(await tickAt(world, 0)).toBe(1);
     expect(await tickAt(world, GRACE_MS - 1)).toBe(0);
     expect(await tickAt(world, 1)).toBe(2);
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
-    await world.bind("10.0.0.2", "web", { owner: "x" });
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
+    await world.node.bind("10.0.0.2", "web", { owner: "x" });
     expect(await tickAt(world, INTERVAL_MS - 1)).toBe(0);
     expect(await tickAt(world, 1)).toBe(1);
   });
 
   it("applies a new interval and a new grace at once", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await tickAt(world, 0);
     world.settings = {
       ...world.settings,
@@ -401,21 +496,21 @@ describe("the collector's timer", () => {
     };
     expect(await tickAt(world, 4_999)).toBe(0);
     expect(await tickAt(world, 1)).toBe(2);
-    expect(await world.stateOf("10.0.0.1")).toBe("Cooling");
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("leaves an API server that cannot be reached alone for a while", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await tickAt(world, 0);
-    world.api.trouble = UNREACHABLE;
+    world.node.gate = unreachable;
     expect(await tickAt(world, GRACE_MS)).toBe(1);
     expect(await tickAt(world, SWEEP_RETRY_MS - 1)).toBe(0);
     expect(await tickAt(world, 1)).toBe(1);
-    expect(world.lines).toEqual(["warn Collecting leaked addresses failed; retrying"]);
+    expect(world.node.lines).toEqual(["warn Collecting leaked addresses failed; retrying"]);
   });
 
   it("does nothing once it is closed", async ({ world }) => {
-    await world.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.1", "web");
     await world.collector.close();
     world.collector.podDeleted(world.addPod("web"));
     expect(await tickAt(world, INTERVAL_MS)).toBe(0);

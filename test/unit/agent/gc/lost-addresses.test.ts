@@ -4,14 +4,14 @@ import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
 import type { Allocation, Attachment, Registry } from "../../../../host/registry/registry.ts";
-import { recordLog } from "../recorded-log.ts";
-import { ipOf } from "./collector-world.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+import { ip } from "../../../world/values.ts";
 
 const ATTACHMENT = { containerId: "c1", ifName: "eth0" };
 
 function row(changes: Partial<Allocation> = {}): Allocation {
   return {
-    ...{ space: "", ip: ipOf("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
+    ...{ space: "", ip: ip("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
     ...{ ...ATTACHMENT, network: "lab", namespace: "shop", pod: "web-0", sinceMs: 0, version: 1 },
     ...changes,
   };
@@ -68,7 +68,7 @@ describe("recreate: an address that is recorded for another pod", () => {
       row({ containerId: "c2", version: 7 }),
       row({ owner: "u3" }),
       row({ ifName: "net1" }),
-      row({ ip: ipOf("10.6.0.22") }),
+      row({ ip: ip("10.6.0.22") }),
     ];
     expect(rows.map((each) => lost.has(each))).toEqual([true, false, false, false]);
   });

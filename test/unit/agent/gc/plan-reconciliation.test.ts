@@ -8,21 +8,21 @@ import {
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
-import { ipOf } from "./collector-world.ts";
+import { ip } from "../../../world/values.ts";
 
 const NODE = "n1";
 const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: NODE };
 const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
 function object(changes: Partial<IpAllocationSpec> = {}, deleting = false): IpAllocation {
-  const place = { ip: ipOf("10.6.0.21"), addressSpace: "", prefixLength: 24, pool: "blue", node: NODE };
+  const place = { ip: ip("10.6.0.21"), addressSpace: "", prefixLength: 24, pool: "blue", node: NODE };
   const spec = { ...place, state: "Bound" as const, holders: [holder], ...changes };
   return { kind: "IPAllocation", name: "10.6.0.21", uid: "o1", resourceVersion: "7", deleting, spec };
 }
 
 function row(changes: Partial<Allocation> = {}): Allocation {
   return {
-    ...{ space: "", ip: ipOf("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
+    ...{ space: "", ip: ip("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
     ...{ ifName: "eth0", containerId: "c1", network: "lab", namespace: "shop", pod: "web-0", isConfirmed: true },
     ...{ sinceMs: 0, version: 1 },
     ...changes,
@@ -50,7 +50,7 @@ function check({ object, ownRows = [], decision }: Case) {
   expect(describeDecision(decideOrphanObject({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(decision);
 }
 
-const other = ipOf("10.6.0.99");
+const other = ip("10.6.0.99");
 
 describe("undo: an object without a row in the journal", () => {
   const mac = "02:00:00:00:00:07";
@@ -63,7 +63,7 @@ describe("undo: an object without a row in the journal", () => {
     { what: "is adopted when its NIC has nothing", object: object(), decision: "adopt Bound u1/eth0" },
     {
       what: "is adopted when only the other family is there",
-      ...{ object: object(), ownRows: [row({ ip: ipOf("fd00::1") })], decision: "adopt Bound u1/eth0" },
+      ...{ object: object(), ownRows: [row({ ip: ip("fd00::1") })], decision: "adopt Bound u1/eth0" },
     },
     {
       what: "is adopted when only another NIC has an address",

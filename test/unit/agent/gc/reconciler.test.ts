@@ -1,11 +1,94 @@
-import { describe, expect } from "vitest";
+import { describe, expect, test } from "vitest";
 import { SWEEP_RETRY_MS } from "../../../../host/agent/gc/collector.ts";
-import type { ReconcileReport } from "../../../../host/agent/gc/reconciler.ts";
-import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../../../host/agent/gc/reconciler.ts";
+import {
+  RECONCILE_INTERVAL_MS,
+  RECONCILE_TICK_MS,
+  type ReconcileReport,
+  Reconciler,
+} from "../../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
-import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
-import { UNREACHABLE } from "./collector-world.ts";
-import { GRACE_MS, it, type ReconcilerWorld } from "./reconciler-world.ts";
+import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
+import {
+  allocationName,
+  encodeIpAllocation,
+  type IpAllocation,
+  type IpAllocationSpec,
+} from "../../../../host/resources/ip-allocation.ts";
+import { ALLOCATIONS, unreachable } from "../../../fakes/memory-api-server.ts";
+import { decodeStored, openJournalNode, type TestNode } from "../../../world/node.ts";
+import { ip } from "../../../world/values.ts";
+
+const GRACE_MS = 60_000;
+
+/** A reconciler on a node, with a watch that may be behind the API server. */
+class Scene {
+  readonly node: TestNode<Journal>;
+  readonly reconciler: Reconciler;
+  readonly watched = new Map<string, IpAllocation>();
+  readonly republished: string[] = [];
+  readonly gonePods = new Set<string>();
+  isSynced = true;
+  readonly stats = { lists: 1, bytes: 0, watches: 0, events: 0 };
+
+  constructor(node: TestNode<Journal>) {
+    this.node = node;
+    const { api, name, log, registry, clock } = node;
+    const isSynced = (): boolean => this.isSynced;
+    this.reconciler = new Reconciler(
+      {
+        ...{ api, node: name, log },
+        registry: {
+          list: (after, limit) => registry.list(after, limit),
+          findAddress: (space, address) => registry.findAddress(space, address),
+          findOwner: (owner) => registry.findOwner(owner),
+          adopt: (adoption) => registry.adopt(adoption),
+          republish: async (row) => void this.republished.push(formatIp(row.ip)),
+        },
+        objects: {
+          ...{ items: this.watched, stats: this.stats },
+          get isSynced() {
+            return isSynced();
+          },
+        },
+        collector: { isPodGone: async ({ pod }) => this.gonePods.has(pod) },
+        lost: { prune: async () => {} },
+      },
+      { graceMs: () => GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
+    );
+  }
+
+  /** An object of the pod on this node, in the API server and in the watch. */
+  addObject(address: string, pod: string, changes: Partial<IpAllocationSpec> = {}): IpAllocation {
+    const node = this.node.name;
+    const holders = [{ namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node }];
+    const place = { ip: ip(address), addressSpace: "", prefixLength: 24, pool: "blue" };
+    const spec: IpAllocationSpec = { ...place, state: "Bound", node, holders, ...changes };
+    const name = allocationName(spec.ip, "");
+    const object = encodeIpAllocation(spec, { name, labels: {} });
+    const stored = decodeStored(this.node.server.put(ALLOCATIONS, name, object));
+    this.watched.set(name, stored);
+    return stored;
+  }
+
+  /** A row of the journal, as an ADD wrote it. */
+  async bind(address: string, pod: string): Promise<void> {
+    await this.node.registry.confirm([await this.node.bind(address, pod)]);
+  }
+
+  async rowOf(address: string): Promise<string> {
+    const row = await this.node.registry.findAddress("", ip(address));
+    return row === undefined ? "none" : `${row.state} ${row.owner} ${row.containerId}`.trimEnd();
+  }
+}
+
+const it = test.extend<{ world: Scene }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which other fixtures are needed
+  world: async ({}, use) => {
+    const world = new Scene(await openJournalNode());
+    await use(world);
+    await world.reconciler.close();
+  },
+});
 
 function summary(report: ReconcileReport | undefined): string {
   const texts = (rows: ReconcileReport["adopted"]): string =>
@@ -29,14 +112,14 @@ describe("undo: a reconciliation", () => {
 
   it("adopts nothing that only the watch still has", async ({ world }) => {
     world.addObject("10.0.0.1", "web");
-    world.server.clear();
+    world.node.server.remove("10.0.0.1");
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
     expect(await world.rowOf("10.0.0.1")).toBe("none");
   });
 
   it("adopts nothing that another node has taken over meanwhile (node-lost)", async ({ world }) => {
     const seen = world.addObject("10.0.0.1", "web");
-    world.server.set(seen.name, { ...seen, spec: { ...seen.spec, node: "n2" } });
+    world.node.server.edit(seen.name, (spec) => ({ ...spec, node: "n2" }));
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
   });
 
@@ -45,9 +128,9 @@ describe("undo: a reconciliation", () => {
     world.addObject("10.0.0.1", "web");
     world.addObject("10.0.0.2", "web");
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
-    world.clockMs += GRACE_MS - 1;
+    world.node.clock.ms += GRACE_MS - 1;
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
-    world.clockMs += 1;
+    world.node.clock.ms += 1;
     expect(summary(await world.reconciler.reconcile())).toBe("+ -10.0.0.2 !");
     expect([await world.rowOf("10.0.0.1"), await world.rowOf("10.0.0.2")]).toEqual([
       "Bound uid-web c-web",
@@ -60,10 +143,10 @@ describe("undo: a reconciliation", () => {
     world.addObject("10.0.0.1", "web");
     const spare = world.addObject("10.0.0.2", "web");
     await world.reconciler.reconcile();
-    world.clockMs += GRACE_MS;
-    world.server.set(spare.name, { ...spare, resourceVersion: "99" });
+    world.node.clock.ms += GRACE_MS;
+    world.node.server.edit(spare.name, (spec) => spec);
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
-    world.clockMs += GRACE_MS;
+    world.node.clock.ms += GRACE_MS;
     expect(summary(await world.reconciler.reconcile())).toBe("+ -10.0.0.2 !");
   });
 
@@ -71,7 +154,7 @@ describe("undo: a reconciliation", () => {
     world.addObject("10.0.0.1", "web");
     world.addObject("10.0.0.2", "web");
     await world.reconciler.reconcile();
-    world.clockMs += GRACE_MS;
+    world.node.clock.ms += GRACE_MS;
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
     world.gonePods.add("web");
     expect(summary(await world.reconciler.reconcile())).toBe("+ -10.0.0.2 !");
@@ -80,9 +163,9 @@ describe("undo: a reconciliation", () => {
   it("goes on after an object that cannot be decoded", async ({ world }) => {
     const seen = world.addObject("10.0.0.1", "strange");
     world.addObject("10.0.0.2", "web");
-    world.server.set(seen.name, { ...seen, spec: { ...seen.spec, holders: [] } });
+    world.node.server.edit(seen.name, (spec) => ({ ...spec, holders: [] }));
     expect(summary(await world.reconciler.reconcile())).toBe("+10.0.0.2 - !");
-    expect(world.lines[0]).toBe("warn Reading an allocation of this node failed; it stays as it is");
+    expect(world.node.lines[0]).toBe("warn Reading an allocation of this node failed; it stays as it is");
   });
 
   it("does nothing before the first list, and nothing that the API server does not confirm", async ({ world }) => {
@@ -90,7 +173,7 @@ describe("undo: a reconciliation", () => {
     world.isSynced = false;
     expect(summary(await world.reconciler.reconcile())).toBe("nothing");
     world.isSynced = true;
-    world.trouble = UNREACHABLE;
+    world.node.gate = unreachable;
     await expect(world.reconciler.reconcile()).rejects.toThrow("No connection");
     expect(await world.rowOf("10.0.0.1")).toBe("none");
   });
@@ -110,16 +193,16 @@ describe("recreate: a reconciliation", () => {
 
 describe("the time of a reconciliation", () => {
   /** What the reconciler's worker does at each check. */
-  async function reconcileIfDue({ reconciler }: ReconcilerWorld): Promise<void> {
+  async function reconcileIfDue({ reconciler }: Scene): Promise<void> {
     if (reconciler.isDue) await reconciler.reconcile();
   }
 
   it("is the start, the interval, and sooner after a first observation", async ({ world }) => {
     const reconcileAfter = async (milliseconds: number): Promise<number> => {
-      world.clockMs += milliseconds;
-      world.calls.length = 0;
+      world.node.clock.ms += milliseconds;
+      world.node.calls.length = 0;
       await reconcileIfDue(world);
-      return world.calls.length;
+      return world.node.calls.length;
     };
     await world.bind("10.0.0.1", "web");
     world.addObject("10.0.0.1", "web");
@@ -137,35 +220,35 @@ describe("the time of a reconciliation", () => {
     await reconcileIfDue(world);
     world.addObject("10.0.0.1", "web");
     await reconcileIfDue(world);
-    expect(world.calls).toEqual([]);
-    world.lists++;
+    expect(world.node.calls).toEqual([]);
+    world.stats.lists++;
     await reconcileIfDue(world);
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
   });
 
   it("comes again soon after a failure", async ({ world }) => {
     await reconcileIfDue(world);
-    world.clockMs += RECONCILE_INTERVAL_MS;
+    world.node.clock.ms += RECONCILE_INTERVAL_MS;
     world.addObject("10.0.0.1", "web");
-    world.trouble = UNREACHABLE;
+    world.node.gate = unreachable;
     await expect(reconcileIfDue(world)).rejects.toThrow("No connection");
-    world.clockMs += SWEEP_RETRY_MS - 1;
+    world.node.clock.ms += SWEEP_RETRY_MS - 1;
     await reconcileIfDue(world);
-    expect(world.calls).toHaveLength(1);
-    world.clockMs += 1;
+    expect(world.node.calls).toHaveLength(1);
+    world.node.clock.ms += 1;
     await expect(reconcileIfDue(world)).rejects.toThrow("No connection");
-    world.trouble = undefined;
-    world.clockMs += SWEEP_RETRY_MS;
+    world.node.gate = async (_call, commit) => commit();
+    world.node.clock.ms += SWEEP_RETRY_MS;
     await reconcileIfDue(world);
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
   });
 
   it("comes again at once after a first one that failed: ADDs wait for it", async ({ world }) => {
     world.addObject("10.0.0.1", "web");
-    world.trouble = UNREACHABLE;
+    world.node.gate = unreachable;
     await expect(reconcileIfDue(world)).rejects.toThrow("No connection");
-    world.trouble = undefined;
-    world.clockMs += RECONCILE_TICK_MS;
+    world.node.gate = async (_call, commit) => commit();
+    world.node.clock.ms += RECONCILE_TICK_MS;
     await reconcileIfDue(world);
     await world.reconciler.reconciled();
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);

@@ -2,23 +2,25 @@
 
 import { describe, expect, it } from "vitest";
 import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
-import { ipPool, nic, POOLS, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";
+import { nic, POOLS, type Prefetching, type PrefetchTest, podOf, withPrefetching } from "../../../world/prefetching.ts";
+import { until } from "../../../world/recorded-log.ts";
+import { ipPool } from "../../../world/subjects.ts";
 
 const web = podOf("web-0");
 
-function check(name: string, test: WithWorld["test"], options: Omit<WithWorld, "test"> = {}): void {
-  it(name, () => withWorld({ ...options, test }));
+function check(name: string, test: PrefetchTest, options?: Parameters<typeof withPrefetching>[1]): void {
+  it(name, () => withPrefetching(test, options));
 }
 
 /** Until nothing is queued or under way. */
-function waitUntilIdle({ prefetcher }: PrefetchWorld): Promise<void> {
-  return until("every claim ahead has ended", () => {
+function waitUntilIdle({ prefetcher }: Prefetching): Promise<void> {
+  return until(() => {
     const { wanted, claimed, found, late, withdrawn, failed } = prefetcher.stats();
     return wanted <= claimed + found + late + withdrawn + failed;
-  });
+  }, "every claim ahead has ended");
 }
 
-async function watched(world: PrefetchWorld, ...pods: ReturnType<typeof podOf>[]): Promise<void> {
+async function watched(world: Prefetching, ...pods: ReturnType<typeof podOf>[]): Promise<void> {
   for (const pod of pods) world.prefetcher.podChanged(pod);
   await waitUntilIdle(world);
 }
@@ -100,7 +102,7 @@ describe("nothing is claimed", () => {
       );
       await watched(world, ...pods);
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 3, claimed: 0, failed: 3 });
-      expect(world.log.filter((line) => !line.startsWith("debug"))).toEqual([]);
+      expect(world.node.lines.filter((line) => !line.startsWith("debug"))).toEqual([]);
       const codes = await Promise.all(pods.map((pod) => world.add(pod).catch(({ name, code }) => code ?? name)));
       expect(codes).toEqual([100, "ConfigError", 101]);
     },
@@ -111,7 +113,7 @@ describe("nothing is claimed", () => {
     async (world) => {
       await watched(world, web);
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 0 });
-      expect(world.log).toEqual(["debug Addresses of a pod are left to its ADD"]);
+      expect(world.node.lines).toEqual(["debug Addresses of a pod are left to its ADD"]);
       expect(await world.add(web)).toMatch(/^10\.6\.0\./);
     },
     {
@@ -134,13 +136,13 @@ describe("nothing is claimed", () => {
   check("by waiting for an address that cools: only an ADD waits", async (world) => {
     world.follow([ipPool("blue", "10.6.0.0/30", { default: true, ips: ["10.6.0.1"] })]);
     await world.add(web);
-    await world.registry.release({ containerId: "c-web-0", ifName: "eth0" });
+    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
     await watched(world, podOf("web-1"));
     expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, failed: 1 });
-    expect(world.clock.sleepers.size).toBe(0);
+    expect(world.node.clock.sleepers.size).toBe(0);
     const adding = world.add(podOf("web-1"));
-    await until("the ADD waits", () => world.clock.sleepers.size === 1);
-    world.clock.advance(2_000);
+    await until(() => world.node.clock.sleepers.size === 1, "the ADD waits");
+    await world.node.clock.advance(2_000);
     expect(await adding).toBe("10.6.0.1");
   });
 });
@@ -202,7 +204,7 @@ describe("prefetch: it goes back at once, without a cooldown", () => {
     const changed = podOf("web-0", { annotations: { ippool: { ipv4: ["green"] } } });
     expect(await world.add(changed)).toMatch(/^10\.7\.0\./);
     expect((await world.rows()).map((row) => row.split(" ").at(-1))).toEqual(["c-web-0"]);
-    expect(before && (await world.registry.findAddress("", before.ip))).toBeUndefined();
+    expect(before && (await world.node.registry.findAddress("", before.ip))).toBeUndefined();
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, used: 0, discarded: 1 });
   });
 
@@ -233,8 +235,8 @@ describe("prefetch: it goes back at once, without a cooldown", () => {
   check("what a pod had that was deleted before its ADD", async (world) => {
     await watched(world, web);
     world.prefetcher.podGone(web);
-    await until("it is free", async () => (await world.rows()).length === 0);
-    expect(world.poolCache.counts("blue")?.used).toBe(0);
+    await until(async () => (await world.rows()).length === 0, "it is free");
+    expect(world.node.poolCache.counts("blue")?.used).toBe(0);
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, returned: 1 });
   });
 
@@ -242,21 +244,19 @@ describe("prefetch: it goes back at once, without a cooldown", () => {
     ["is being deleted", { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } }],
     ["was evicted", { status: { phase: "Failed", reason: "Evicted" } }],
   ])("what a pod had that %s before its ADD", (_, parts) =>
-    withWorld({
-      test: async (world) => {
-        await watched(world, web);
-        world.prefetcher.podChanged(podOf("web-0", parts));
-        await until("it is free", async () => (await world.rows()).length === 0);
-        world.prefetcher.podChanged(web);
-        expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, returned: 1 });
-      },
+    withPrefetching(async (world) => {
+      await watched(world, web);
+      world.prefetcher.podChanged(podOf("web-0", parts));
+      await until(async () => (await world.rows()).length === 0, "it is free");
+      world.prefetcher.podChanged(web);
+      expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, returned: 1 });
     }),
   );
 
   check("what a pod had that was replaced by another one of its name", async (world) => {
     await watched(world, web);
     await watched(world, podOf("web-0", { uid: "uid-other" }));
-    await until("one is left", async () => (await world.rows()).length === 1);
+    await until(async () => (await world.rows()).length === 1, "one is left");
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 2, returned: 1 });
     expect(world.prefetcher.claimedFor("uid-other", "eth0")).toHaveLength(1);
   });
@@ -265,7 +265,7 @@ describe("prefetch: it goes back at once, without a cooldown", () => {
     await watched(world, web);
     const claimed = world.prefetcher.claimedFor("uid-web-0", "eth0");
     const address = await world.add(web);
-    await world.registry.undo(claimed);
+    await world.node.registry.undo(claimed);
     world.prefetcher.podGone(web);
     expect(await world.rows()).toEqual([`web-0 eth0 ${address} Bound c-web-0`]);
   });
@@ -277,7 +277,7 @@ describe("a pod that never comes gives its address back", () => {
     await world.later(UNATTACHED_MS);
     expect(await world.rows()).toHaveLength(1);
     await world.later(1);
-    expect([await world.rows(), world.poolCache.counts("blue")?.used]).toEqual([[], 0]);
+    expect([await world.rows(), world.node.poolCache.counts("blue")?.used]).toEqual([[], 0]);
     await watched(world, web);
     expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, claimed: 1, timedOut: 1 });
     expect(await world.add(web)).toMatch(/^10\.6\.0\./);

@@ -3,36 +3,38 @@ import { describe, expect, it } from "vitest";
 import { PREFETCH_PATIENCE_MS } from "../../../../host/agent/add-deadline.ts";
 import { MAX_UNSEEN_PODS } from "../../../../host/agent/prefetch/known-pods.ts";
 import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../host/agent/prefetch/prefetcher.ts";
-import { nic, type PrefetchWorld, podOf, until, type WithWorld, withWorld } from "./prefetch-world.ts";
+import { nic, type Prefetching, type PrefetchTest, podOf, withPrefetching } from "../../../world/prefetching.ts";
+import { until } from "../../../world/recorded-log.ts";
+import { Seeded } from "../../../world/seeded.ts";
 
 const web = podOf("web-0");
 const owner = "uid-web-0";
 
-function check(name: string, test: WithWorld["test"], options: Omit<WithWorld, "test"> = {}): void {
-  it(name, () => withWorld({ ...options, test }));
+function check(name: string, test: PrefetchTest, options?: Parameters<typeof withPrefetching>[1]): void {
+  it(name, () => withPrefetching(test, options));
 }
 
 /** The claim ahead for the pod stands before the registry's door. */
-async function claimUnderWay({ door, prefetcher }: PrefetchWorld, pod = web): Promise<void> {
+async function claimUnderWay({ door, prefetcher }: Prefetching, pod = web): Promise<void> {
   door.closed.add(pod.name);
   prefetcher.podChanged(pod);
-  await until("the claim is under way", () => door.underWay === 1);
+  await until(() => door.underWay === 1, "the claim is under way");
 }
 
 /** Fills all places for claims under way. */
-async function crowd(world: PrefetchWorld): Promise<void> {
+async function crowd(world: Prefetching): Promise<void> {
   for (let index = 0; index < PREFETCHES_AT_ONCE; index++) {
     world.door.closed.add(`crowd-${index}`);
     world.prefetcher.podChanged(podOf(`crowd-${index}`));
   }
-  await until("all places are taken", () => world.door.underWay === PREFETCHES_AT_ONCE);
+  await until(() => world.door.underWay === PREFETCHES_AT_ONCE, "all places are taken");
 }
 
 describe("the ADD that arrives first waits for the claim under way instead of starting its own", () => {
   check("and takes what was claimed", async (world) => {
     await claimUnderWay(world);
     const adding = world.add(web);
-    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    await until(() => world.prefetcher.stats().waited === 1, "the ADD waits");
     expect(world.door.claims).toHaveLength(1);
     world.door.open();
     const address = await adding;
@@ -44,7 +46,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
   check("and claims by itself when the claim under way fails", async (world) => {
     await claimUnderWay(world);
     const adding = world.add(web);
-    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    await until(() => world.prefetcher.stats().waited === 1, "the ADD waits");
     world.door.broken.add("web-0");
     world.door.open();
     await expect(adding).rejects.toThrow("the API server does not answer");
@@ -56,7 +58,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
     await claimUnderWay(world);
     const caller = new AbortController();
     const adding = world.add(web, "eth0", { signal: caller.signal });
-    await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+    await until(() => world.prefetcher.stats().waited === 1, "the ADD waits");
     caller.abort(new Error("the caller hung up"));
     await expect(adding).rejects.toThrow("the caller hung up");
     await expect(world.prefetcher.waitForClaim(owner, "eth0", caller.signal)).rejects.toThrow("the caller hung up");
@@ -68,7 +70,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
   check("no longer than a claim ahead may last", async (world) => {
     await claimUnderWay(world);
     const settling = world.prefetcher.waitForClaim(owner, "eth0", new AbortController().signal);
-    world.clock.advance(PREFETCH_PATIENCE_MS);
+    await world.node.clock.advance(PREFETCH_PATIENCE_MS);
     await settling;
     expect(world.prefetcher.stats()).toMatchObject({ failed: 1, claimed: 0 });
     expect(await world.rows()).toEqual([]);
@@ -81,7 +83,7 @@ describe("the ADD that arrives first waits for the claim under way instead of st
       const pod = podOf("web-0", { annotations: { ippools }, networks: "lab" });
       await claimUnderWay(world, pod);
       const adding = world.add(pod, "net1");
-      await until("the ADD waits", () => world.prefetcher.stats().waited === 1);
+      await until(() => world.prefetcher.stats().waited === 1, "the ADD waits");
       world.door.open();
       await adding;
       expect(world.prefetcher.stats()).toMatchObject({ claimed: 2, used: 1 });
@@ -97,7 +99,7 @@ describe("the ADD that comes before the claim has begun does not wait", () => {
     world.prefetcher.podChanged(web);
     const address = await world.add(web);
     world.door.open();
-    await until("the others are through", () => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE);
+    await until(() => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE, "the others are through");
     expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([
       `web-0 eth0 ${address} Bound c-web-0`,
     ]);
@@ -118,7 +120,7 @@ describe("the ADD that comes before the claim has begun does not wait", () => {
     prefetcher.podChanged(podOf("ghost-1"));
     expect(prefetcher.stats()).toMatchObject({ unseen: MAX_UNSEEN_PODS + 1, wanted: 0 });
     prefetcher.podChanged(podOf("ghost-0"));
-    await until("the oldest is forgotten", () => door.claims.length === 1);
+    await until(() => door.claims.length === 1, "the oldest is forgotten");
   });
 });
 
@@ -126,10 +128,10 @@ describe("a pod deleted before its ADD", () => {
   check("prefetch: while its claim is under way: that ends, and nothing of it stays", async (world) => {
     await claimUnderWay(world);
     world.prefetcher.podGone(web);
-    await until("the claim has ended", () => world.door.underWay === 0);
+    await until(() => world.door.underWay === 0, "the claim has ended");
     world.door.open();
-    await until("it was counted", () => world.prefetcher.stats().withdrawn === 1);
-    expect([await world.rows(), world.poolCache.counts("blue")?.used]).toEqual([[], 0]);
+    await until(() => world.prefetcher.stats().withdrawn === 1, "it was counted");
+    expect([await world.rows(), world.node.poolCache.counts("blue")?.used]).toEqual([[], 0]);
   });
 
   check("while its claim is just being written: it is given back", async (world) => {
@@ -137,8 +139,8 @@ describe("a pod deleted before its ADD", () => {
     await claimUnderWay(world);
     world.prefetcher.podGone(web);
     world.door.open();
-    await until("it was given back", () => world.prefetcher.stats().returned === 1);
-    await until("it is free", async () => (await world.rows()).length === 0);
+    await until(() => world.prefetcher.stats().returned === 1, "it was given back");
+    await until(async () => (await world.rows()).length === 0, "it is free");
     expect(world.prefetcher.stats()).toMatchObject({ claimed: 1, withdrawn: 0 });
   });
 
@@ -147,7 +149,7 @@ describe("a pod deleted before its ADD", () => {
     world.prefetcher.podChanged(web);
     world.prefetcher.podGone(web);
     world.door.open();
-    await until("the others are through", () => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE);
+    await until(() => world.prefetcher.stats().claimed === PREFETCHES_AT_ONCE, "the others are through");
     expect(world.prefetcher.stats()).toMatchObject({ withdrawn: 1 });
     expect((await world.rows()).filter((row) => row.startsWith("web"))).toEqual([]);
   });
@@ -161,22 +163,22 @@ describe("a pod deleted before its ADD", () => {
 
   check("the agent logs that releasing failed, and goes on", async (world) => {
     world.prefetcher.podChanged(web);
-    await until("it is claimed", () => world.prefetcher.stats().claimed === 1);
-    world.registry.undo = () => Promise.reject(new Error("the disk is full"));
+    await until(() => world.prefetcher.stats().claimed === 1, "it is claimed");
+    world.door.isFull = true;
     world.prefetcher.podGone(web);
     const line = "warn Releasing addresses claimed ahead failed; they are released after 120000 ms";
-    await until("it was logged", () => world.log.includes(line));
+    await until(() => world.node.lines.includes(line), "it was logged");
   });
 });
 
 describe("an agent that ends between a claim and its ADD", () => {
   check("leaves it in the journal: the next one claims nothing, and the ADD is a hit", async (world, reopen) => {
     world.prefetcher.podChanged(web);
-    await until("it is claimed", () => world.prefetcher.stats().claimed === 1);
+    await until(() => world.prefetcher.stats().claimed === 1, "it is claimed");
     const before = await world.rows();
     const next = await reopen();
     next.prefetcher.podChanged(web);
-    await until("it is found", () => next.prefetcher.stats().found === 1);
+    await until(() => next.prefetcher.stats().found === 1, "it is found");
     expect([next.door.claims, await next.rows()]).toEqual([[], before]);
     const address = await next.add(web);
     expect(before[0]).toContain(` ${address} `);
@@ -188,7 +190,7 @@ describe("an agent that ends between a claim and its ADD", () => {
     const address = await world.add(web);
     const next = await reopen();
     next.prefetcher.podChanged(web);
-    await until("it was looked at", () => next.prefetcher.stats().withdrawn === 1);
+    await until(() => next.prefetcher.stats().withdrawn === 1, "it was looked at");
     expect([next.door.claims, await next.rows()]).toEqual([[], [`web-0 eth0 ${address} Bound c-web-0`]]);
   });
 
@@ -218,7 +220,7 @@ describe("before the agent knows enough", () => {
       await world.add(web);
       expect(world.door.claims.map(({ containerId }) => containerId)).toEqual(["c-web-0"]);
       gate.resolve();
-      await until("the other one is claimed for", () => world.prefetcher.stats().claimed === 1);
+      await until(() => world.prefetcher.stats().claimed === 1, "the other one is claimed for");
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 1, adds: 1, unseen: 1 });
     },
     { mayBegin: gate.promise },
@@ -230,7 +232,7 @@ describe("before the agent knows enough", () => {
     async (world) => {
       never.reject(new Error("the journal cannot be compared"));
       world.prefetcher.podChanged(web);
-      await until("it was logged", () => world.log.includes("debug Addresses are not claimed ahead of ADDs"));
+      await until(() => world.node.lines.includes("debug Addresses are not claimed ahead of ADDs"), "it was logged");
       expect(await world.add(web)).toMatch(/^10\.6\.0\./);
       expect(world.prefetcher.stats()).toMatchObject({ wanted: 0, unseen: 1 });
     },
@@ -240,9 +242,8 @@ describe("before the agent knows enough", () => {
 
 it("an agent that stops before it knows enough claims nothing, also when it knows enough then", async () => {
   const known = Promise.withResolvers<void>();
-  await withWorld({
-    mayBegin: known.promise,
-    test: async ({ prefetcher, door }) => {
+  await withPrefetching(
+    async ({ prefetcher, door }) => {
       prefetcher.podChanged(web);
       const closed = prefetcher.close();
       known.resolve();
@@ -250,23 +251,13 @@ it("an agent that stops before it knows enough claims nothing, also when it know
       await known.promise;
       expect([door.claims, prefetcher.stats().wanted]).toEqual([[], 0]);
     },
-  });
+    { mayBegin: known.promise },
+  );
 });
 
 const STEPS = 200;
 const PODS = 12;
 const SEEDS = [1, 20_261_120, 77_003, 4_242];
-
-/** The same numbers for the same seed (mulberry32). */
-function dice(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    const mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    const again = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((again ^ (again >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
 
 const ippools = ["eth0", "net1"].map((name) => ({ interface: name, ipv4: ["blue"] }));
 const TOGETHER = { annotations: { ippools }, networks: "lab" };
@@ -274,7 +265,8 @@ const SANDBOX = { status: { phase: "Pending", podIPs: [{ ip: "10.9.0.1" }] } };
 const DELETING = { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } };
 
 /** One step; answers the ADD that it began. */
-function step({ prefetcher, door, ...world }: PrefetchWorld, roll: (below: number) => number, generation: number[]) {
+function step(world: Prefetching, roll: (below: number) => number, generation: number[]) {
+  const { prefetcher, door } = world;
   const number = roll(PODS);
   const kind = number % 2 === 0 ? {} : TOGETHER;
   const name = `p-${number}`;
@@ -304,10 +296,10 @@ function step({ prefetcher, door, ...world }: PrefetchWorld, roll: (below: numbe
 }
 
 it.each(SEEDS)("a walk from seed %i", (seed) =>
-  withWorld({
-    nics: () => [nic("eth0"), nic("net1")],
-    test: async (world) => {
-      const roll = dice(seed);
+  withPrefetching(
+    async (world) => {
+      const random = new Seeded(seed);
+      const roll = (below: number): number => random.below(below);
       const generation = new Array<number>(PODS).fill(0);
       const adds: Promise<unknown>[] = [];
       for (let index = 0; index < STEPS; index++) {
@@ -319,11 +311,11 @@ it.each(SEEDS)("a walk from seed %i", (seed) =>
       void all.then(() => {
         isThrough = true;
       });
-      await until("all ADDs are answered and all claims over", () => {
+      await until(() => {
         world.door.open();
         const { wanted, claimed, found, late, withdrawn, failed } = world.prefetcher.stats();
         return isThrough && wanted === claimed + found + late + withdrawn + failed;
-      });
+      }, "all ADDs are answered and all claims over");
       const refused = (await all).filter((outcome) => typeof outcome === "string" && outcome.startsWith("Error"));
       expect(refused).toEqual([]);
 
@@ -333,17 +325,20 @@ it.each(SEEDS)("a walk from seed %i", (seed) =>
       }
       // The rule unattached: what an ADD claimed for another NIC of its pod stays for now.
       const isExplained = async (): Promise<boolean> => {
-        const rows = await world.registry.list(undefined, 1_000);
+        const rows = await world.node.registry.list(undefined, 1_000);
         const attached = new Set(rows.filter(({ containerId }) => containerId !== "").map(({ owner }) => owner));
         return rows.every(({ owner }) => attached.has(owner));
       };
-      await until("what no ADD took is free", isExplained);
-      const places = (await world.registry.list(undefined, 1_000)).map(({ owner, ifName }) => `${owner} ${ifName}`);
+      await until(isExplained, "what no ADD took is free");
+      const places = (await world.node.registry.list(undefined, 1_000)).map(
+        ({ owner, ifName }) => `${owner} ${ifName}`,
+      );
       expect(places.length).toBeGreaterThan(5);
       expect(new Set(places).size).toBe(places.length);
-      expect(world.poolCache.counts("blue")?.used).toBe(places.length);
+      expect(world.node.poolCache.counts("blue")?.used).toBe(places.length);
       const { claimed, found, used, discarded, returned, timedOut } = world.prefetcher.stats();
       expect(claimed + found).toBe(used + discarded + returned + timedOut);
     },
-  }),
+    { nics: () => [nic("eth0"), nic("net1")] },
+  ),
 );

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { logReadiness, READINESS_LOOK_MS } from "../../../../host/agent/server/readiness-log.ts";
-import { recordLog } from "../recorded-log.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -8,7 +8,7 @@ import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
 import { listenOnSocket, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
 import { watchSocket } from "../../../../host/agent/server/socket-watch.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
-import { recordLog, until } from "../recorded-log.ts";
+import { recordLog, until } from "../../../world/recorded-log.ts";
 
 /** A moment, in which what has come in is read, however late the timer is. */
 async function pass(): Promise<void> {
@@ -103,7 +103,7 @@ describe("the socket server", () => {
       await heard;
       await pass();
       answer("c1");
-      expect(await until(() => undone.length > 0)).toBe(true);
+      await until(() => undone.length > 0);
       expect(undone).toEqual(["c1"]);
       expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
     }));
@@ -116,7 +116,7 @@ describe("the socket server", () => {
       await heard;
       await pass();
       answer("c1", { undo: () => Promise.reject(new Error("no room")) });
-      expect(await until(() => lines.includes("error Undoing the ADD failed"))).toBe(true);
+      await until(() => lines.includes("error Undoing the ADD failed"));
     }));
 
   it("carries out one request of a connection, however many are sent at once", () =>
@@ -136,7 +136,7 @@ describe("the socket server", () => {
       await pass();
       socket.destroy();
       await heard;
-      expect(await until(() => lines.length > 0)).toBe(true);
+      await until(() => lines.length > 0);
       expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
     }));
 
@@ -168,7 +168,7 @@ describe("the socket server", () => {
       // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
       const closed = server.close();
       expect(existsSync(path)).toBe(false);
-      expect(await until(() => requested.length === callers.length)).toBe(true);
+      await until(() => requested.length === callers.length);
       for (const containerId of requested) answer(containerId);
       const heard = await Promise.all(callers.map((caller) => caller.heard));
       expect(heard.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
@@ -233,7 +233,7 @@ it("a socket that cannot be restored is logged once for each reason, and restore
     onDeath: () => {},
     log,
   });
-  expect(await until(() => watch.restored === 1)).toBe(true);
+  await until(() => watch.restored === 1);
   await watch.close();
   expect(lines).toEqual([
     "error Restoring socket /run/a.sock failed; retrying",

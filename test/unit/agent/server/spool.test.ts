@@ -7,7 +7,7 @@ import type { Dispatched, Dispatcher } from "../../../../host/agent/server/dispa
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "../../../../host/agent/server/socket-server.ts";
 import { parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
-import { recordLog } from "../recorded-log.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
 
 function spooled(
   containerId: string,

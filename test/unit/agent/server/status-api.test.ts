@@ -1,22 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openDetection } from "../../../../host/agent/detection/open-detection.ts";
-import { openManifestIdentifier } from "../../../../host/agent/ipam/pod-identity.ts";
-import { cooldownsOf, PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
-import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
-import { createFaultCounter } from "../../../../host/lib/fault.ts";
-import type { Registry } from "../../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
-import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
-import { ip, openCore, pool } from "../../ipam/subjects.ts";
-import { nicSettings } from "../nic-settings.ts";
-import { recordLog } from "../recorded-log.ts";
+import { openNode, type TestNode } from "../../../world/node.ts";
+import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 
-interface World {
-  readonly registry: Registry;
+interface World extends Pick<TestNode, "registry"> {
   readonly inspect: StatusApi;
   readonly get: (url: string) => Promise<unknown>;
   bind(first: string, count: number, options?: { pool?: string; space?: string }): Promise<void>;
@@ -29,33 +17,11 @@ const POOLS = [
 ];
 
 async function withStatusApi(test: (world: World) => Promise<void>): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-inspect-"));
-  const snapshot = assembleSnapshot([{ source: "test", resources: POOLS }]);
-  const poolCache = new PoolCache(openCore());
-  const { log } = recordLog();
-  const registry = await openSqliteRegistry({
-    ...{ directory, bootId: "b", nowMs: () => 1, lockWaitMs: 0, cooldowns: cooldownsOf(snapshot) },
-    ...{
-      onFreed: (space, address) => poolCache.unmark(space, address),
-      onDeath: () => {},
-      faultCounter: createFaultCounter(),
-    },
-  });
-  const inventory = new PoolInventory(poolCache, registry, snapshot);
+  const node = await openNode({ snapshot: snapshotOf(...POOLS) });
+  const { registry } = node;
   const inspect = createStatusApi({
     backend: {
-      mode: "embedded",
-      ipam: {
-        inventory,
-        identifier: openManifestIdentifier(() => snapshot),
-        networks: nicSettings,
-        node: { name: "n1", labels: {} },
-        detection: openDetection({ registry, pools: () => snapshot.pools, nowMs: () => 1, log }),
-        clock: { nowMs: () => 1, sleep: async () => {} },
-        log,
-      },
-      live: undefined,
-      stats: () => ({ calls: 3 }),
+      ...{ mode: "embedded", ipam: node.ipam(), live: undefined, stats: () => ({ calls: 3 }) },
       readiness: () => ({ ready: true, problems: ["a hint"] }),
     },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
@@ -63,34 +29,16 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     version: "1.2.3",
     socketRestored: () => 2,
   });
-  const bind: World["bind"] = async (first, count, { pool: name = "blue", space = "" } = {}) => {
-    const proposals = Array.from({ length: count }, (_, index) => {
-      return {
-        space,
-        ip: { ...ip(first), value: ip(first).value + BigInt(index) },
-        prefixLength: 16,
-        pool: name,
-        ifName: "eth0",
-      };
-    });
-    const claimant = {
-      owner: `${first}/${space}`,
-      namespace: "shop",
-      pod: "web-0",
-      ifName: "eth0",
-      containerId: first,
-      network: "n",
-    };
-    await registry.claim({ ...claimant, proposals });
+  const bind: World["bind"] = async (first, count, place = {}) => {
+    const proposals = Array.from({ length: count }, (_, index) => ({
+      ...proposal(first, place),
+      ip: { ...ip(first), value: ip(first).value + BigInt(index) },
+    }));
+    await registry.claim(claim(`${first}/${place.space}`, proposals, { containerId: first }));
+    node.inventory.reread();
   };
-  try {
-    const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
-    inventory.follow(snapshot);
-    await test({ registry, inspect, get, bind });
-  } finally {
-    await registry.close();
-    rmSync(directory, { recursive: true });
-  }
+  const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
+  await test({ registry, inspect, get, bind });
 }
 
 describe("the inspector", () => {

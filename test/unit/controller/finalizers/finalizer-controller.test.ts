@@ -3,7 +3,7 @@ import { startFinalizers } from "../../../../host/controller/finalizers/finalize
 import { IN_USE_FINALIZER } from "../../../../host/controller/finalizers/plan-finalizers.ts";
 import type { ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
-import { recordLog } from "../../agent/recorded-log.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
 import { DELETED, pool } from "../conditions/judged.ts";
 
 const GOES = "info The last address of a deleted pool is free; its finalizer is removed";

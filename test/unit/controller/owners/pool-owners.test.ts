@@ -8,7 +8,7 @@ import {
   METADATA,
 } from "../../../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
-import { recordLog, until } from "../../agent/recorded-log.ts";
+import { recordLog, until } from "../../../world/recorded-log.ts";
 import { FakeCluster } from "../fake-cluster.ts";
 import { BLUE, pod, SETTINGS, type Wanted, workload } from "./workload-objects.ts";
 
@@ -49,7 +49,7 @@ describe("applications", () => {
     const synced = applications.synced(signal()).then(() => {
       isSynced = true;
     });
-    expect(await until(() => names().length === 1)).toBe(true);
+    await until(() => names().length === 1);
     expect(isSynced).toBe(false);
     cluster.release();
     await synced;
@@ -59,7 +59,7 @@ describe("applications", () => {
   it("are told of when they come, change and go, and not when nothing of them has changed", async () => {
     const { applications, cluster, names, told } = await open();
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     cluster.set(DEPLOYMENTS, "web", deployment());
     expect([told(), names()]).toEqual([1, ["web eth0"]]);
     cluster.set(
@@ -92,7 +92,7 @@ describe("applications", () => {
   it("that name no Subnets are not reported", async () => {
     const { applications, cluster, told } = await open();
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     cluster.set(DEPLOYMENTS, "web", deployment({ annotations: {} }));
     cluster.set(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
     cluster.set(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
@@ -104,7 +104,7 @@ describe("applications", () => {
       prepared.set(DEPLOYMENTS, "web", deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } })),
     );
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     const define = (ipam: string, mtu: number) =>
       cluster.set(NETWORKS, "lan", {
         metadata: { namespace: "shop" },
@@ -122,7 +122,7 @@ describe("applications", () => {
   it("notify no listener that has left, also when the same function listens twice", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     let told = 0;
     const listener = () => {
       told++;
@@ -151,7 +151,7 @@ describe("applications", () => {
       },
     }));
     await applications.synced(signal());
-    expect(await until(() => watches.length === 8)).toBe(true);
+    await until(() => watches.length === 8);
     const accepts = (all: readonly { path: string; accept?: string | undefined }[]) =>
       all.flatMap(({ path, accept }) => (accept === undefined ? [] : [`${path} ${accept.split(";")[1]}`]));
     expect(accepts(calls)).toEqual([`${PODS} as=PartialObjectMetadataList`]);
@@ -212,7 +212,7 @@ describe("a look", () => {
     const { applications, cluster } = await open();
     const look = () => applications.readLiveness(other, signal());
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     expect(await look()).toBe("gone");
     cluster.set(PODS, "a", { ...pod({ owner: clones }) });
     expect(await look()).toBe("alive");
@@ -233,7 +233,7 @@ describe("a look", () => {
   it("at another kind tells nothing while an object cannot be used, and says which", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
-    expect(await until(() => cluster.watches === 8)).toBe(true);
+    await until(() => cluster.watches === 8);
     cluster.set(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
     expect(applications.problems).toEqual([
       expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet"),

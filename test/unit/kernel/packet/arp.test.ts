@@ -8,7 +8,7 @@ import {
   encodeArpRequest,
 } from "../../../../host/kernel/packet/arp.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
-import { ip, mac } from "../values.ts";
+import { ip, mac } from "../../../world/values.ts";
 import { readFrames } from "./frames.ts";
 
 const recorded = readFrames().filter(({ reading }) => reading.includes("ethertype ARP"));

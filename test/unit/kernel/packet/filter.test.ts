@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { encodeArpProbe, encodeArpRequest } from "../../../../host/kernel/packet/arp.ts";
 import { arpFilter, ndpFilter } from "../../../../host/kernel/packet/filter.ts";
 import { encodeNdpAnnouncement, encodeNdpProbe, encodeNdpSolicitation } from "../../../../host/kernel/packet/ndp.ts";
-import { ip, mac } from "../values.ts";
+import { ip, mac } from "../../../world/values.ts";
 import { readFrames, runFilter } from "./frames.ts";
 
 const own = mac("02:00:00:00:00:01");

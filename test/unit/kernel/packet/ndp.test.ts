@@ -10,7 +10,7 @@ import {
   solicitedNode,
 } from "../../../../host/kernel/packet/ndp.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
-import { ip, mac } from "../values.ts";
+import { ip, mac } from "../../../world/values.ts";
 import { readFrames } from "./frames.ts";
 
 const recorded = readFrames().filter(({ reading }) => reading.includes("ethertype IPv6"));

@@ -8,8 +8,9 @@ import {
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { foreignOf, type KnownObject, specOf } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";
+import { proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 import { CONFLICT } from "../registry-quarantine-suite.ts";
-import { ip, proposal } from "../registry-suite.ts";
 
 describe("the state of an address", () => {
   const known: KnownObject = {

@@ -3,7 +3,7 @@ import { type AddressState, AddressStates, type Pending } from "../../../../host
 import { decide, type SyncInputs } from "../../../../host/registry/kubernetes/decide.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import { proposal } from "../registry-suite.ts";
+import { proposal } from "../../../world/subjects.ts";
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const OTHER_WEB = { ...WEB, member: "web-1" };

@@ -6,14 +6,16 @@ import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
 import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
-import { COOLDOWN_MS, claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
-import { MemoryNode } from "./memory-node.ts";
+import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
+import { COOLDOWN_MS, held, spanOfTen } from "../registry-suite.ts";
 
 const NAME = "10.0.0.1";
 const FIRST = { containerId: "c-a", ifName: "eth0" };
 
 /** The next call of the method has no answer; it is carried out when the test says so. */
-function delay(node: MemoryNode, method: KubeCall["method"]) {
+function delay(node: ClusterNode, method: KubeCall["method"]) {
   const late: { run: () => KubeObject } = { run: () => ({}) };
   node.gate = async (call, commit) => {
     if (call.method !== method) return commit();
@@ -24,7 +26,7 @@ function delay(node: MemoryNode, method: KubeCall["method"]) {
   return late;
 }
 
-async function bindAgain(node: MemoryNode): Promise<string[]> {
+async function bindAgain(node: ClusterNode): Promise<string[]> {
   const row = await node.registry.findAddress("", ip(NAME));
   const wish = row === undefined ? proposal(NAME) : proposal(NAME, { replaces: row.version });
   return held(await node.registry.claim(claim("a", [wish], { containerId: "next" })));
@@ -35,18 +37,18 @@ describe.each([
   ["small", "PUT", 256, 0],
 ] as const)("sandbox-restart: in a %s pool a %s", (_size, method, poolSize, waitMs) => {
   it("that is carried out after the next ADD finds the object changed", async () => {
-    const node = await new MemoryNode({ poolSize }).open();
+    const node = await openClusterNode({ poolSize });
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const late = delay(node, method);
     await node.registry.release(FIRST);
     await node.pass(waitMs);
     expect(await bindAgain(node)).toEqual([NAME]);
     expect(late.run).toThrow("Conflict");
-    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
   });
 
   it("of an agent that has ended since finds the object changed", async () => {
-    const node = await new MemoryNode({ poolSize }).open();
+    const node = await openClusterNode({ poolSize });
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const late = delay(node, method);
     await node.registry.release(FIRST);
@@ -54,24 +56,24 @@ describe.each([
     await node.open();
     expect(await bindAgain(node)).toEqual([NAME]);
     expect(late.run).toThrow("Conflict");
-    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
   });
 });
 
 it("sandbox-restart: an ADD is not answered by an event that is older than the deletion", async () => {
-  const node = await new MemoryNode().open();
+  const node = await openClusterNode();
   await node.registry.claim(claim("a", [proposal(NAME)]));
   const seen = node.server.objects.get(NAME);
   await node.registry.release(FIRST);
   await node.pass(COOLDOWN_MS);
-  expect([node.lines(), node.freed]).toEqual([[], [NAME]]);
-  node.observe(seen);
+  expect([allocationLines(node.server), node.freed]).toEqual([[], [NAME]]);
+  observe(node, seen);
   expect(await bindAgain(node)).toEqual([NAME]);
-  expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
 it("sandbox-restart: an ADD is not answered by an event of what was made late and deleted without an answer", async () => {
-  const node = await new MemoryNode().open();
+  const node = await openClusterNode();
   const late = delay(node, "POST");
   await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("did not record");
   late.run();
@@ -81,14 +83,14 @@ it("sandbox-restart: an ADD is not answered by an event of what was made late an
   node.server.remove(NAME);
   await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
   expect(node.freed).toEqual([NAME]);
-  node.observe(seen);
+  observe(node, seen);
   expect(await bindAgain(node)).toEqual([NAME]);
-  expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
 describe("an object that somebody's finalizer holds", () => {
-  async function heldNode(): Promise<MemoryNode> {
-    const node = await new MemoryNode({ poolSize: 256 }).open();
+  async function heldNode(): Promise<ClusterNode> {
+    const node = await openClusterNode({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await node.registry.release(FIRST);
     await node.registry.idle();
@@ -101,7 +103,7 @@ describe("an object that somebody's finalizer holds", () => {
 
   it("is not free before it is gone", async () => {
     const node = await heldNode();
-    expect([node.lines(), node.freed]).toEqual([[`${NAME} Cooling n1`], []]);
+    expect([allocationLines(node.server), node.freed]).toEqual([[`${NAME} Cooling n1`], []]);
     const [object] = node.server.objects.values();
     node.server.remove(NAME);
     node.registry.observe({ kind: "gone", name: NAME, uid: object?.metadata.uid ?? "" });
@@ -118,7 +120,7 @@ describe("an object that somebody's finalizer holds", () => {
 
   it("is nothing that another node takes over, nor the same pod again", async () => {
     const node = await heldNode();
-    const other = await new MemoryNode({ server: node.server, poolSize: 256, name: "n2" }).open();
+    const other = await openClusterNode({ server: node.server, poolSize: 256, name: "n2" });
     expect(await other.registry.findCooling([spanOfTen()], 10, "blue")).toEqual([]);
     const row = await node.registry.findAddress("", ip(NAME));
     const outcome = await node.registry.claim(claim("a", [proposal(NAME, { replaces: row?.version ?? 0 })]));
@@ -127,10 +129,10 @@ describe("an object that somebody's finalizer holds", () => {
 });
 
 it("an object that cannot be understood is somebody's: the claim goes on with another address", async () => {
-  const node = await new MemoryNode().open();
+  const node = await openClusterNode();
   await node.registry.claim(claim("b", [proposal(NAME)]));
   node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
-  const other = await new MemoryNode({ server: node.server, name: "n2" }).open();
+  const other = await openClusterNode({ server: node.server, name: "n2" });
   expect(await other.registry.claim(claim("a", [proposal(NAME)]))).toMatchObject({
     kind: "taken",
     by: [{ state: "Bound" }],
@@ -143,23 +145,23 @@ describe("recreate: an object that somebody edits", () => {
     ["state", { state: "Cooling", holders: [] }],
     ["holders", { holders: [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n1" }] }],
   ])("in its %s is written again, or told of, at once", async (what, change) => {
-    const node = await new MemoryNode().open();
+    const node = await openClusterNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     node.server.edit(NAME, (spec) => ({ ...spec, ...change }));
-    node.observe(node.server.objects.get(NAME));
+    observe(node, node.server.objects.get(NAME));
     await node.registry.idle();
-    expect(node.lines()).toEqual([`${NAME} Bound n1`]);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
     expect(node.lost.map(({ owner }) => owner)).toEqual(what === "holders" ? ["a"] : []);
   });
 
   it("node-lost: is left alone where this node was taken for lost", async () => {
-    const node = await new MemoryNode().open();
+    const node = await openClusterNode();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const quarantine = { reason: "NodeLost", mac: "", parent: "" };
     node.server.edit(NAME, (spec) => ({ ...spec, state: "Quarantined", holders: [], quarantine }));
-    node.observe(node.server.objects.get(NAME));
+    observe(node, node.server.objects.get(NAME));
     await node.registry.idle();
-    expect(node.lines()).toEqual([`${NAME} Quarantined n1`]);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Quarantined n1`]);
   });
 });
 
@@ -173,29 +175,23 @@ describe("a list", () => {
     });
 
   /** In pages of one; the second page of the first `failures` lists is gone. */
-  function pageByOne(node: MemoryNode, failures: number): void {
+  function pageByOne(node: ClusterNode, failures: number): void {
     let left = failures;
+    node.server.maxPage = 1;
     node.gate = async (call, commit) => {
-      const list = commit();
-      if (!Array.isArray(list.items)) return list;
-      const from = Number(call.query?.continue ?? 0);
-      if (from > 0 && left-- > 0) throw expired(call);
-      const metadata = {
-        resourceVersion: "1",
-        ...(from + 1 < list.items.length ? { continue: String(from + 1) } : {}),
-      };
-      return { ...list, metadata, items: list.items.slice(from, from + 1) };
+      if (call.query?.continue !== undefined && left-- > 0) throw expired(call);
+      return commit();
     };
   }
 
-  async function withCooling(): Promise<MemoryNode> {
-    const other = await new MemoryNode({ poolSize: 256, name: "n2" }).open();
+  async function withCooling(): Promise<ClusterNode> {
+    const other = await openClusterNode({ poolSize: 256, name: "n2" });
     for (const [index, owner] of ["a", "b"].entries()) {
       await other.registry.claim(claim(owner, [proposal(`10.0.0.${index + 1}`)]));
       await other.registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
     }
     await other.registry.idle();
-    return new MemoryNode({ server: other.server, poolSize: 256 }).open();
+    return openClusterNode({ server: other.server, poolSize: 256 });
   }
 
   it("begins again when its later pages are compacted away, and has each object once", async () => {
@@ -225,12 +221,12 @@ describe("a list", () => {
 });
 
 it("what can be deleted is deleted, whatever many others cannot", async () => {
-  const node = await new MemoryNode({ poolSize: 100_000 }).open();
+  const node = await openClusterNode({ poolSize: 100_000 });
   for (let at = 0; at <= LIST_PAGE; at++) {
     const owner = `p${at}`;
     await node.registry.claim(claim(owner, [proposal(`10.0.${at >> 8}.${at & 255}`)]));
     await node.registry.release({ containerId: `c-${owner}`, ifName: "eth0" });
-    node.clockMs++;
+    node.clock.ms++;
   }
   const last = `10.0.${LIST_PAGE >> 8}.${LIST_PAGE & 255}`;
   node.gate = async (call, commit) => {
@@ -243,5 +239,5 @@ it("what can be deleted is deleted, whatever many others cannot", async () => {
   expect(node.freed).toEqual([last]);
   node.gate = async (_call, commit) => commit();
   await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
-  expect(node.lines()).toEqual([]);
+  expect(allocationLines(node.server)).toEqual([]);
 });

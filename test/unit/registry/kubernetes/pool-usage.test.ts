@@ -10,7 +10,8 @@ import {
   UsageSummaries,
 } from "../../../../host/registry/kubernetes/pool-usage.ts";
 import { encodeIpPoolUsage, type PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
-import { ip, spanOfTen } from "../registry-suite.ts";
+import { ip } from "../../../world/values.ts";
+import { spanOfTen } from "../registry-suite.ts";
 
 const USAGE: PoolUsage = {
   rangesHash: "00ff00ff00ff00ff",

@@ -1,4 +1,5 @@
 /** retention: an address that two pods of one machine have while it migrates. */
+
 import { describe, expect, it } from "vitest";
 import { AddressStates } from "../../../../host/registry/kubernetes/address-states.ts";
 import { decide, specWithout, takeOver } from "../../../../host/registry/kubernetes/decide.ts";
@@ -11,7 +12,7 @@ import {
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { Holder, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
-import { proposal } from "../registry-suite.ts";
+import { proposal } from "../../../world/subjects.ts";
 
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v", member: "db" };
 const PLACE = { node: "here", since: "2026-11-20T04:00:00Z" };

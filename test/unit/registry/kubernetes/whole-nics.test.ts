@@ -1,16 +1,19 @@
 /**
  * A NIC of two families is answered with both or not at all, what was answered is confirmed, whatever ends in between, and what is known to be another pod's is not answered again.
  */
+
 import { describe, expect, it } from "vitest";
-import { claim, held, ip, proposal, spanOfTen } from "../registry-suite.ts";
-import { MemoryNode } from "./memory-node.ts";
+import { allocationLines, type ClusterNode, openClusterNode } from "../../../world/node.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
+import { held, spanOfTen } from "../registry-suite.ts";
 
 const FOUR = "10.0.0.1";
 const SIX = "fd00::1";
 const BOTH = [proposal(FOUR), proposal(SIX, { prefixLength: 64 })];
 
 /** The agent of the node is killed when its journal has the claim, before the API server has anything of it. */
-async function endBeforeTheObjects(node: MemoryNode, proposals = BOTH): Promise<void> {
+async function endBeforeTheObjects(node: ClusterNode, proposals = BOTH): Promise<void> {
   const requested = Promise.withResolvers<void>();
   node.gate = () => {
     requested.resolve();
@@ -21,9 +24,9 @@ async function endBeforeTheObjects(node: MemoryNode, proposals = BOTH): Promise<
   node.gate = async (_call, commit) => commit();
 }
 
-async function twoNodes(): Promise<[MemoryNode, MemoryNode]> {
-  const first = await new MemoryNode().open();
-  return [first, await new MemoryNode({ server: first.server, name: "n2" }).open()];
+async function twoNodes(): Promise<[ClusterNode, ClusterNode]> {
+  const first = await openClusterNode();
+  return [first, await openClusterNode({ server: first.server, name: "n2" })];
 }
 
 it("what was claimed together and never answered is undone together, when another node has one of the addresses", async () => {
@@ -34,7 +37,7 @@ it("what was claimed together and never answered is undone together, when anothe
   await node.pass(0);
   await node.pass(0);
   expect(await node.registry.findOwner("a")).toEqual([]);
-  expect(node.lines()).toEqual([`${FOUR} Bound n2`]);
+  expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
 });
 
 it("what was claimed with it for another NIC of the pod stays", async () => {
@@ -73,7 +76,7 @@ it.each([[FOUR], [SIX]])(
 );
 
 it("a claim whose row is undone meanwhile is not answered", async () => {
-  const node = await new MemoryNode().open();
+  const node = await openClusterNode();
   await endBeforeTheObjects(node);
   await node.open();
   const begun = Promise.withResolvers<void>();
@@ -91,13 +94,13 @@ it("a claim whose row is undone meanwhile is not answered", async () => {
 });
 
 it("an address is answered when the journal knows that it is confirmed, and not before", async () => {
-  const node = await new MemoryNode().open();
+  const node = await openClusterNode();
   const confirming = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
-  node.journalGate = (method) => {
-    if (method !== "confirm") return undefined;
+  node.around = (method, _args, run) => {
+    if (method !== "confirm") return run();
     confirming.resolve();
-    return go.promise;
+    return go.promise.then(run);
   };
   let isAnswered = false;
   const adding = node.registry.claim(claim("a", [proposal(FOUR)])).finally(() => {
@@ -112,20 +115,21 @@ it("an address is answered when the journal knows that it is confirmed, and not 
 });
 
 it("a claim that cannot be confirmed is taken back", async () => {
-  const node = await new MemoryNode().open();
-  node.journalGate = (method) => (method === "confirm" ? Promise.reject(new Error("the disk is full")) : undefined);
+  const node = await openClusterNode();
+  const refuse = () => Promise.reject(new Error("the disk is full"));
+  node.around = (method, _args, run) => (method === "confirm" ? refuse() : run());
   await expect(node.registry.claim(claim("a", BOTH))).rejects.toThrow("the disk is full");
-  node.journalGate = () => undefined;
+  node.around = (_method, _args, run) => run();
   await node.pass(0);
-  expect([node.lines(), await node.registry.findOwner("a")]).toEqual([[], []]);
+  expect([allocationLines(node.server), await node.registry.findOwner("a")]).toEqual([[], []]);
 });
 
 describe("recreate: the new sandbox of a pod whose address is another pod's by now", () => {
   const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
   const next = { containerId: "next" };
 
-  async function lose(): Promise<MemoryNode> {
-    const node = await new MemoryNode().open();
+  async function lose(): Promise<ClusterNode> {
+    const node = await openClusterNode();
     await node.registry.claim(claim("a", BOTH));
     const holders = [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n2" }];
     node.server.edit(FOUR, (spec) => ({ ...spec, node: "n2", holders }));
@@ -140,14 +144,14 @@ describe("recreate: the new sandbox of a pod whose address is another pod's by n
     const refused = await node.registry.claim(claim("a", wish, next));
     expect(refused).toMatchObject({ kind: "taken", by: [{ ip: ip(FOUR), owner: "b" }] });
     expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual(["10.0.0.2", SIX]);
-    expect(node.lines()).toContain(`${FOUR} Bound n2`);
+    expect(allocationLines(node.server)).toContain(`${FOUR} Bound n2`);
   });
 
   it("is answered with it when the other pod has let go of it", async () => {
     const node = await lose();
     node.server.remove(FOUR);
     expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual([FOUR, SIX]);
-    expect(node.lines()).toContain(`${FOUR} Bound n1`);
+    expect(allocationLines(node.server)).toContain(`${FOUR} Bound n1`);
   });
 });
 
@@ -156,35 +160,35 @@ describe("a member's claim that is undone", () => {
   const tenFour = proposal(FOUR);
 
   async function undone(
-    replaces: (node: MemoryNode) => Promise<number | undefined>,
-    first: MemoryNode,
+    replaces: (node: ClusterNode) => Promise<number | undefined>,
+    first: ClusterNode,
   ): Promise<string[]> {
-    const node = await new MemoryNode({ server: first.server, name: "n2", poolSize: 256 }).open();
+    const node = await openClusterNode({ server: first.server, name: "n2", poolSize: 256 });
     const version = await replaces(node);
     if (version === undefined) throw new Error("There is nothing to take over");
     const outcome = await node.registry.claim(claim("a", [{ ...tenFour, replaces: version }], { workload }));
     if (outcome.kind !== "bound") throw new Error(outcome.kind);
     await node.registry.undo(outcome.created);
     await node.pass(0);
-    return node.lines();
+    return allocationLines(node.server);
   }
 
   it("leaves what it had taken over cooling, and not kept", async () => {
-    const first = await new MemoryNode({ poolSize: 256 }).open();
+    const first = await openClusterNode({ poolSize: 256 });
     await first.registry.claim(claim("b", [tenFour]));
     await first.registry.release({ containerId: "c-b", ifName: "eth0" });
     await first.pass(0);
-    const cooling = async ({ registry }: MemoryNode) =>
+    const cooling = async ({ registry }: ClusterNode) =>
       (await registry.findCooling([spanOfTen()], 1, "blue"))[0]?.version;
     expect(await undone(cooling, first)).toEqual([`${FOUR} Cooling n2`]);
   });
 
   it("leaves what is kept for it kept", async () => {
-    const first = await new MemoryNode({ poolSize: 256 }).open();
+    const first = await openClusterNode({ poolSize: 256 });
     await first.registry.claim(claim("b", [tenFour], { workload }));
     await first.registry.release({ containerId: "c-b", ifName: "eth0" });
     await first.pass(0);
-    const kept = async ({ registry }: MemoryNode) => (await registry.findRetained(workload))[0]?.version;
+    const kept = async ({ registry }: ClusterNode) => (await registry.findRetained(workload))[0]?.version;
     expect(await undone(kept, first)).toEqual([`${FOUR} Kept n2`]);
   });
 });

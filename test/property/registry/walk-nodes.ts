@@ -1,37 +1,61 @@
 /**
- * Nodes with the cluster's registry and its reconciler on one API server, pods that come and go, and everything that can happen in between, one step at a time: the
- * scheduler decides when a call is carried out, when and whether it is answered, when a watch tells of it, when an agent ends.
+ * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come and go. Everything happens one step
+ * at a time: the walk decides what becomes of a call, when a watch tells of a change, and when an agent ends.
  */
 import { vi } from "vitest";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
-import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { createFaultCounter } from "../../../host/lib/fault.ts";
-import { openLog } from "../../../host/lib/log.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import { openRegistryOn } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
+import type { ObjectChange } from "../../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
-import { decodeIpAllocation, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
-import { MemoryApiServer, type StoredObject } from "../../fakes/memory-api-server.ts";
-import { openMemoryJournal } from "../../fakes/memory-journal.ts";
-import type { Seeded } from "../core/seeded.ts";
-import { type Live, WalkNode, type WalkPod } from "./walk-node.ts";
+import type { IpAllocation, Workload } from "../../../host/resources/ip-allocation.ts";
+import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
+import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
+import { openDisk } from "../../fakes/memory-journal.ts";
+import { TestClock } from "../../world/clock.ts";
+import { type ClusterNode, decodeStored, openClusterNode } from "../../world/node.ts";
+import { PendingCalls } from "../../world/pending-calls.ts";
+import type { Seeded } from "../../world/seeded.ts";
 
 export const COOLDOWN_MS = 30_000;
-export const GRACE_MS = 20_000;
+const GRACE_MS = 20_000;
 
-interface Pending {
+export interface WalkPod {
+  readonly name: string;
+  readonly uid: string;
   readonly node: string;
-  readonly call: KubeCall;
-  readonly commit: () => KubeObject;
-  readonly answerWith: (answer: () => KubeObject) => void;
-  /** Carried out: what the answer will be. */
-  answer?: () => KubeObject;
-  /** The caller does not wait any more. */
-  isOver: boolean;
+  readonly workload?: Workload;
+  /** The families it asks for. */
+  readonly sides: readonly (4 | 6)[];
+  isGone: boolean;
+  /** Of the ADD under way. */
+  adding?: AbortController | undefined;
 }
 
-function decode(object: StoredObject): IpAllocation {
-  return decodeIpAllocation({ ...object, apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" }, "the walk");
+/** A NIC that has the address, as the pod sees it. */
+export interface Live {
+  readonly pod: WalkPod;
+  readonly containerId: string;
+  readonly address: string;
+}
+
+interface Agent extends ClusterNode {
+  readonly reconciler: Reconciler;
+}
+
+export class WalkNode {
+  readonly name: string;
+  disk = openDisk();
+  boot = 1;
+  agent: Agent | undefined;
+  readonly events: ObjectChange[] = [];
+  items = new Map<string, IpAllocation>();
+  isSynced = false;
+  /** DELs that no agent has answered. */
+  readonly spool: { containerId: string; ifName: string }[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
 }
 
 /** Everything that waits for promises has run. */
@@ -39,19 +63,20 @@ export function flush(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-export class WalkWorld {
+export class Nodes {
   readonly server = new MemoryApiServer();
   readonly nodes: WalkNode[];
   readonly pods: WalkPod[] = [];
   readonly live = new Set<Live>();
-  pending: Pending[] = [];
+  readonly calls = new PendingCalls<WalkNode>((text) => this.note(text));
   readonly log: string[] = [];
   readonly problems: string[] = [];
   isCalm = false;
   readonly random: Seeded;
   readonly poolSize: number;
   readonly cooldownMs: number;
-  readonly #startMs = performance.now();
+  /** That of the fake timers. */
+  readonly #clock: TestClock;
   #last = 0;
 
   constructor(
@@ -61,6 +86,8 @@ export class WalkWorld {
     this.random = random;
     this.poolSize = poolSize;
     this.cooldownMs = cooldownMs;
+    const startMs = performance.now();
+    this.#clock = new TestClock({ read: () => 1_000_000 + performance.now() - startMs });
     this.nodes = Array.from({ length: nodes }, (_, index) => new WalkNode(`n${index + 1}`));
     this.server.onWritten = ({ before, after }) => {
       const name = (after ?? before)?.metadata.name ?? "";
@@ -71,14 +98,14 @@ export class WalkWorld {
       this.note(`  object ${name}: ${text}`);
       for (const node of this.nodes) {
         const [was, is] = [before?.spec.node === node.name, after?.spec.node === node.name];
-        if (is && after !== undefined) node.events.push({ kind: "object", object: decode(after) });
+        if (is && after !== undefined) node.events.push({ kind: "object", object: decodeStored(after) });
         else if (was && before !== undefined) node.events.push({ kind: "gone", name, uid: before.metadata.uid });
       }
     };
   }
 
   get nowMs(): number {
-    return 1_000_000 + performance.now() - this.#startMs;
+    return this.#clock.nowMs();
   }
 
   next(prefix: string): string {
@@ -91,36 +118,24 @@ export class WalkWorld {
 
   async start(node: WalkNode): Promise<void> {
     this.note(`${node.name} starts`);
-    const agent: { isDead: boolean } = { isDead: false };
-    const nowMs = (): number => this.nowMs;
-    const cooldowns = { defaultMs: this.cooldownMs, byPool: new Map<string, number>() };
-    const bootId = `boot-${node.boot}`;
-    const onFreed = () => {};
-    const journal = openMemoryJournal(node.disk, { bootId, nowMs, cooldowns, onFreed, isDead: () => agent.isDead });
-    const api = this.#apiOf(node, () => agent.isDead);
-    const log = openLog("berth", "silent");
     const random = (): number => this.random.u32() / 2 ** 32;
     const isPodGone = async (row: Pick<Allocation, "owner">): Promise<boolean> => this.isGone(row.owner);
-    const registry = await openRegistryOn(journal, {
-      ...{ directory: "", bootId, lockWaitMs: 0, faultCounter: createFaultCounter(), cooldowns, nowMs, onFreed, api },
-      ...{ node: node.name, random, poolSize: () => this.poolSize, isPodGone, log },
+    const vendorConf = { ...EMPTY_SNAPSHOT.vendorConf, allocationCooldownMs: this.cooldownMs };
+    const agent = await openClusterNode({
+      ...{ name: node.name, disk: node.disk, bootId: `boot-${node.boot}`, clock: this.#clock, server: this.server },
+      ...{ random, poolSize: this.poolSize, isPodGone, snapshot: { ...EMPTY_SNAPSHOT, vendorConf } },
+      gate: (call, commit) => (this.isCalm ? Promise.resolve().then(commit) : this.calls.hold(node, call, commit)),
       isLivePod: async (_namespace, name, uid) =>
         this.pods.some((pod) => pod.name === name && pod.uid === uid && !pod.isGone),
       onLost: (row, by) =>
         this.note(`${node.name} lost ${formatIp(row.ip)} of ${row.owner} to ${by.owner} (${by.state})`),
-      onDeath: (error) => {
-        throw error;
-      },
     });
     node.events.length = 0;
     node.items = new Map();
     node.isSynced = false;
     const reconciler = new Reconciler(
       {
-        api,
-        node: node.name,
-        registry,
-        log,
+        ...{ api: agent.api, node: node.name, registry: agent.registry, log: agent.log },
         objects: {
           get items() {
             return node.items;
@@ -133,12 +148,12 @@ export class WalkWorld {
         collector: { isPodGone },
         lost: { prune: async () => {} },
       },
-      { graceMs: () => GRACE_MS, nowMs, random },
+      { graceMs: () => GRACE_MS, nowMs: this.#clock.nowMs, random },
     );
-    node.agent = Object.assign(agent, { registry, reconciler });
+    node.agent = Object.assign(agent, { reconciler });
     // The watch's first list.
     for (const object of [...this.server.objects.values()].filter(({ spec }) => spec.node === node.name)) {
-      node.events.push({ kind: "object", object: decode(object) });
+      node.events.push({ kind: "object", object: decodeStored(object) });
     }
     this.syncAfter(node, node.events.length);
   }
@@ -166,11 +181,11 @@ export class WalkWorld {
     const { agent } = node;
     if (agent === undefined) return;
     this.note(`${node.name} ends`);
-    agent.isDead = true;
+    agent.crash();
     agent.registry.close().catch(() => {});
     agent.reconciler.close().catch(() => {});
     node.agent = undefined;
-    for (const each of this.pending) if (each.node === node.name) each.isOver = true;
+    this.calls.end(node);
     for (const pod of this.pods) {
       if (pod.node !== node.name || pod.adding === undefined) continue;
       pod.adding = undefined;
@@ -179,71 +194,6 @@ export class WalkWorld {
 
   isGone(owner: string): boolean {
     return this.pods.every((pod) => pod.uid !== owner || pod.isGone);
-  }
-
-  #apiOf(node: WalkNode, isDead: () => boolean): KubeApi {
-    return this.server.client((call, commit) => {
-      if (isDead()) return new Promise<KubeObject>(() => {});
-      if (this.isCalm) return Promise.resolve().then(commit);
-      return new Promise<KubeObject>((resolve, reject) => {
-        const answerWith = (answer: () => KubeObject): void => {
-          if (pending.isOver) return;
-          pending.isOver = true;
-          try {
-            resolve(answer());
-          } catch (error) {
-            reject(error);
-          }
-        };
-        const pending: Pending = { node: node.name, call, commit, answerWith, isOver: false };
-        const { signal } = call;
-        const abort = () =>
-          answerWith(() => {
-            throw signal?.reason;
-          });
-        if (signal?.aborted) abort();
-        signal?.addEventListener("abort", abort);
-        this.pending.push(pending);
-      });
-    });
-  }
-
-  /** Carries a call out, answers one, or loses the answer. */
-  callStep(faultShare: number): void {
-    const at = this.random.below(this.pending.length);
-    const pending = this.pending[at];
-    if (pending === undefined) return;
-    const { call, node } = pending;
-    const what = `${node} ${call.method} ${call.path.split("/").at(-1)}`;
-    if (pending.answer === undefined && (pending.isOver || !this.random.chance(faultShare))) {
-      this.commit(pending);
-      this.note(`${what} carried out${pending.isOver ? " late" : ""}`);
-      if (pending.isOver) this.pending.splice(at, 1);
-      return;
-    }
-    if (pending.answer === undefined || this.random.chance(faultShare)) {
-      this.note(`${what} has no answer${pending.answer === undefined ? " yet to be carried out" : ""}`);
-      pending.answerWith(() => {
-        throw new ApiUnavailable(what, "the connection broke");
-      });
-      // It stays, to be carried out late; or it never arrives.
-      if (pending.answer !== undefined || this.random.chance(0.3)) this.pending.splice(at, 1);
-      return;
-    }
-    this.pending.splice(at, 1);
-    pending.answerWith(pending.answer);
-    this.note(`${what} answered`);
-  }
-
-  commit(pending: Pending): void {
-    try {
-      const value = pending.commit();
-      pending.answer = () => value;
-    } catch (error) {
-      pending.answer = () => {
-        throw error;
-      };
-    }
   }
 
   async advance(milliseconds: number): Promise<void> {

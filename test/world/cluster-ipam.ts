@@ -1,5 +1,5 @@
 /** A cluster in which no other node and no earlier pod has anything, unless a test says otherwise. */
-import type { ClusterIpam } from "../../../host/agent/ipam/cluster-ipam.ts";
+import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 
 export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
   return {
