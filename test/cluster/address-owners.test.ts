@@ -71,7 +71,7 @@ describe("before the kinds of other projects are there", () => {
 });
 
 describe("a StatefulSet", () => {
-  it("keeps for the ordinals that it wants: scaling down, another start and its end are told", async () => {
+  it("retains for its current ordinals: scaling down, another start and its end are reported", async () => {
     const { workloads, uids } = await follow();
     const { uid } = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
     const of = (member: string): Workload => ({ kind: "StatefulSet", namespace: "shop", name: "web", uid, member });

@@ -44,7 +44,7 @@ describe("an agent of a cluster", () => {
     await expect.poll(() => objectOf(addresses[0]), { timeout: 10_000 }).toBeUndefined();
   });
 
-  it("tells its mode, its node and its counters; its pages show what this node has", async () => {
+  it("reports its mode, its node and its counters; its pages show what this node has", async () => {
     const { agent, runtime } = world.node("n2");
     const pod = await world.createPod({ name: "page-0", node: "n2" });
     const { addresses } = await runtime.attach(pod);
@@ -65,7 +65,7 @@ describe("an agent of a cluster", () => {
     await end(pod);
   });
 
-  it("without an API server its socket answers, a DEL is done, an ADD waits and is told why", async () => {
+  it("without an API server its socket answers, a DEL is done, an ADD waits and gets the reason", async () => {
     const node = await world.addNode("n3");
     const pod = await world.createPod({ name: "cut-0", node: "n3" });
     const { addresses } = await node.runtime.attach(pod);

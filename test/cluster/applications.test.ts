@@ -150,7 +150,7 @@ describe("a Deployment", () => {
     await until("moved", ["~Deployment/moved eth0/4 green: 2 (1 replica of a former version and 1 more)"]);
   });
 
-  it("whose annotation is wrong is told with the reason", async () => {
+  it("whose annotation is invalid is reported with the reason", async () => {
     await createSet("Deployment", "wrong", { annotations: { "ipam.vendor.io/subnet": '{"ipv6":["blue"]}' } });
     const faults = () =>
       applications.demands(SETTINGS).faults.map(({ application: { name }, message }) => [name, message]);

@@ -58,7 +58,7 @@ async function deletePod(pod: lab.LabPod): Promise<void> {
   await lab.until("the watch shows it", () => !isWatched(pod));
 }
 
-it("leak: a pod is gone and its DEL never came: the address goes at the second look, and its object when it has cooled", async () => {
+it("leak: a pod is gone and its DEL never came: the address goes at the second observation, and its object when it has cooled", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await deletePod(pod);
@@ -98,7 +98,7 @@ it("leak: a finished Job pod gives its address back at once, without being delet
   expect(isWatched(pod)).toBe(true);
 });
 
-it("leak: a watch that has stopped does not mislead: a pod made anew under the same name keeps its address, the old one's goes later", async () => {
+it("leak: a stopped watch does not mislead: a pod recreated under the same name keeps its address, the old one's goes later", async () => {
   const old = await createPod({ name: "web" });
   await node.attach("10.6.0.1", old);
   await lab.until("the watch shows it", () => isWatched(old));

@@ -44,7 +44,7 @@ describe("conditions of a pool", () => {
     expect(eventsOf("blue")).toEqual([]);
   });
 
-  it("follow a shrink under a pod and its end; the time of the transition stays, and an event tells it once", async () => {
+  it("follow a shrink under a pod and its end; the time of the transition stays, and an event reports it once", async () => {
     await world.pool("green", { subnet: "10.21.0.0/24" });
     await world.allocate("10.21.0.99", { pool: "green" });
     await lead();
@@ -77,7 +77,7 @@ describe("conditions of a pool", () => {
     await until("the other is ready", has("ippools", "part", "Ready", "True"));
   });
 
-  it("tell a fault that the API server let pass", async () => {
+  it("report a fault that the API server accepted", async () => {
     await world.pool("fault", { subnet: "10.23.0.0/24", ips: ["10.23.0.9-10.23.0.1"] });
     await lead();
     await until("it is told", has("ippools", "fault", "Ready", "False"));
@@ -98,7 +98,7 @@ describe("conditions of a pool", () => {
     await world.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
   });
 
-  it("conflict: tell of a machine that answers for three addresses", async () => {
+  it("conflict: report a machine that answers for three addresses", async () => {
     await world.pool("proxy", { subnet: "10.25.0.0/24" });
     const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth0" } as const;
     for (const last of [1, 2, 3])
@@ -126,7 +126,7 @@ it("conditions of Subnets and reserved addresses", async () => {
 });
 
 describe("a second controller", () => {
-  it("writes nothing when all is said, and tells no event again", async () => {
+  it("writes nothing when all is up to date, and repeats no event", async () => {
     await lead();
     // The round that checks the second of them begins when all of the first one's is written.
     for (const [name, subnet] of Object.entries({ first: "10.40.1.0/24", second: "10.40.2.0/24" })) {
@@ -143,7 +143,7 @@ describe("a second controller", () => {
     expect(told).toEqual([]);
   });
 
-  it("goes on where the first one died between two writes", async () => {
+  it("continues where the first one died between two writes", async () => {
     for (const name of ["one", "two"]) await world.pool(name, { subnet: "10.41.0.0/24" });
     let writes = 0;
     await world.lead(

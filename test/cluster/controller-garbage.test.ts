@@ -81,7 +81,7 @@ it("node-lost: a node that is ready is its agent's, until that has done nothing 
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
 });
 
-it("node-lost: a node that comes back in between begins anew", async () => {
+it("node-lost: a node that comes back in between starts over", async () => {
   await collector.setNode("n1", "Unknown");
   const pod = await createPod("n1");
   await bind({ world, collector }, "10.6.0.1", pod);
@@ -164,7 +164,7 @@ it("cooling-visibility: what cools on a node that is there is its agent's for it
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("pool-changes: an allocation of a pool that is gone is legal, and told of", async () => {
+it("pool-changes: an allocation of a pool that is gone is legal, and reported", async () => {
   await collector.setNode("n1", "True");
   await bind({ world, collector }, "10.7.0.1", await createPod("n1"), { pool: "old" });
   await collector.sweep(10 * INTERVAL_MS);
@@ -172,7 +172,7 @@ it("pool-changes: an allocation of a pool that is gone is legal, and told of", a
   expect(collector.gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
 });
 
-it("leak: who has just begun to lead observes anew", async () => {
+it("leak: a new leader starts its observations over", async () => {
   await allocate({ world, collector }, "10.6.0.1");
   await collector.sweep();
   collector.advance(10 * INTERVAL_MS);
@@ -184,7 +184,7 @@ it("leak: who has just begun to lead observes anew", async () => {
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("leak: whoever writes to the object, or makes its pod anew, right before it is collected, keeps it", async () => {
+it("leak: an object that is written, or whose pod is recreated, right before it is collected, stays", async () => {
   const pod = await createPod("n1", { name: "web-0" });
   await bind({ world, collector }, "10.6.0.1", pod);
   await allocate({ world, collector }, "10.6.0.2");

@@ -110,7 +110,7 @@ describe("the Coordinator", () => {
     expect([now.metadata.uid, now.metadata.generation, now.spec]).toEqual([metadata.uid, metadata.generation, spec]);
   });
 
-  it("of another name is told that it does not count", async () => {
+  it("of another name gets a status that it does not count", async () => {
     const controller = await start();
     await make(COORDINATORS, berthObject("Coordinator", "", { mode: "underlay" }), "mine");
     const statusOf = async () => (await client.get(`${COORDINATORS}/mine`)).status ?? {};
@@ -266,7 +266,7 @@ describe("pod networks", () => {
   });
 });
 
-it("an agent hears of it without a restart", async () => {
+it("an agent follows it without a restart", async () => {
   await client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "none" } });
   const { client: api } = await start();
   const log = openLog("test", "silent");
@@ -315,7 +315,7 @@ describe("the status", () => {
     await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });
   });
 
-  it("is not written over an object that has changed meanwhile: the precondition refuses, and it looks again", async () => {
+  it("is not written over an object that has changed meanwhile: the precondition refuses, and it is compared again", async () => {
     await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
     let isFirst = true;
     let carriedOut = 0;

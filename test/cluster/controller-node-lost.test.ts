@@ -120,7 +120,7 @@ it.each(["its journal", "an empty disk"])(
   },
 );
 
-it("node-lost: an agent that was only cut off hears of it, and writes its live pod's address back at once", async () => {
+it("node-lost: an agent that was only cut off sees the change, and writes its live pod's address back at once", async () => {
   const one = await openNode("n1");
   await startPod(one, "10.6.0.1");
   await takeForLost("10.6.0.1");
@@ -217,7 +217,7 @@ it("node-lost: the lost node is said to be out of service while another one asks
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
-it("conflict: the node that was told to ask goes, too: the next one is told, and one that cannot ask is not asked for ever", async () => {
+it("conflict: the node chosen to probe is lost, too: the next one is chosen, and one that cannot probe is replaced in time", async () => {
   const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
   await startPod(two, "10.6.0.8");
   const [own, lost] = [await startPod(three, "10.6.0.9"), await startPod(one, "10.6.0.1")];

@@ -141,7 +141,7 @@ describe("a generated pool", () => {
   });
 });
 
-it("what pods wait for is told well before the next round about all else", async () => {
+it("what pods wait for is reported well before the next pass over everything else", async () => {
   await subnet("soon", 6, [{ name: "other", ips: ["10.70.6.1-10.70.6.6"] }]);
   /** What was written of each pool first. */
   const firsts = new Map<string, string>();

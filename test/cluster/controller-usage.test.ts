@@ -67,7 +67,7 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
     expect((await world.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
   });
 
-  it("pool-changes: which names the ranges that it was made for, and is made anew when they change", async () => {
+  it("pool-changes: which names the ranges that it was made for, and is written again when they change", async () => {
     await world.pool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
     await allocate("grey", "10.22.0.8");
     await start();
@@ -102,7 +102,7 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
 });
 
 describe("a second controller", () => {
-  it("that starts anew writes only what differs", async () => {
+  it("that restarts writes only what differs", async () => {
     await world.pool("pink", { subnet: "10.26.0.0/24" });
     await world.pool("red", { subnet: "10.27.0.0/24" });
     const first = await start();
@@ -123,7 +123,7 @@ describe("a second controller", () => {
     expect(writes.sort()).toEqual(["PATCH ippools/red/status", "PUT ippoolusages/red"]);
   });
 
-  it("goes on where one died between two writes", async () => {
+  it("continues where one died between two writes", async () => {
     await world.pool("one", { subnet: "10.28.0.0/24" });
     await world.pool("two", { subnet: "10.29.0.0/24" });
     const dead = new Error("It died here");
@@ -221,7 +221,7 @@ it("the status of a pool that an agent marks as wanted keeps its mark", async ()
   expect(await counts("busy")).toEqual({ bound: 0, cooling: 0, free: 254, total: 254 });
 });
 
-it("the Coordinator tells of namespaces that have as many addresses as they may have, and beside that what it told before", async () => {
+it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {
   await world.settings({ maxAddressesPerNamespace: 3 });
   await world.create("Coordinator", "default", {});
   await world.client.patch(`${COORDINATORS}/default/status`, { status: { phase: "Synced", reason: "as before" } });

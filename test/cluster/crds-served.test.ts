@@ -120,7 +120,7 @@ describe("kubectl get", () => {
     return await agent.call({ method: "GET", path: pathOf(kind), accept, query });
   }
 
-  it("shows what an operator looks for in an allocation, and selects by pool, node and state", async () => {
+  it("shows the columns of an allocation, and selects by pool, node and state", async () => {
     const spec = bound("10.20.0.1", { pool: "rose", node: "n7", holders: [{ ...HOLDER_OF_N7 }] });
     await create("IPAllocation", "10.20.0.1", spec);
     await create("IPAllocation", "10.20.0.2", { ...spec, address: "10.20.0.2", state: "Cooling", holders: [] });
@@ -136,7 +136,7 @@ describe("kubectl get", () => {
     ]);
   });
 
-  it("shows what an operator looks for in a pool; the status is written by itself", async () => {
+  it("shows the columns of a pool; the status is written by itself", async () => {
     await create("IPPool", "shown", { subnet: "10.30.0.0/24", gateway: "10.30.0.1", default: true });
     const path = `${pathOf("IPPool")}/shown`;
     await plane.client.patch(`${path}/status`, {

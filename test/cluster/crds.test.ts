@@ -53,7 +53,7 @@ it("what only the API server refuses: unknown keys of an allocation, which an ol
   expect(fields).toEqual(["spec.later"]);
 });
 
-describe("what only the agent tells: the order and the overlap of ranges", () => {
+describe("what only the agent checks: the order and the overlap of ranges", () => {
   it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))("%s", async (_title, row) => {
     const object = objectOf({ ...row, name: `agent-${row.name}` });
     expect(decoderFindings(row.kind, object)[0]?.field).toBe(row.field);

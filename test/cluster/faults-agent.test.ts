@@ -45,7 +45,7 @@ afterAll(async () => {
   await drainAll(world).finally(() => world?.stop());
 });
 
-it("of two agents one gets the last address, the other is told that there is none, and gets it when it is free", async () => {
+it("of two agents one gets the last address, the other is refused, and gets it when it is free", async () => {
   await world.pool("last", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
   for (const isAhead of [true, false]) {
     for (const { proxy } of world.nodes()) if (!isAhead) proxy.holdWatches();
@@ -70,7 +70,7 @@ it("of two agents one gets the last address, the other is told that there is non
   }
 });
 
-it("an agent is killed when its create was carried out and before it hears of it", async () => {
+it("an agent is killed when its create was carried out and before the answer arrives", async () => {
   const node = world.node("n1");
   node.proxy.holdWatches();
   const pod = await world.createPod({ name: "orphan", node: "n1" });
@@ -146,7 +146,7 @@ it("an allocation is deleted by hand: the live pod's object is made again (recre
   for (const pod of pods) await expectOwned(world, pod);
 });
 
-it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is told, and no ADD is answered with it (recreate)", async () => {
+it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is reported, and no ADD is answered with it (recreate)", async () => {
   const pods = [await startPod(world, "n1", "displaced"), await startPod(world, "n1", "restarted")] as const;
   const [address, other] = pods.map((pod) => world.ledger.find(pod, "eth0")?.addresses[0] ?? "") as [string, string];
   const { agent, runtime } = world.node("n1");

@@ -71,7 +71,7 @@ it("etcd is restarted in a storm", async () => {
   await storm(world, { name: "etcd", pods: 8, durationMs: 3_000, disturb });
 });
 
-it("history is compacted in a storm: watches are answered with 410 and begin anew", async () => {
+it("history is compacted in a storm: watches are answered with 410 and start over", async () => {
   const lists = () => world.nodes().map(({ proxy }) => proxy.count({ verb: "list", resource: "ipallocations" }));
   const before = lists();
   await storm(world, { name: "compacted", pods: 8, durationMs: 3_000, disturb: () => world.plane.compact() });
@@ -102,7 +102,7 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
   await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
 });
 
-it("an address that went to another pod after the copy was taken: both are told of, and the live one has it in the end (recreate)", async () => {
+it("an address that went to another pod after the copy was taken: both are reported, and the live one has it in the end (recreate)", async () => {
   await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
   const annotations = { ippool: { ipv4: ["few"] } };
   const before = await world.createPod({ name: "before", node: "n1", annotations });

@@ -68,7 +68,7 @@ it("a life that keeps the rules is checked write by write", async () => {
   expect(history.checker.breaches).toEqual([]);
 });
 
-it("an object that is replaced while its pod lives is found, though it is there before and after", async () => {
+it("an object that is replaced while its pod lives is found, although it exists before and after", async () => {
   await create("10.6.0.22", "a");
   await history.attached(nic("10.6.0.22", "a"));
   await plane.client.delete(`${GROUP}/10.6.0.22`);

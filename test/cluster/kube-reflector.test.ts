@@ -124,7 +124,7 @@ function randomOf(seed: number): () => number {
 }
 
 describe("a reflector", () => {
-  it("is the truth after a random walk of 200 changes with cuts in between, and tells no change twice", async () => {
+  it("agrees with the server after a random walk of 200 changes with cuts in between, and reports no change twice", async () => {
     const told = await open();
     const seed = Date.now() % 1_000_000;
     const random = randomOf(seed);
@@ -160,7 +160,7 @@ describe("a reflector", () => {
     expect(told.reflector.problems).toEqual([]);
   });
 
-  it("keeps its map through an outage, says so, and hears what happened meanwhile", async () => {
+  it("keeps its map through an outage, reports it, and receives what happened meanwhile", async () => {
     const told = await open();
     await plane.client.create(PATH, write("outage-stays", "1"));
     await plane.client.create(PATH, write("outage-goes", "1"));

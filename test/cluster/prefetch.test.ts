@@ -78,7 +78,7 @@ describe("an ADD after a prefetch", () => {
     expect(node.stats).toMatchObject({ wanted: 1, claimed: 1, adds: 1, used: 1 });
   });
 
-  it("finds it when the agent was killed and started anew in between: the journal has it", async () => {
+  it("finds it when the agent was killed and restarted in between: the journal has it", async () => {
     const pod = await bind("web");
     await claimed(pod);
     await node.crash();
@@ -143,7 +143,7 @@ describe("nothing is claimed", () => {
     expect(node.stats).toMatchObject({ wanted: 1, used: 1 });
   });
 
-  it("when a pool is exhausted: one look, no waiting, and its ADD says why", async () => {
+  it("when a pool is exhausted: one attempt, no waiting, and its ADD says why", async () => {
     const annotations = { ippool: { ipv4: ["tiny"] } };
     await claimed(await bind("first", { annotations }));
     const before = node.api.calls.length;
@@ -257,7 +257,7 @@ describe("a pod deleted before its ADD", () => {
 });
 
 describe("a pod that never comes gives its address back", () => {
-  it("unattached: after two minutes, without a cooldown; when it comes later, it claims anew", async () => {
+  it("unattached: after two minutes, without a cooldown; when it comes later, it claims again", async () => {
     const pod = await bind("web");
     await claimed(pod);
     const [address = ""] = node.aheadOf(pod);

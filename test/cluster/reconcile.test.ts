@@ -180,7 +180,7 @@ it("undo: a new sandbox gets the address that was taken in, and then its DEL fre
   expect(await node.detach(pod)).toHaveLength(1);
 });
 
-it("undo: an object that no NIC has goes at the second look", async () => {
+it("undo: an object that no NIC has goes at the second observation", async () => {
   const node = await openNode("n1");
   const pod = await createPod("n1");
   await node.attach("10.6.0.1", pod);
@@ -256,7 +256,7 @@ it("undo: what is in quarantine is in quarantine after the journal was lost, and
   expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -"]);
 });
 
-it("the watch of a node's allocations tells of each pod three times at most, and of other nodes' never", async () => {
+it("the watch of a node's allocations has at most three events for each pod, and none of other nodes", async () => {
   const one = await openNode("n1");
   const two = await openNode("n2");
   const before = one.parts.own.stats;

@@ -48,7 +48,7 @@ describe("sandbox-restart: an ADD against a release", () => {
     expect([await world.lines(), node.api.calls]).toEqual([[`${NAME} Bound a`], []]);
   });
 
-  it("sandbox-restart: waits for a delete that was sent, and claims anew", async () => {
+  it("sandbox-restart: waits for a delete that was sent, and claims again", async () => {
     const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     const before = await world.allocation(NAME);
@@ -241,7 +241,7 @@ describe("clocks-and-boots: an agent that ends in between", () => {
 });
 
 describe("leak: what is known may be old", () => {
-  it("leak: an object that was changed since is looked at again, and then deleted", async () => {
+  it("leak: an object that was changed since is read again, and then deleted", async () => {
     const node = await world.openRegistry();
     await node.registry.claim(claim("a", [proposal(NAME)]));
     await world.plane.client.patch(`${ALLOCATIONS}/${NAME}`, { metadata: { annotations: { note: "by hand" } } });

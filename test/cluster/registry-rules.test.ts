@@ -90,7 +90,7 @@ describe("what a pod's address costs", () => {
 });
 
 describe("two nodes", () => {
-  it("of two claims of one last address one wins, and the other hears who has it", async () => {
+  it("of two claims of one last address one wins, and the other learns the owner", async () => {
     const [one, other] = [await world.openRegistry(), await world.openRegistry()];
     const outcomes = await Promise.all([
       one.registry.claim(claim("a", [proposal("10.0.0.1")])),
@@ -214,7 +214,7 @@ describe("cooling-visibility: what cools", () => {
     expect((await world.allocation("10.0.0.1"))?.spec.node).toBe(one.name);
   });
 
-  it("cooling-visibility: what was taken over from another node and is undone cools anew", async () => {
+  it("cooling-visibility: what was taken over from another node and is undone cools again", async () => {
     const [old, one] = [await world.openRegistry({ poolSize: 256 }), await world.openRegistry({ poolSize: 256 })];
     await old.registry.claim(claim("a", [proposal("10.0.0.1")]));
     await old.registry.release(FIRST);

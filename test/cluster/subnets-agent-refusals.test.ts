@@ -43,7 +43,7 @@ async function eventOf({ uid }: LabPod): Promise<object[]> {
   return own.map(({ reason, note }: { reason: string; note: string }) => ({ reason, note }));
 }
 
-describe("a pod that waited in vain is told", () => {
+describe("a pod that waited in vain is refused", () => {
   const shortfall =
     'has 1 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
   let web: Record<"none" | "empty" | "grow" | "full" | "lack", Workload>;
@@ -102,7 +102,7 @@ describe("a pod that waited in vain is told", () => {
       .toEqual([{ reason: "PoolExhausted", note }]);
   });
 
-  it("after the wait, in which it asked nothing; then one look at the Subnet", async () => {
+  it("after the wait, in which it made no calls; then the Subnet is read once", async () => {
     const pod = await pools.pod(node, "none-d", { of: web.none, ...names("nowhere") });
     const beganMs = performance.now();
     const { answer, calls } = await beginWaiting(node, pod);
@@ -115,7 +115,7 @@ describe("a pod that waited in vain is told", () => {
     expect(calls().filter((call) => !call.includes("events"))).toEqual(["GET subnets/nowhere"]);
   });
 
-  it("the next time of what was found then: a ReplicaSet is asked for anew", async () => {
+  it("the next time with what was found then: a ReplicaSet is read again", async () => {
     const before = node.api.calls.length;
     const pod = await pools.pod(node, "none-e", { of: web.none });
     const { answer } = await beginWaiting(node, pod);
@@ -142,7 +142,7 @@ describe("a pod that waited in vain is told", () => {
   });
 });
 
-describe("a pod is told at once", () => {
+describe("a pod is refused at once", () => {
   const none = (why: string) => ({
     code: 102,
     message: `Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and ${why}; name pools with "ipam.vendor.io/ippool"`,

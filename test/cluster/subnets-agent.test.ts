@@ -140,7 +140,7 @@ describe("ahead of the ADD", () => {
 });
 
 describe("once a pod has its address", () => {
-  it("it keeps it while its pool is replaced, and after the agent began anew", async () => {
+  it("it keeps it while its pool is replaced, and after the agent restarted", async () => {
     await pools.pool(name, web, { ips: [address(1)] });
     await known(node, name, 1);
     const old = await pools.pod(node, `${name}-a`, { of: web });

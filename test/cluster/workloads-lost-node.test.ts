@@ -95,7 +95,7 @@ describe("a migration whose node dies", () => {
     return add(world, await launcher("launcher-c", node, uid));
   }
 
-  it("retention: the source's: the target goes on, and the machine has its address when it starts again", async () => {
+  it("retention: the source's: the target continues, and the machine has its address when it starts again", async () => {
     const { source, target, ip } = await migrate();
     await world.agent("n1").stop();
     await lab.deletePod(world.client, source);
@@ -109,7 +109,7 @@ describe("a migration whose node dies", () => {
     await world.untilStates([`${ip} Bound n3 launcher-c@n3`], sweep);
   });
 
-  it("retention: the target's: the source goes on, and the machine has its address when it starts again", async () => {
+  it("retention: the target's: the source continues, and the machine has its address when it starts again", async () => {
     const { source, target, ip } = await migrate();
     await world.agent("n2").stop();
     await lab.deletePod(world.client, target);

@@ -61,7 +61,7 @@ describe("a machine", () => {
     expect((await world.allocations())[0]?.spec.workload).toMatchObject({ kind: "VirtualMachineInstance", uid: own });
   });
 
-  it("retention: is a plain pod when enableKubevirt is false, and so is a pod that only looks like one", async () => {
+  it("retention: is a plain pod when enableKubevirt is false, and so is a pod that only has its labels", async () => {
     const runUid = await run();
     await settings(world, { enableKubevirt: false });
     const pod = await launcher("launcher-a", "n1", runUid);
@@ -104,7 +104,7 @@ describe("a migration", () => {
     return { source, target, ip, runUid };
   }
 
-  it("retention: that succeeds leaves the address to the target; the next one goes on from there", async () => {
+  it("retention: that succeeds leaves the address to the target; the next one continues from there", async () => {
     const { source, target, ip, runUid } = await begin();
     await lab.finishPod(world.client, source);
     await world.agent(source.node).del(source);
@@ -147,7 +147,7 @@ describe("a migration", () => {
     }
   });
 
-  it("retention: is not seen as a loss by the source's agent, nor by one that starts anew", async () => {
+  it("retention: is not seen as a loss by the source's agent, nor by one that restarts", async () => {
     const { source, target, ip } = await begin();
     await restart(world.agent("n1"));
     await restart(world.agent("n2"));

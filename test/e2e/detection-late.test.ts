@@ -105,7 +105,7 @@ describe("a conflict that only the coordinator can find", () => {
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"], Bound: ["10.66.0.2"] });
     }));
 
-  it("is told before anything is made: there never was a pair", () =>
+  it("is reported before anything is made: there never was a pair", () =>
     withSegment({}, async (segment) => {
       await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
       const pod = await latePod(segment);
@@ -252,7 +252,7 @@ describe("two NICs of one pod on one segment, with another IPAM", () => {
     }));
 });
 
-it("an agent that was started anew between the two stages asks again: silence attaches, a machine that came meanwhile is a conflict", () =>
+it("an agent that was restarted between the two stages asks again: silence attaches, a machine that came meanwhile is a conflict", () =>
   withSegment({}, async (segment) => {
     const [silent, taken] = [await latePod(segment), await latePod(segment)];
     for (const pod of [silent, taken]) await pod.makeNic([], "down");

@@ -117,7 +117,7 @@ describe("a registry that was removed while pods live", () => {
       await world.add("c-after");
     }));
 
-  it("is written anew from the agent that still has it open, whatever the runtimes know", () =>
+  it("is written again from the agent that still has it open, whatever the runtimes know", () =>
     withPlace(async (world, place) => {
       const live = await attachPods(world, place);
       rmSync(world.agent.state, { recursive: true });

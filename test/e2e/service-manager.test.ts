@@ -59,7 +59,7 @@ it.each([
   expect(messages().at(-1)).toBe("STOPPING=1");
 });
 
-it("a manager without a watchdog hears nothing in between", async () => {
+it("a manager without a watchdog gets no messages in between", async () => {
   listen(join(directory, "notify"));
   agent = await startAgent({ config: {}, env: { NOTIFY_SOCKET: join(directory, "notify") } });
   expect(await agent.stop()).toBe(0);

@@ -94,7 +94,7 @@ const losses: [what: string, where: "pod" | "node", line: string][] = [
   ["the NIC's own IPv6 prefix in its table", "pod", "route del fd00:7::/64 table 102"],
   ["the node's route to the pod", "node", "route flush table 500"],
 ];
-it.each(losses)("%s that is missing is told", async (_, where, line) => {
+it.each(losses)("%s that is missing is reported", async (_, where, line) => {
   await attach([eth0, net1]);
   ipIn(names[where], line);
   await expect(world.check(net1, {})).rejects.toThrow("is not as ADD left it; restoring it requires");

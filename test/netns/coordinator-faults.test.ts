@@ -126,7 +126,7 @@ describe.each(cases)("$name", ({ overlay, before, step }) => {
     await world.check(step.nic, step.conf);
   });
 
-  it("an ADD whose undoing fails tells what is left, and the next ADD succeeds", async () => {
+  it("an ADD whose undo fails reports what is left, and the next ADD succeeds", async () => {
     await world.del(step.nic, step.conf);
     let left = 7;
     world.setFaults((point) => {

@@ -91,7 +91,7 @@ describe("routes of the node's table", () => {
     expect(found.sort()).toEqual(["10.6.0.21/32", "10.9.0.0/16", "fd06::21/128"]);
   });
 
-  it("of a pod are looked for by what it was given, and by what is on its links but for the link's own", async () => {
+  it("of a pod are found by what it was given, and by what is on its links except the link's own", async () => {
     const { node, pod } = lab();
     await addVeth({ netns: node, name: "v0" }, { netns: pod, name: "eth0" });
     await pod.ip("addr add 10.6.0.21/24 dev eth0");

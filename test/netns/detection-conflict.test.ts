@@ -59,7 +59,7 @@ describe("a kernel that has the address", () => {
     expect((await detect(pod, ["10.6.0.1", "fd00::1"], { ownMacs })).conflict).toBeUndefined();
   });
 
-  it("asked on the parent link of a node: children of the same parent are not heard, others are", async () => {
+  it("probed on the parent link of a node: children of the same parent are not received, others are", async () => {
     const [up] = JSON.parse(lab.ip(lab.node, "-j link show uplink"));
     const link = { netnsPath: `/run/netns/${lab.node}`, index: up.ifindex, name: "uplink", mac: mac(up.address) };
     expect((await detect({ ...pod, link }, ["10.6.0.1", "fd00::77"])).conflict).toEqual(conflictOf("10.6.0.1", owner));
@@ -106,7 +106,7 @@ const pairs: [string, string][] = [
 ];
 
 describe.each(pairs)("%s, a rival", (_, address) => {
-  it("that answers only the third probe is heard", async () => {
+  it("that answers only the third probe is detected", async () => {
     using rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
       if (before === 2) send(target.family, answer(scripted.link.mac, from, target));
     });
@@ -116,7 +116,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     expect(ms).toBeGreaterThan(WINDOW_MS / 2);
   });
 
-  it("that answers 150 ms after the first probe is heard", async () => {
+  it("that answers 150 ms after the first probe is detected", async () => {
     using _rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
       if (before === 0) setTimeout(() => send(target.family, answer(scripted.link.mac, from, target)), 150);
     });
@@ -140,7 +140,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     expect((await detect(pod, [address], { windowMs: 2 * LATE_MS })).conflict).toBeDefined();
   });
 
-  it("that answered in time is heard, even when this program was busy until after the window", async () => {
+  it("that answered in time is detected, even when this program was busy until after the window", async () => {
     using _rival = playRival(scripted, [address], () => {});
     const outcome = detect(pod, [address]);
     await sleep(WINDOW_MS / 2);
@@ -181,7 +181,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     for (const one of all) expect((await detect(pod, [one])).conflict).toEqual(conflictOf(one, scripted));
   });
 
-  it("that looks for the address has no claim on it", async () => {
+  it("that asks for the address has no claim on it", async () => {
     using rival = playRival(scripted, [address], ({ target }, { send }) => {
       const from = scripted.link.mac;
       if (target.family === 4) send(4, encodeArpRequest(from, ip("10.6.0.99"), target));

@@ -74,7 +74,7 @@ it("fifty pods at once, each through a link that is raised for it", async () => 
   expect(times).toHaveLength(PODS);
 });
 
-it("fifty pods at once for the same address: at most one is told that it is free", async () => {
+it("fifty pods at once for the same address: at most one finds it free", async () => {
   for (const address of ["10.6.3.1", "fd00::3:1"]) {
     const outcomes = await Promise.all(pods.map((pod) => detect(pod, [address])));
     const free = outcomes.filter(({ conflict }) => conflict === undefined).length;

@@ -16,7 +16,7 @@ beforeAll(() => {
 
 afterAll(() => lab[Symbol.dispose]());
 
-it("each change is told, with what a fresh look finds; other links are not", async () => {
+it("each change is reported, with what a new read finds; other links are not", async () => {
   const pod = lab.addPod();
   pod.ip("link add other type veth peer name other-peer");
   const told: LinkState[] = [];
@@ -55,7 +55,7 @@ it("lost notifications are followed by a read", async () => {
   expect(new Set(told)).toEqual(new Set(["ready"]));
 });
 
-it("a kernel that does not tell is a failure, not a state", async () => {
+it("a kernel that does not answer is a failure, not a state", async () => {
   const pod = lab.addPod();
   const native = loadNative();
   let refuses = false;

@@ -68,7 +68,7 @@ describe("another tool says the same", () => {
     expect(await oracle(asker, address)).toEqual({ exitCode, mac: conflict?.mac });
   });
 
-  it("arping -D and our detection at the same moment: we hear of it", async () => {
+  it("arping -D and our detection at the same moment: we detect it", async () => {
     const [{ conflict }, { exitCode }] = await Promise.all([
       detect(pod, ["10.6.0.71"], { windowMs: 1_500 }),
       arping(asker, "10.6.0.71"),
@@ -77,7 +77,7 @@ describe("another tool says the same", () => {
     expect([0, 1]).toContain(exitCode); // it looks at replies only, and we do not reply
   });
 
-  it("the kernel's own duplicate detection and ours at the same moment: one hears of the other", async () => {
+  it("the kernel's own duplicate detection and ours at the same moment: one detects the other", async () => {
     const outcome = detect(pod, ["fd00::72"], { windowMs: 3_000 });
     asker.ip("addr add fd00::72/64 dev eth0");
     const { conflict } = await outcome;

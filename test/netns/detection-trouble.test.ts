@@ -72,7 +72,7 @@ describe.each(["unrelated", "malformed"])("a flood of %s frames", (what) => {
   });
 });
 
-it("frames of a VLAN that is not configured are of another world, though they come in without their tag", async () => {
+it("frames of a VLAN that is not configured are ignored, although they arrive without their tag", async () => {
   const { netnsPath, index, mac } = scripted.link;
   using socket = openPacketSocket({ netnsPath, link: index, etherType: ETH_P_ARP, filter: arpFilter([]) });
   const announcement = encodeArpAnnouncement(mac, ip("10.6.0.70"));
@@ -203,7 +203,7 @@ describe("two that ask for one address", () => {
     ["10.6.0.9", WINDOW_MS - 60],
     ["fd00::9", WINDOW_MS - 60],
   ];
-  it.each(rows)("%s, %i ms apart: one of them hears of the other", async (address, apart) => {
+  it.each(rows)("%s, %i ms apart: one of them detects the other", async (address, apart) => {
     const other = lab.addPod();
     for (let round = 0; round < 5; round++) {
       const outcomes = await Promise.all([detect(pod, [address]), sleep(apart).then(() => detect(other, [address]))]);
@@ -214,7 +214,7 @@ describe("two that ask for one address", () => {
     }
   });
 
-  it("a moment after the other's window: the other's announcement tells", async () => {
+  it("a moment after the other's window: the other's announcement reveals it", async () => {
     for (const address of ["10.6.0.9", "fd00::9"]) {
       const outcome = detect(pod, [address], { windowMs: 20_000 });
       await sleep(20);

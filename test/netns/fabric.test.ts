@@ -88,7 +88,7 @@ describe.each(FAMILIES)("in IPv%i", (family) => {
     await expect(serve(pod1, PORT)).rejects.toMatchObject({ code: "EADDRINUSE" });
   });
 
-  it("a capture on the router's links tells on which segment a reply travels", async () => {
+  it("a capture on the router's links shows on which segment a reply travels", async () => {
     using first = await openCapture(fabric.router, "seg0");
     using second = await openCapture(fabric.router, "seg1");
     await ask(fabric.outside, at(52, 1), PORT);

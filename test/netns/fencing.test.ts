@@ -123,7 +123,7 @@ describe("an orphan", () => {
     return { isOff: await fenceOrphan(tools, of), events, detached, lines };
   }
 
-  it("loses its address and its coordinator's work, which the log and the set's events tell", async () => {
+  it("loses its address and its coordinator's work, which the log and the set's events report", async () => {
     const pod = orphan();
     const { isOff, events, detached, lines } = await end(row(pod.link.netnsPath));
     expect([isOff, detached, addressesOn(pod), downLinks(pod)]).toEqual([true, ["c1"], [], ["eth0"]]);

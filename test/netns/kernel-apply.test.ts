@@ -143,7 +143,7 @@ it("a link with another MAC keeps its fixed neighbours, even when the kernel ref
   expect(fixed()).toEqual(was);
 });
 
-it("what cannot be undone is told, and the rest is undone", async () => {
+it("what cannot be undone is reported, and the rest is undone", async () => {
   const [first = expect.unreachable(), ...rest] = operations.filter(({ kind }) => kind === "add-neighbour");
   const veth = operations.filter(({ kind }) => kind === "add-veth" || kind === "set-link").slice(0, 3);
   let undone = 0;
@@ -185,7 +185,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
   await expect.poll(veths, { timeout: 10_000 }).toEqual([]);
 });
 
-it("what was done can be taken back later, with what cannot told", async () => {
+it("what was done can be undone later, and what cannot is reported", async () => {
   await apply(operations);
   const options = { remover };
   expect(await undoOperations(operations, scene, options)).toEqual([]);

@@ -50,7 +50,7 @@ it("two at a time for one link: one of them did it", async () => {
   expect((await Promise.all([one.removeLink(index), one.removeLink(index)])).sort()).toEqual([false, true]);
 });
 
-it("what the kernel refuses is told in its words, and the thread goes on", async () => {
+it("what the kernel refuses is reported in its words, and the thread continues", async () => {
   const one = remover();
   await expect(one.removeLink(linkIn(room.here, "lo").index)).rejects.toThrow(/^Cannot delete link 1: .*\(E[A-Z]+\)/);
   await expect(one.removeLink(makeVeth("v0"))).resolves.toBe(true);
@@ -90,7 +90,7 @@ it("a process that has nothing else to do ends, with a thread that has nothing t
   expect(run.toString()).toBe("false\n");
 });
 
-it("the event loop goes on while the kernel takes its time", async () => {
+it("the event loop runs while the kernel takes its time", async () => {
   const one = remover();
   await one.removeLink(777); // the thread is there
   const delay = monitorEventLoopDelay({ resolution: 1 });

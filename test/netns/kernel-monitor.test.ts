@@ -47,7 +47,7 @@ function wait<T>(groups: number[], act: () => void, find: (message: Message) => 
   });
 }
 
-it("a carrier that comes is told", async () => {
+it("a carrier that comes is reported", async () => {
   expect(linkIn(room.here, "v0").carrier).toBe(false);
   const raise = () => setLink(room.there, linkIn(room.there, "p0").index, { up: true });
   const link = await wait([RTNLGRP_LINK], raise, (message) => {
@@ -57,7 +57,7 @@ it("a carrier that comes is told", async () => {
   expect(link.up).toBe(true);
 });
 
-it("an address that the kernel finds taken is told", async () => {
+it("an address that the kernel finds taken is reported", async () => {
   room.show(room.far, "addr add fd00::5/64 dev p0 nodad");
   const add = () => room.show(room.near, "addr add fd00::5/64 dev v0");
   const address = await wait([RTNLGRP_IPV6_IFADDR], add, (message) => {

@@ -162,7 +162,7 @@ describe("a netlink socket", () => {
     expect(() => socket.receive()).toThrow(/EMSGSIZE.*: datagram of 40000 bytes, room for 32768/);
   });
 
-  it("goes on after an interruption", () => {
+  it("continues after an interruption", () => {
     const results = [-errno.EINTR, -errno.EINTR, 3];
     using socket = openRouteSocket(OWN, { ...native, recv: () => results.shift() ?? 0 });
     expect(socket.receive()).toEqual(new Uint8Array(3));

@@ -78,7 +78,7 @@ it.each(changes)("after a change of %s", (key, values) => {
   }
 });
 
-it("of a link that comes, goes, and is named anew", () => {
+it("of a link that comes, goes, and is renamed", () => {
   ipIn(name, "link add d.1 type veth peer name d2");
   const keysOf = (link: string) => [`ipv4/conf/${link}/rp_filter`, `ipv6/conf/${link}/disable_ipv6`];
   const ask = () => observeNamespace(opened, { sysctls: [...keysOf("d.1"), ...keysOf("d3")] }).sysctls;

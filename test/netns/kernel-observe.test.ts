@@ -66,7 +66,7 @@ it.each(PLACES)("the links of the %s", (place) => {
   );
 });
 
-it("links tell what they stand on, here or elsewhere", () => {
+it("links have their parents, here or elsewhere", () => {
   const links = new Map(stateOf("pod").links.map((link) => [link.name, link]));
   const onHost = new Map(stateOf("host").links.map(({ name, index }) => [name, index]));
   expect(links.get("eth0")).toMatchObject({

@@ -71,7 +71,7 @@ function nextFrame(socket: PacketSocket): Promise<Uint8Array> {
 }
 
 describe("a packet socket", () => {
-  it("hears the answer to an ARP probe", async () => {
+  it("receives the answer to an ARP probe", async () => {
     using socket = openArp(["10.6.0.1"]);
     const heard = nextFrame(socket);
     socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
@@ -83,7 +83,7 @@ describe("a packet socket", () => {
     });
   });
 
-  it("hears the answer to a solicitation from ::, which goes to all nodes, and to one from an address", async () => {
+  it("receives the answer to a solicitation from ::, which goes to all nodes, and to one from an address", async () => {
     run(near, "addr replace fd00::2/64 dev v0 nodad");
     const frames = [
       encodeNdpProbe(nearMac, ip("fd00::1"), Uint8Array.of(1, 2, 3, 4, 5, 6)),
@@ -98,7 +98,7 @@ describe("a packet socket", () => {
     }
   });
 
-  it("hears a rival's probe of its candidate, through a link that lets only joined groups in", async () => {
+  it("receives a rival's probe of its candidate, through a link that lets only joined groups in", async () => {
     using socket = openNdp(["fd00::77"]);
     const heard = nextFrame(socket);
     run(far, "addr add fd00::77/64 dev v1"); // the kernel sends its probe within a second
@@ -106,7 +106,7 @@ describe("a packet socket", () => {
     expect(run(near, "maddr show dev v0").toString()).toContain("33:33:ff:00:00:77");
   });
 
-  it("hears neither what it sent nor what its filter does not want", async () => {
+  it("receives neither what it sent nor what its filter rejects", async () => {
     using socket = openArp(["10.6.0.50"]);
     using other = openArp(["10.6.0.1", "10.6.0.50"]);
     const heard = nextFrame(other);
@@ -161,7 +161,7 @@ describe("a packet socket", () => {
     expect(turns).toBeGreaterThanOrEqual(3);
   });
 
-  it("tells its listener that the link went down, and hears again when it is up", async () => {
+  it("tells its listener that the link went down, and receives again when it is up", async () => {
     using socket = openArp(["10.6.0.1"]);
     const failures: PacketError[] = [];
     const frames: Uint8Array[] = [];

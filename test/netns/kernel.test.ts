@@ -37,7 +37,7 @@ function addressesOn(ifName: string): string[] | undefined {
 }
 
 describe("observeLink", () => {
-  it("tells index, MAC, flags and addresses of both families", () => {
+  it("returns index, MAC, flags and addresses of both families", () => {
     inside("addr add 10.6.0.21/24 dev eth0");
     inside("addr add 10.6.0.22/32 dev eth0");
     inside("addr add fd00:6::21/64 dev eth0 nodad");
@@ -48,23 +48,23 @@ describe("observeLink", () => {
     expect(addressesOn("eth0")?.sort()).toEqual(["10.6.0.21/24", "10.6.0.22/32", "192.0.2.1/31", "fd00:6::21/64"]);
   });
 
-  it("tells what changed since", () => {
+  it("returns what changed since", () => {
     inside("addr add 10.6.9.9/24 dev eth0");
     expect(addressesOn("eth0")).toContain("10.6.9.9/24");
     inside("addr del 10.6.9.9/24 dev eth0");
     expect(addressesOn("eth0")).not.toContain("10.6.9.9/24");
   });
 
-  it("tells a link that is down, without addresses", () => {
+  it("returns a link that is down, without addresses", () => {
     expect(observeLink(path, "p1")).toMatchObject({ up: false, addresses: [] });
   });
 
-  it("tells of a tunnel that it has no MAC", () => {
+  it("returns a tunnel without a MAC", () => {
     inside("tuntap add tun0 mode tun");
     expect(observeLink(path, "tun0")).toMatchObject({ mac: undefined, up: false });
   });
 
-  it("tells more addresses than one read holds, each once", () => {
+  it("returns more addresses than one read holds, each once", () => {
     const wanted = Array.from({ length: 1_500 }, (_, index) => `10.7.${index >> 8}.${index & 255}/16`);
     const wanted6 = Array.from({ length: 700 }, (_, index) => `fd00:7::1:${(index + 1).toString(16)}/64`);
     const lines = [...wanted, ...wanted6.map((address) => `${address} nodad`)].map((to) => `addr add ${to} dev many`);
@@ -72,7 +72,7 @@ describe("observeLink", () => {
     expect(addressesOn("many")?.sort()).toEqual([...wanted, ...wanted6].sort());
   });
 
-  it("tells nothing of a link that is absent, even if it is an alternative name, or exists outside", () => {
+  it("returns nothing for a link that is absent, even if it is an alternative name, or exists outside", () => {
     inside("link property add dev eth0 altname other-name");
     for (const absent of ["absent", "other-name", "", "a/b", "%s"]) expect(observeLink(path, absent)).toBeUndefined();
     inside("link set lo name lo-inside");
@@ -161,7 +161,7 @@ describe("identity", () => {
     expect(holder.toString().trim()).toBe(`${identity.device} ${identity.inode}`);
   });
 
-  it("tells our own namespace from others", () => {
+  it("distinguishes our own namespace from others", () => {
     expect(isOwnNetns(path)).toBe(false);
     expect(isOwnNetns("/proc/self/ns/net")).toBe(true);
     expect(withNetns(path, () => isOwnNetns(path))).toBe(true);

@@ -66,7 +66,7 @@ async function allocate(pod: Netns): Promise<{ code?: number; msg?: string; ips?
 }
 
 describe("an ipvlan NIC", () => {
-  it("hears no answer to a probe from 0.0.0.0 itself", async () => {
+  it("receives no answer to a probe from 0.0.0.0 itself", async () => {
     await other.ip("addr add 10.61.0.1/29 dev eth0");
     const pod = await addPod();
     await pod.ip("link set eth0 up");

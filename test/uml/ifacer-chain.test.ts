@@ -79,7 +79,7 @@ describe("the chain of ifacer, macvlan and coordinator", () => {
     { type: "coordinator", mode: "overlay", serviceSnat: "off" },
   ];
 
-  it("gives the pod an address on the trunk, whose traffic goes on when a member fails", async () => {
+  it("gives the pod an address on the trunk, whose traffic continues when a member fails", async () => {
     const { node, other } = world;
     const pod = world.pod.netns;
     // The pod's first NIC, as another network plugin makes it.

@@ -185,7 +185,7 @@ describe("a kind that is not ours", () => {
     );
   });
 
-  it("a member of a vrf tells whose it is", () => {
+  it("a member of a vrf has its master", () => {
     byIp("link add x0 type vrf table 1000");
     setLink(here, index("d0"), { master: index("x0") });
     expect([linkIn(here, "d0").master, json("d0").master]).toEqual([index("x0"), "x0"]);

@@ -46,7 +46,7 @@ describe("berthctl", () => {
     );
   });
 
-  it("allocations: goes on to the last page", () => {
+  it("allocations: continues to the last page", () => {
     const line = {
       address: "10.0.0.1",
       cursor: "10.0.0.1/lab",
@@ -128,7 +128,7 @@ describe("berthctl", () => {
       await expect(explainPod(socket, "web-0", QUESTION)).rejects.toThrow("The agent's answer is not a JSON object");
     }));
 
-  it("without an agent says where it looked", async () => {
+  it("without an agent names the socket", async () => {
     await expect(showPools("/nowhere/agent.sock")).rejects.toThrow("No agent answers on /nowhere/agent.sock");
   });
 

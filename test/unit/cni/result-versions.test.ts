@@ -124,6 +124,6 @@ it.each(refused)("decodeResult refuses %j with code 7", (value, message) => {
   );
 });
 
-it("decodeResult names the place it is told", () => {
+it("decodeResult names the place it is given", () => {
   expect(() => decodeResult(3, "1.0.0", "IPAM result")).toThrow("Invalid IPAM result: found 3, want an object");
 });

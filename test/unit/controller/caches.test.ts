@@ -40,7 +40,7 @@ describe("the controller's caches", () => {
     expect(caches.unread).toEqual([]);
   });
 
-  it("reject whoever waits when they are closed, and with the waiter's own reason", async () => {
+  it("reject waiting callers when they are closed, and with the caller's own reason", async () => {
     const cluster = new FakeCluster();
     cluster.held.add(POOLS);
     const caches = open(cluster);

@@ -85,7 +85,7 @@ describe("a controller", () => {
     expect(controller.status.problems).toEqual(["The token cannot be read"]);
   });
 
-  it("ends its parts when another one leads, and starts them anew when it leads again", async () => {
+  it("ends its parts when another one leads, and restarts them when it leads again", async () => {
     const cluster = new FakeCluster();
     const { time, controller, told, deps } = open(cluster);
     await time.advance(100);

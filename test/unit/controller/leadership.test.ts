@@ -50,7 +50,7 @@ describe("a time of leading", () => {
     expect(events).toEqual(["+a", "+slow", "-slow", "-a"]);
   });
 
-  it("goes on without a part that cannot be started, or closed", async () => {
+  it("continues without a part that cannot be started, or closed", async () => {
     const { events, part } = playParts();
     const leadership = startLeadership(
       {
@@ -67,7 +67,7 @@ describe("a time of leading", () => {
     expect(events).toEqual(["+a", "+b", "-a"]);
   });
 
-  it("tells what its parts say", () =>
+  it("reports what its parts report", () =>
     expect(startLeadership(playParts("a", "sick").parts, deps).problems).toEqual({ a: [], sick: ["It is sick"] }));
 });
 

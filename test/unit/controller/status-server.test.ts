@@ -34,7 +34,7 @@ async function ask(address: ListenAddress, path: string, options: { method?: str
 }
 
 describe("questions to a controller", () => {
-  it("tells its status", async () => {
+  it("returns its status", async () => {
     const { body, type } = await ask(LOOPBACK, "/v1/status?pretty");
     expect([JSON.parse(body), type]).toEqual([{ version: "1.2.3", ...status }, "application/json"]);
   });
@@ -65,7 +65,7 @@ describe("questions to a controller", () => {
     expect(body).toBe("ok\n");
   });
 
-  it("listens nowhere when told so", async () => expect((await listen({ kind: "off" })).url).toBe(""));
+  it("does not listen when it is off", async () => expect((await listen({ kind: "off" })).url).toBe(""));
 
   it("says that an address is taken", async () => {
     const { url } = await listen(LOOPBACK);

@@ -190,7 +190,7 @@ describe.each(CORE_BUILDS)("the core out of memory ($build)", ({ wasm }) => {
 describe.each(CORE_BUILDS)("batches, runs and copies of a pool ($build)", ({ wasm }) => {
   const pool = (ranges: string[], masked: string[] = []) => PoolSpace.open(wasm).createPool(shape(ranges, masked));
 
-  it("tells for each address of a batch whether it is allocatable, and whether it is used", () => {
+  it("returns for each address of a batch whether it is allocatable, and whether it is used", () => {
     const p = pool(["10.0.0.0/30"], ["10.0.0.3"]);
     p.claim(ip("10.0.0.1"));
     const packed = Uint8Array.from([10, 0, 0, 1, 10, 0, 0, 3, 11, 0, 0, 0, 10, 0, 0, 0]);

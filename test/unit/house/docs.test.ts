@@ -75,7 +75,7 @@ const files = listFiles();
 const pages = files.filter((path) => path.endsWith(".md")).map((path) => ({ path, text: read(path) }));
 
 describe("links", () => {
-  it("there are pages to look at", () => expect(pages.length).toBeGreaterThan(15));
+  it("there are pages to check", () => expect(pages.length).toBeGreaterThan(15));
 
   it("every relative link leads to a file and, with #, to a heading of it", () =>
     expect(pages.flatMap((page) => brokenLinks(page, findText))).toEqual([]));

@@ -66,7 +66,7 @@ describe("a pool is refused", () => {
     ));
 });
 
-describe("what the pod's owner is told names no", () => {
+describe("the text for the pod's owner names no", () => {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "bank", name: "vault", uid: "u1" };
   const generated = {
     subnet: "s",

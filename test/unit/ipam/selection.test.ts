@@ -194,7 +194,7 @@ describe("selection of names and patterns", () => {
 });
 
 describe("selection without an answer", () => {
-  it("says what it looked for", () => {
+  it("names what was missing", () => {
     expect(() => selectPools(subject(), new Map())).toThrow(
       'No pool is selected for interface "eth0": no annotation, namespace default or CNI configuration names one, ' +
         "and no IPPool has spec.default: true",

@@ -52,7 +52,7 @@ describe("addresses", () => {
   const told = answersTo("address", "ip addr show dev v0").map(decodeAddress).map(addressOf);
   const find = (text: string) => told.find((address) => address && formatPrefix(address.prefix) === text);
 
-  it("are read from what the kernel tells, with peer, scope and all flags", () => {
+  it("are read from the kernel's messages, with peer, scope and all flags", () => {
     expect(find("10.6.0.21/24")).toEqual({ ...plain, prefix: prefix("10.6.0.21/24"), flags: 0x81, peer: undefined });
     expect(find("fd00::21/64")).toMatchObject({ flags: 0x82, peer: undefined });
     expect(find("192.0.2.1/31")).toMatchObject({ peer: ip("192.0.2.2"), scope: 253 });

@@ -38,7 +38,7 @@ describe("request", () => {
     expect(createConversation(datagrams).request(question)).toHaveLength(1);
   });
 
-  it("tells the kernel's words and where the fault lies", () => {
+  it("has the kernel's text and the place of the fault", () => {
     const conversation = createConversation(scriptDatagrams([answersOf(linkNameTooLong)]));
     expect(() => conversation.request(question)).toThrow(
       expect.objectContaining({

@@ -259,7 +259,7 @@ describe.each(Object.entries(kinds))("%s", (name, kind) => {
     expect(row?.received.map(({ payload }) => payload)).toEqual(["00000000"]);
   });
 
-  it("is told with all that was asked for", () => {
+  it("is written with everything that was requested", () => {
     expect(linkOf(decodeLink(told(name)))).toMatchObject({ name, kind, ...(kind.kind === "vlan" && { parent: 7 }) });
   });
 
@@ -278,7 +278,7 @@ describe.each(Object.entries(kinds))("%s", (name, kind) => {
   ];
 });
 
-it("a member of a bond tells whose it is", () => {
+it("a member of a bond has its master", () => {
   expectSame("kinds", "ip link set v1 master bond8", (to) =>
     setLink(to, 8, { master: linkOf(decodeLink(told("bond8"))).index }),
   );

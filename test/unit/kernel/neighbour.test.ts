@@ -65,7 +65,7 @@ describe("neighbour requests", () => {
 describe("neighbours", () => {
   const told = answersTo("neighbour", "ip neigh show dev v0").map(decodeNeighbourMessage);
 
-  it("are read from what the kernel tells", () => {
+  it("are read from the kernel's messages", () => {
     const values = told.map(neighbourOf);
     expect(values).toContainEqual(v4);
     expect(values).toContainEqual(v6);

@@ -46,7 +46,7 @@ function meaningOf(messages: readonly Message[]) {
 }
 
 describe("nf_tables", () => {
-  it("we write what `nft -f ruleset.nft` writes, and the kernel tells", () => {
+  it("we write what `nft -f ruleset.nft` writes, and the kernel's dump agrees", () => {
     const ours = meaningOf(batchOf());
     expect(ours.rules).toHaveLength(5);
     expect(ours).toEqual(meaningOf(written?.sent ?? []));

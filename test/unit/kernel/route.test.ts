@@ -144,7 +144,7 @@ describe("routes", () => {
     expect({ tos: 0, rest: [], ...routeOf(decodeRouteMessage(message)) }).toEqual({ tos: 0, rest: [], ...route });
   });
 
-  it("are read from what the kernel tells, main and other tables", () => {
+  it("are read from the kernel's messages, main and other tables", () => {
     const all = "ip -4 route show table all";
     expect(find("ip route show table 500", "10.9.0.0/16", 500)).toMatchObject({ metric: 7, protocol: 99, link: 7 });
     expect(find(all, "0.0.0.0/0", 101)).toMatchObject({ gateway: ip("10.6.0.1"), scope: 0 });
@@ -160,7 +160,7 @@ describe("routes", () => {
     });
   });
 
-  it("can be told back to the kernel as it told them, but for what is no part of them", () => {
+  it("can be written back to the kernel as it sent them, except what is no part of them", () => {
     for (const route of [...listed("ip -4 route show table all"), ...listed("ip -6 route show table all")]) {
       const message = decodeRouteMessage({ type: 24, flags: 0, sequence: 0, payload: encodeRoute(route) });
       const isByObject = route.rest?.some(({ type }) => type === 30);
@@ -168,7 +168,7 @@ describe("routes", () => {
     }
   });
 
-  it("by a next hop object are told with its gateway, and told back without: the kernel takes one or the other", () => {
+  it("by a next hop object are read with its gateway, and written back without: the kernel takes one or the other", () => {
     const told = find("ip -4 route show table all", "10.20.0.0/16");
     const object = attribute(30, Uint8Array.of(5, 0, 0, 0));
     expect(told).toMatchObject({ gateway: ip("10.6.0.1"), link: 7, rest: [object] });

@@ -89,7 +89,7 @@ describe("rule requests", () => {
 });
 
 describe("rules", () => {
-  it("are read from what the kernel tells, in its order", () => {
+  it("are read from the kernel's messages, in its order", () => {
     const v4 = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
     const v6 = answersTo("rule", "ip -6 rule show").map(decodeRuleMessage).map(ruleOf);
     expect([...v4, ...v6].map((rule) => rule && `${rule.family} ${formatRule(rule)}`)).toEqual([
@@ -115,7 +115,7 @@ describe("rules", () => {
     expect(ruleOf(decodeRuleMessage(message))).toEqual({ tos: 0, protocol: 0, rest: [], ...rule });
   });
 
-  it("are known again whatever made them: what the kernel tells is what was asked", () => {
+  it("are recognised whatever made them: the kernel's message is what was requested", () => {
     const told = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
     for (const [rule] of Object.values(made)) {
       const known = told.find((one) => one?.preference === rule.preference);

@@ -240,7 +240,7 @@ describe("an answer of 401", () => {
 });
 
 describe("a token file", () => {
-  it("is looked at again while the old token still works", async () => {
+  it("is read again while the old token still works", async () => {
     const stub = await open((response) => sendJson(response, 200, {}));
     await stub.client.call(GET);
     await stub.setToken("second");

@@ -107,7 +107,7 @@ describe("an exec plugin", () => {
     expect(await runs()).toBe(1);
   });
 
-  it("is run again once when its token is refused, however many hear of it", async () => {
+  it("is run again once when its token is refused, however many calls are refused", async () => {
     const { command, runs } = await writePlugin(3_601);
     const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
     const refused = await credentials.current();

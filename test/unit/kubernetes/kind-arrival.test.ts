@@ -66,14 +66,14 @@ describe("a kind that is missing", () => {
     expect(accept).toBe(METADATA);
   });
 
-  it("is looked for when it is installed, though no look was due", async () => {
+  it("is read when it is installed, although no retry was due", async () => {
     const { arrival, send } = await open();
     const next = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
     expect(await next).toBeLessThan(MISSING_KIND_RETRY_MS);
   });
 
-  it("is looked for again ever more seldom, until the server serves it", async () => {
+  it("is retried at growing intervals, until the server serves it", async () => {
     const { arrival, send } = await open();
     const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
@@ -96,7 +96,7 @@ describe("a kind that is missing", () => {
     expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(KIND_RETRY_SPREAD_MS * 3);
   });
 
-  it("is looked for as the event says that came while the last look was under way", async () => {
+  it("is read as the event says that came while the last read was under way", async () => {
     const { arrival, send } = await open();
     const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
@@ -105,13 +105,13 @@ describe("a kind that is missing", () => {
     expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(MISSING_KIND_RETRY_MS);
   });
 
-  it("that is uninstalled is no reason to look", async () => {
+  it("that is uninstalled is no reason to read", async () => {
     const { arrival, send } = await open();
     send("DELETED");
     expect(await waitOf(arrival, 300)).toBeGreaterThanOrEqual(298);
   });
 
-  it("is looked for at times when the server refuses the watch, which is not asked for again at once", async () => {
+  it("is retried at intervals when the server refuses the watch, which is not requested again at once", async () => {
     const { stub, arrival } = await open((response) => sendStatus(response, 403, "Forbidden"));
     await waitOf(arrival, 300);
     expect(stub.requests).toHaveLength(1);

@@ -56,7 +56,7 @@ it("an object that could not be used and is wanted no more is no problem any mor
   expect([mirror.problems, [...mirror.undecodable]]).toEqual([[], []]);
 });
 
-it("who decodes is told what the object was before, as long as it was there", () => {
+it("the decoder gets the object's last state while it existed", () => {
   const { mirror, before } = open();
   for (const [index, say] of ["x", "y", "!", "z", undefined, "x"].entries())
     mirror.set(object("a", `${index + 1}`, say));

@@ -114,7 +114,7 @@ describe("a reflector", () => {
     expect(Number(watch?.get("timeoutSeconds"))).toBeGreaterThanOrEqual(300);
   });
 
-  it("goes on from the last version, also that of a bookmark, when the server ends the watch", async () => {
+  it("continues from the last version, also that of a bookmark, when the server ends the watch", async () => {
     const { told, watches } = await play({
       lists: [answer(list("7", []))],
       watches: [lines(line("ADDED", object("a", "8"))), lines(line("BOOKMARK", object("", "12"))), silence],
@@ -124,7 +124,7 @@ describe("a reflector", () => {
     expect(told).toEqual(["+a"]);
   });
 
-  it("does not tell the same version twice, be it by a list or by an event", async () => {
+  it("does not report the same version twice, by list or by event", async () => {
     const expired = line("ERROR", { kind: "Status", code: 410, reason: "Expired" });
     const { reflector, told, lists } = await play({
       lists: [
@@ -147,7 +147,7 @@ describe("a reflector", () => {
     expect(lists()).toHaveLength(2);
   });
 
-  it("begins anew when later pages are no more", async () => {
+  it("starts over when later pages have expired", async () => {
     const { reflector, told, lists } = await play({
       lists: [
         answer(list("7", [object("a", "1")], "page2")),
@@ -191,7 +191,7 @@ describe("a reflector", () => {
     expect(told).toEqual(["+a", "+a"]);
   });
 
-  it("goes on when its owner throws", async () => {
+  it("continues when its owner throws", async () => {
     const { told } = await play(
       { lists: [answer(list("7", [object("a", "1"), object("b", "2")]))] },
       {

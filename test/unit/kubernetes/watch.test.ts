@@ -66,7 +66,7 @@ describe("a watch", () => {
     expect(alsoLargeMs).toBeGreaterThanOrEqual(pausedMs - 1);
   });
 
-  it("tells its events in order and resolves when the server ends it", async () => {
+  it("reports its events in order and resolves when the server ends it", async () => {
     const text = event("a") + event("größer 🙂") + event("c");
     const bytes = Buffer.from(text);
     const heard = await watch(async (response) => {
@@ -135,7 +135,7 @@ describe("a watch", () => {
     expect(heard.events).toHaveLength(events);
   });
 
-  it("that is aborted rejects with the reason, and hears nothing any more", async () => {
+  it("that is aborted rejects with the reason, and receives nothing any more", async () => {
     const controller = new AbortController();
     const heard = await watch((response) => response.write(event("a") + event("b")), {
       signal: controller.signal,

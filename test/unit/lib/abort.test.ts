@@ -104,7 +104,7 @@ it("a listener that leaves during a notification gets no more; one that joins me
   expect(heard).toEqual(["first 1", "first 2", "late 2"]);
 });
 
-it("one that throws is told of, and keeps the others from nothing", () => {
+it("one that throws is reported, and does not affect the others", () => {
   const { listeners, failures } = open();
   const heard: number[] = [];
   const error = new Error("no");

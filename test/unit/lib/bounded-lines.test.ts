@@ -49,7 +49,7 @@ it("what a reader has no room for waits, in its order and with the rest of a lin
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("beyond the limit lines are lost; when the reader is back it is told how many", () => {
+it("beyond the limit lines are lost; when the reader is back it gets their number", () => {
   const reader = createReader(0);
   const line = `${"x".repeat(1023)}\n`;
   const fitting = MAX_UNREAD_LOG_BYTES / line.length;
@@ -69,7 +69,7 @@ it("what waits at the end of the process is sent without the timer", () => {
   expect(reader.heard).toBe("last words\n");
 });
 
-it("a reader that is gone costs lines, and nothing else; one that comes in its place is told", () => {
+it("a reader that is gone costs lines, and nothing else; the next reader gets their number", () => {
   const reader = createReader("gone");
   for (const line of ["a\n", "b\n"]) reader.lines.write(line);
   expect(vi.getTimerCount()).toBe(0);

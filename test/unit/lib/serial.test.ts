@@ -58,7 +58,7 @@ describe("a keyed serial queue", () => {
     expect(seen).toEqual(["first begins", "other", "first ends", "second"]);
   });
 
-  it("goes on after a failure, which is the caller's alone, and forgets the key", async () => {
+  it("continues after a failure, which is the caller's alone, and forgets the key", async () => {
     const queue = new KeyedSerialQueue();
     const failing = queue.run("a", async () => {
       throw new Error("broken");

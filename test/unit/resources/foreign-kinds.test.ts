@@ -134,7 +134,7 @@ describe("a pod", () => {
   });
 });
 
-describe("a key that looks like a slip", () => {
+describe("a misspelt key", () => {
   const manifest = (metadata: object, spec: object) => () => decodePod({ kind: "Pod", metadata, spec }, "pod");
 
   it("is refused in a manifest that no API server has seen", () => {

@@ -146,7 +146,7 @@ describe("the ledger", () => {
     expect(ledger.breaches).toHaveLength(1);
   });
 
-  it("tells how long an address was free between two pods", () => {
+  it("reports how long an address was free between two pods", () => {
     const ledger = new Ledger();
     const [first, second] = [nic(A, "10.0.0.1"), nic(B, "10.0.0.1")];
     for (const each of [first, first, second]) {

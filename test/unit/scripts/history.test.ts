@@ -202,7 +202,7 @@ describe("attachments", () => {
     checker.mustHold(nic("a"));
     expect(checker.breaches).toEqual([]);
   });
-  it("many breaches are counted, not all told", () => {
+  it("many breaches are counted, not all listed", () => {
     const checker = new AllocationChecker();
     for (let number = 0; number < 60; number++) checker.report(`${number}`);
     expect(checker.breaches).toHaveLength(51);
@@ -273,7 +273,7 @@ describe("what a Subnet's status says", () => {
   check("assigned twice", [subnet({ a: [LOW], b: ["10.6.0.19-10.6.0.22"] })], /Subnet lan assigns 10.6.0.19-10.6.0.22 to a and to b/); // biome-ignore format: a row
 });
 
-it("says what it was told", () => {
+it("repeats what it was given", () => {
   const checker = new PoolChecker();
   checker.report("etcd is away");
   expect(checker.breaches).toEqual(["revision 0: etcd is away"]);

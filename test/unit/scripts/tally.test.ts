@@ -76,7 +76,7 @@ test.each([
   expect(tally.complaints.length > 0).toBe(complaint !== undefined);
 });
 
-test("a failed test is told with its file, its name and the first lines of what it says", () => {
+test("a failed test is reported with its file, its name and the first lines of its message", () => {
   const failed = {
     status: "failed",
     fullName: "a pool is full",
@@ -126,7 +126,7 @@ test.each([
   { what: "a test fails again", report: withFailures(1) },
   { what: "no test ran", report: { ...good, numPassedTests: 0 } },
   { what: "there is no report", report: undefined },
-])("the first look counts when $what the second time", ({ report }) => {
+])("the first run counts when $what in the second", ({ report }) => {
   const first = tallyReport("unit", 1, withFailures(2));
   const both = tallyTwoLooks(first, tallyReport("unit", 1, report));
   expect(both).toMatchObject({ passed: 3, failed: 2, unsteady: 0 });

@@ -28,7 +28,7 @@ describe("conditions", () => {
     expect(conditions).toEqual([had(ready, { lastTransitionTime: NOW })]);
     expect(turnedBad).toEqual([]);
   });
-  it("that turn bad are written and told once", () => {
+  it("that turn bad are written and reported once", () => {
     const { conditions, turnedBad } = plan([had(ready)], [ready, bad]);
     expect(conditions).toEqual([had(ready), had(bad, { lastTransitionTime: NOW })]);
     expect(turnedBad).toEqual([bad]);
@@ -66,7 +66,7 @@ describe("conditions", () => {
     const foreign = { ...had(bad), type: "vendor.example/Checked" };
     expect(plan([foreign], [ready]).conditions).toEqual([had(ready, { lastTransitionTime: NOW }), foreign]);
   });
-  it("Ready that turns false is told, unless a person wanted it", () => {
+  it("Ready that turns false is reported, unless it was requested", () => {
     const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
     expect(plan([had(ready)], [refused]).turnedBad).toEqual([refused]);
     expect(plan([], [refused]).turnedBad).toEqual([refused]);
@@ -81,7 +81,7 @@ describe("Supplied, which is good when it holds", () => {
     expect(plan([had(ready)], [ready, yes]).conditions).toBeUndefined();
     expect(isOtherThan(yes, [had(ready)])).toBe(false);
   });
-  it("that turns false is written and told, once", () => {
+  it("that turns false is written and reported, once", () => {
     const { conditions, turnedBad } = plan([had(ready)], [ready, no]);
     expect(conditions).toEqual([had(ready), had(no, { lastTransitionTime: NOW })]);
     expect(turnedBad).toEqual([no]);

@@ -106,7 +106,7 @@ describe("Overlap of Subnets", () => {
     expect(of(subnets.get("wide"), "Overlap").isTrue).toBe(false);
     expect(of(subnets.get("wide"), "Ready").isTrue).toBe(true);
   });
-  it("of one that cannot be used is not looked for, and the fault is told", () => {
+  it("of one that cannot be used is not checked, and the fault is reported", () => {
     const bad = subnet("bad", { subnet: "10.7.0.0/16", ips: ["10.7.0.9-10.7.0.1"] });
     expect(of(look({ subnets: [bad] }).subnets.get("bad"), "Ready").reason).toBe("InvalidSpecification");
   });
@@ -126,7 +126,7 @@ describe("OutsideSubnet", () => {
       message: `4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps`,
     });
   });
-  it("tells a pool that is not inside at all from one that is in part", () => {
+  it("distinguishes a pool that is not inside at all from one that is in part", () => {
     expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1"] }), "OutsideSubnet").reason).toBe("NotInside");
   });
 });
@@ -273,7 +273,7 @@ describe("ReservedInUse", () => {
         "Pods hold 2 addresses of these: 10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12); each stays until it is released, and is not given out again",
     });
   });
-  it("of a reservation that cannot be used is not told; the fault is", () => {
+  it("of a reservation that cannot be used is not reported; the fault is", () => {
     const bad = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
     expect(of(look({ reserved: [bad] }).reserved.get("bad"), "Ready").reason).toBe("InvalidSpecification");
   });

@@ -128,7 +128,7 @@ describe("Full of a Subnet", () => {
   });
 });
 
-it("1,000 pools that wait for one Subnet are judged by one look at its status", () => {
+it("1,000 pools that wait for one Subnet are checked by one read of its status", () => {
   let reads = 0;
   const pools = Array.from({ length: 1_000 }, (_, index) => generatedPool(`p${index}`, { ips: [], wanted: 5 }));
   const assignmentsOf: SuppliedView["assignmentsOf"] = ({ name }) => {

@@ -33,7 +33,7 @@ describe("pool-changes: the finalizer of a pool", () => {
   it("stays while an allocation of the pool is known", () => {
     expect(plan(leaving, POOL_LEAVING_MS, true)).toEqual({ mark: 0, ask: 0, nextMs: POOL_LEAVING_RECHECK_MS });
   });
-  it("stays until agents have heard of the deletion", () => {
+  it("stays until agents have received the deletion", () => {
     expect(plan(leaving, POOL_LEAVING_MS - 300)).toEqual({ mark: 0, ask: 0, nextMs: 300 });
   });
   it("may go after that, when a list says that nothing is left", () => {

@@ -82,7 +82,7 @@ describe("node-lost: a dead node is not a silent node", () => {
     expect(actionsOf(all({ state: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
   });
 
-  it("node-lost: nor one of a pod of which nothing can be told", () => {
+  it("node-lost: nor one of a pod whose state is unknown", () => {
     expect(
       actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })]),
     ).toEqual(["wait"]);
@@ -171,7 +171,7 @@ describe("conflict: quarantine", () => {
       expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["ask"]);
   });
 
-  it("conflict: goes to the next node when the one that was told is gone, or has heard an answer for long", () => {
+  it("conflict: goes to the next node when the chosen one is gone, or has received answers for long", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
     expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual([
       "ask",
@@ -184,8 +184,8 @@ describe("conflict: quarantine", () => {
   });
 });
 
-describe("leak: two looks", () => {
-  it("leak: nothing is done at the first look, but for a node that is out of service", () => {
+describe("leak: two observations", () => {
+  it("leak: nothing is done at the first observation, except for a node that is out of service", () => {
     for (const each of all()) {
       const decision = decideCollection(
         { ...each, ageMs: undefined },

@@ -56,7 +56,7 @@ describe("applications", () => {
     expect(names()).toEqual(["web eth0"]);
   });
 
-  it("are told of when they come, change and go, and not when nothing of them has changed", async () => {
+  it("are reported when they come, change and go, and not when nothing of them has changed", async () => {
     const { applications, cluster, names, told } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
@@ -99,7 +99,7 @@ describe("applications", () => {
     expect(told()).toBe(0);
   });
 
-  it("are told of when a network becomes Berth's, and not when it only changes", async () => {
+  it("are reported when a network becomes Berth's, and not when it only changes", async () => {
     const { applications, cluster, names, told } = await open((prepared) =>
       prepared.set(DEPLOYMENTS, "web", deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } })),
     );
@@ -161,7 +161,7 @@ describe("applications", () => {
   });
 });
 
-describe("a look", () => {
+describe("a read", () => {
   const web: PoolOwner = {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -208,7 +208,7 @@ describe("a look", () => {
   const { kind, apiVersion } = clones;
   const other: PoolOwner = { kind, apiVersion, namespace: "shop", name: "top", uid: "uid-top" };
 
-  it("at another kind tells whether it has a pod or a ReplicaSet", async () => {
+  it("of another kind says whether it has a pod or a ReplicaSet", async () => {
     const { applications, cluster } = await open();
     const look = () => applications.readLiveness(other, signal());
     await applications.synced(signal());
@@ -222,7 +222,7 @@ describe("a look", () => {
     expect(await look()).toBe("alive");
   });
 
-  it("at another kind tells nothing while anything is unread", async () => {
+  it("of another kind says nothing while anything is unread", async () => {
     const { applications, cluster } = await open((prepared) => prepared.held.add(SETS));
     expect(await applications.readLiveness(other, signal())).toBe("unknown");
     cluster.release();
@@ -230,7 +230,7 @@ describe("a look", () => {
     expect(await applications.readLiveness(other, signal())).toBe("gone");
   });
 
-  it("at another kind tells nothing while an object cannot be used, and says which", async () => {
+  it("of another kind says nothing while an object cannot be used, and names it", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);

@@ -25,7 +25,7 @@ describe("a roster", () => {
     expect([countsOf(roster), roster.has(web.application)]).toEqual([[], false]);
   });
 
-  it("gives the same answer again while nothing has changed, and else plans anew what has", () => {
+  it("gives the same answer again while nothing has changed, and otherwise plans again what has", () => {
     const [web, shop] = [deployment("web"), deployment("shop")];
     const roster = rosterOf(web, shop);
     const first = roster.demands(SETTINGS);
@@ -41,7 +41,7 @@ describe("a roster", () => {
     ["enableIPv6", { enableIPv6: true }, "subnet"],
     ["firstNic", { firstNic: "net0" }, ""],
     ["no firstNic", { firstNic: undefined }, ""],
-  ])("plans anew when the settings are others: %s", (_what, change, fault) => {
+  ])("plans again when the settings are others: %s", (_what, change, fault) => {
     const roster = rosterOf(deployment("web"));
     const before = roster.demands(SETTINGS);
     const after = roster.demands({ ...SETTINGS, ...change });
@@ -50,7 +50,7 @@ describe("a roster", () => {
     expect(roster.demands(SETTINGS)).toEqual(before);
   });
 
-  it("plans anew when one family of two is enough", () => {
+  it("plans again when one family of two is enough", () => {
     const roster = rosterOf(deployment("web"));
     const dual = { ...SETTINGS, enableIPv6: true };
     expect(roster.demands(dual)).toMatchObject({ demands: [], faults: [{}] });
@@ -66,7 +66,7 @@ describe("a roster", () => {
     expect(roster.demands(SETTINGS)).toMatchObject({ demands: [{}], faults: [] });
   });
 
-  it("plans anew when it is told that networks have changed", () => {
+  it("plans again when networks have changed", () => {
     let sight: NetworkProvider = "unknown";
     const roster = new TrackedOwners(() => sight);
     const annotations = { ...BLUE, "k8s.v1.cni.cncf.io/networks": "a" };

@@ -40,7 +40,7 @@ describe("the end of a workload", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.4", "b eth0 blue": "10.9.0.6-10.9.0.7" });
   });
 
-  test("is not told by who cannot be asked", () => {
+  test("is not decided while the API server does not answer", () => {
     world.step();
     world.applications.end("u1");
     world.liveness.set("shop/u1", "unknown");
@@ -91,7 +91,7 @@ describe("what should not be", () => {
     expect(world.pools.size).toBe(2);
   });
 
-  test("a status that is lost is written anew before anything is given", () => {
+  test("a status that is lost is rebuilt before anything is given", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();
     delete world.subnets.get("blue")?.status;

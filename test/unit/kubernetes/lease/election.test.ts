@@ -73,7 +73,7 @@ describe("an election", () => {
     expect(overlapMs([a, b], time.nowMs)).toBe(0);
   });
 
-  it.each([-3_600_000, 3_600_000])("does not look at other machines' clocks: one is off by %i ms", async (skewMs) => {
+  it.each([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs) => {
     const { time, server } = start();
     const a = candidate(time, server, "a");
     await time.advance(3_000);
@@ -121,7 +121,7 @@ describe("an election", () => {
     expect(overlapMs([a, b], time.nowMs)).toBe(0);
   });
 
-  it("goes on leading after a short outage", async () => {
+  it("continues to lead after a short outage", async () => {
     const { time, server } = start();
     let isDown = false;
     const a = candidate(time, server, "a", { fault: () => (isDown ? "unreachable" : "ok") });
@@ -180,7 +180,7 @@ describe("an election, surprised", () => {
     expect(b.terms).toEqual([]);
   });
 
-  it("goes on leading when the answer to a renewal was lost", async () => {
+  it("continues to lead when the answer to a renewal was lost", async () => {
     const { time, server } = start();
     let lost = 0;
     const a = candidate(time, server, "a", {
@@ -210,7 +210,7 @@ describe("an election, surprised", () => {
     expect(a.terms).toHaveLength(2);
   });
 
-  it("the holder makes a lease anew that was deleted by hand, and the other waits", async () => {
+  it("the holder recreates a Lease that was deleted by hand, and the other waits", async () => {
     const { time, server } = start();
     const a = candidate(time, server, "a");
     await time.advance(5_000);

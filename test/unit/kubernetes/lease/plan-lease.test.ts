@@ -65,10 +65,10 @@ describe("what an observer has seen", () => {
     expect(observeLease(first, look(record(), 900))).toEqual({ record: record(), sinceMs: 5, lastDurationMs: 15_000 });
   });
 
-  it("begins anew with each renewal", () =>
+  it("starts over with each renewal", () =>
     expect(observeLease(seen(), look(record({ mark: "2" }), 200_000)).sinceMs).toBe(200_000));
 
-  it("begins anew when the Lease vanishes, and knows for how long it was held", () =>
+  it("starts over when the Lease vanishes, and knows for how long it was held", () =>
     expect(observeLease(seen(), look(undefined, 200_000))).toEqual({
       record: undefined,
       sinceMs: 200_000,
