@@ -3,7 +3,7 @@
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
-  /** Tests that failed, and passed when they were looked at a second time. */
+  /** Tests that failed, and passed when they were run a second time. */
   readonly unsteady: number;
   /** What failed and why: the tests, then what no test reports by itself. */
   readonly complaints: readonly string[];
@@ -12,7 +12,7 @@ export interface Tally {
 /** In one run of the gate. More failures than these are no accident. */
 export const MAX_UNSTEADY = 3;
 
-/** Of what a failed test says, as much as tells it from others: a log is often all that is left of a run. */
+/** The part of a failed test's message that distinguishes it from others: a log is often all that is left of a run. */
 const FAILURE_LINES = 12;
 
 /** What is read of vitest's JSON report. */
@@ -59,15 +59,15 @@ export function tallyReport(kind: string, exitCode: number, report: Report | und
   return { passed, failed, unsteady: 0, complaints: [...failedTests(report), ...complaints] };
 }
 
-/** The files of failed tests that are worth a second look: a few failed, and nothing else was wrong. */
-export function filesToLookAtAgain(report: Report | undefined, { failed }: Tally): string[] {
+/** The files of failed tests that are worth a second run: a few failed, and nothing else was wrong. */
+export function filesToRepeat(report: Report | undefined, { failed }: Tally): string[] {
   if (report === undefined || failed !== report.numFailedTests || failed > MAX_UNSTEADY) return [];
   const hasFailed = ({ status }: { readonly status: string }): boolean => status === "failed";
   return report.testResults.flatMap(({ name, assertionResults }) => (assertionResults.some(hasFailed) ? [name] : []));
 }
 
-/** What two looks come to. Only when all of those files pass the second time, by themselves, was it an accident; it stays in the complaints. */
-export function tallyTwoLooks(first: Tally, second: Tally): Tally {
+/** The result of two runs. Only when all of those files pass the second time, by themselves, was it an accident; it stays in the complaints. */
+export function tallyTwoRuns(first: Tally, second: Tally): Tally {
   if (second.failed > 0) return { ...first, complaints: [...first.complaints, ...second.complaints.map(again)] };
   const complaints = first.complaints.map((complaint) => `UNSTEADY, passed the second time: ${complaint}`);
   return { passed: first.passed + first.failed, failed: 0, unsteady: first.failed, complaints };

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./setup/paths.mjs";
-import { filesToLookAtAgain, MAX_UNSTEADY, type Report, type Tally, tallyReport, tallyTwoLooks } from "./tally.ts";
+import { filesToRepeat, MAX_UNSTEADY, type Report, type Tally, tallyReport, tallyTwoRuns } from "./tally.ts";
 import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
 /** These kinds keep both processors busy, and show their progress. */
@@ -29,17 +29,17 @@ const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns"];
 interface Stage {
   readonly name: string;
   /** `log`: the file for its output; undefined: the terminal. */
-  run(log: string | undefined): Promise<Look>;
+  run(log: string | undefined): Promise<Run>;
   /** Runs the tests of some files again. */
-  repeat?(files: readonly string[]): Promise<Look>;
+  repeat?(files: readonly string[]): Promise<Run>;
 }
 
-interface Look {
+interface Run {
   readonly tally: Tally;
   readonly report?: Report | undefined;
 }
 
-interface Result extends Look {
+interface Result extends Run {
   readonly stage: Stage;
   readonly seconds: number;
 }
@@ -63,7 +63,7 @@ async function runTool(name: string, args: readonly string[], log: string | unde
 }
 
 function toolStage(name: string, tool: string, args: readonly string[]): Stage {
-  const run = async (log: string | undefined): Promise<Look> =>
+  const run = async (log: string | undefined): Promise<Run> =>
     (await runTool(tool, args, log)) === 0
       ? { tally: { passed: 1, failed: 0, unsteady: 0, complaints: [] } }
       : { tally: { passed: 0, failed: 1, unsteady: 0, complaints: [`${name}: see above`] } };
@@ -86,7 +86,7 @@ async function runInUml(args: readonly string[], directory: string, log: string 
 }
 
 function testStage(kind: string, directory: string): Stage {
-  const look = async (files: readonly string[], log: string | undefined): Promise<Look> => {
+  const runFiles = async (files: readonly string[], log: string | undefined): Promise<Run> => {
     const outputFile = join(directory, `${kind}.json`);
     await rm(outputFile, { force: true });
     const args = ["--reporter=default", "--reporter=json", `--outputFile=${outputFile}`, ...files];
@@ -98,13 +98,13 @@ function testStage(kind: string, directory: string): Stage {
     const report = text === undefined ? undefined : (JSON.parse(text) as Report);
     return { tally: tallyReport(kind, exitCode, report), report };
   };
-  return { name: `${kind} tests`, run: (log) => look([], log), repeat: (files) => look(files, undefined) };
+  return { name: `${kind} tests`, run: (log) => runFiles([], log), repeat: (files) => runFiles(files, undefined) };
 }
 
 async function runStage(stage: Stage, log?: string): Promise<Result> {
   const startMs = performance.now();
-  const look = await stage.run(log);
-  return { ...look, stage, seconds: (performance.now() - startMs) / 1000 };
+  const result = await stage.run(log);
+  return { ...result, stage, seconds: (performance.now() - startMs) / 1000 };
 }
 
 /** Runs stages beside each other: those of the foreground on this terminal, those of the background into files that are printed between them. */
@@ -153,10 +153,10 @@ async function runStages(
 
 /** Runs the files of a few failed tests again; nothing else runs meanwhile. */
 async function lookAgain({ stage, tally, report }: Result): Promise<Tally> {
-  const files = filesToLookAtAgain(report, tally);
+  const files = filesToRepeat(report, tally);
   if (files.length === 0 || stage.repeat === undefined) return tally;
   console.log(`\n${stage.name} once more: ${files.join(", ")}`);
-  return tallyTwoLooks(tally, (await stage.repeat(files)).tally);
+  return tallyTwoRuns(tally, (await stage.repeat(files)).tally);
 }
 
 async function summarize(results: readonly Result[]): Promise<boolean> {

@@ -1,9 +1,9 @@
 /** What more than one scene does: claims about a NIC and about the agent's records, the end of a pod. */
 import { parseIp } from "../../host/net/ip.ts";
 import { parsePrefix, prefixContains } from "../../host/net/prefix.ts";
-import { addressesOf, recordsOf, resultAddresses } from "./look.ts";
 import { type PoolName, pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";
+import { addressesOf, recordsOf, resultAddresses } from "./observe.ts";
 import type { Nic, Pod, Stage } from "./stage.ts";
 
 export type Scene = (stage: Stage, narrator: Narrator) => Promise<void>;

@@ -5,9 +5,9 @@
 import { segmentAddress } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
 import { claimNic, type Scene } from "./acts.ts";
-import { berthctlAllocations, ping, watchAddresses } from "./look.ts";
 import { pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";
+import { berthctlAllocations, ping, watchAddresses } from "./observe.ts";
 import type { Pod, Stage } from "./stage.ts";
 
 const DESK_ONLY = { "ipam.vendor.io/ippool": '{"ipv4":["desk"]}' };

@@ -3,8 +3,8 @@ import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { claimNic, claimRecords, detachAll, requirePod, type Scene } from "./acts.ts";
 import { conflictScene } from "./conflict-scene.ts";
-import { eventually, overview, ping, recordsOf, resultAddresses, routesOfPods, usedAddresses } from "./look.ts";
 import { pools } from "./manifests.ts";
+import { eventually, overview, ping, recordsOf, resultAddresses, routesOfPods, usedAddresses } from "./observe.ts";
 import type { Pod } from "./stage.ts";
 import { outsideScene, twoNicsScene, underlayScene } from "./underlay-scenes.ts";
 

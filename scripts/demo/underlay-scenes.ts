@@ -9,9 +9,9 @@ import type { Netns } from "../lab/netns.ts";
 import { serviceStandIn } from "../lab/service.ts";
 import { type Answer, ask, serve } from "../lab/traffic.ts";
 import { claimNic, requirePod, type Scene } from "./acts.ts";
-import { ping, requireAddress } from "./look.ts";
 import { pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";
+import { ping, requireAddress } from "./observe.ts";
 import type { Stage } from "./stage.ts";
 
 const PORT = 8080;

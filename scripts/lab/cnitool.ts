@@ -5,7 +5,7 @@
  *     ifName: "eth0", args: "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0", stdin: netConf, env: agent.env });
  *   await cnitool("add", "blue", pod.path, { confDir, args, env: agent.env, node });
  *
- * `node` is the namespace that plays the host: bridges and macvlan parents are looked for there.
+ * `node` is the namespace that plays the host: bridges and macvlan parents must be there.
  * cnitool keeps its results in /var/lib/cni/results until DEL; {@link forgetNetwork} removes those of a network.
  * Effects: starts plugins, which change namespaces and, for Berth, call its agent.
  */
@@ -19,7 +19,7 @@ import type { Netns } from "./netns.ts";
 export const berthBin = join(root, "dist", "bin");
 /** Where the reference plugins are: bridge, host-local, loopback, macvlan, portmap, ptp, static. */
 export const referenceBin = referenceTool("plugins").directory;
-/** CNI_PATH of every call unless told otherwise: Berth's plugins first. */
+/** CNI_PATH of every call by default: Berth's plugins first. */
 export const defaultCniPath: readonly string[] = [berthBin, referenceBin];
 
 const cnitoolPath = join(referenceTool("cnitool").directory, "cnitool");

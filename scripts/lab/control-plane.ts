@@ -72,7 +72,7 @@ export interface ControlPlane {
   readonly etcdUrl: string;
   /** A file for programs that run where the address can be reached. */
   readonly kubeconfig: string;
-  /** What a controller manager needs: the key that signs tokens of accounts, and the authority that pods are told to trust. */
+  /** What a controller manager needs: the key that signs tokens of accounts, and the authority that pods trust. */
   readonly files: { readonly accountKey: string; readonly ca: string };
   readonly client: KubeClient;
   readonly server: PlaneServer;
@@ -124,7 +124,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 /**
- * Another process's control plane on loopback. Its servers belong to that process: they cannot be stopped or looked at here. `stop` closes the
+ * Another process's control plane on loopback. Its servers belong to that process: they cannot be stopped or inspected here. `stop` closes the
  * client and calls `onStop`.
  */
 export async function attachControlPlane(parts: PlaneParts, onStop: () => Promise<void>): Promise<ControlPlane> {

@@ -1,5 +1,5 @@
 /**
- * A long-running child whose life is the caller's: its output is kept, it ends when told to, and with this process at the latest.
+ * A long-running child whose life is the caller's: its output is stored; it ends on request, and with this process at the latest.
  * Effects: a child.
  */
 import { spawn } from "node:child_process";

@@ -1,5 +1,5 @@
 /**
- * Frames as a test looks at them: who to whom, by which protocol.
+ * Frames as tests see them: sender, receiver, protocol.
  * It knows what the tests ask for and no more: a datagram behind an extension header is "other".
  */
 import { decodeIp } from "../../host/kernel/netlink/ip-bytes.ts";

@@ -1,5 +1,5 @@
 /**
- * A real kube-proxy on a node of the test network, and the objects that tell it what to do.
+ * A real kube-proxy on a node of the test network, and the objects that it follows.
  *
  *   await addNode(plane.client, fabric.node1, ["10.60.0.11", "fd00:60::11"]);
  *   const proxy = await startKubeProxy(fabric.node1, { plane, mode: "nftables" });
@@ -7,7 +7,7 @@
  *   await proxy.knows("10.96.0.10", "10.60.0.51");
  *   await proxy.stop();
  *
- * Endpoints are made by hand, as there is no controller that would look for pods.
+ * Endpoints are made by hand, because there is no controller that finds pods.
  * Effects: a child in the node's namespace, which changes that namespace's packet filter and settings; objects of the control plane.
  */
 import { join } from "node:path";

@@ -50,7 +50,7 @@ export class NetnsWorld {
     this.#prefix = prefix;
   }
 
-  /** `prefix` tells the namespaces of different test files apart. When `build` fails, nothing is left. */
+  /** `prefix` distinguishes the namespaces of test files. If `build` fails, nothing is left. */
   static async build<T>(prefix: string, build: (world: NetnsWorld) => Promise<T>): Promise<T> {
     const world = new NetnsWorld(prefix);
     try {

@@ -1,4 +1,4 @@
-/** All that the kernel tells of a namespace's network, as lines that are equal while nothing changes. */
+/** A namespace's network state in the kernel, as lines that are equal while nothing changes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { requireCommand } from "./command.ts";
 import type { Netns } from "./netns.ts";

@@ -123,7 +123,7 @@ export class Segment {
 
 let segments = 0;
 
-/** The Coordinator wants detection; unless told otherwise .1 to .6, the lowest first. */
+/** The Coordinator wants detection; by default .1 to .6, the lowest first. */
 export async function withSegment(options: SegmentOptions, test: (segment: Segment) => Promise<void>): Promise<void> {
   const { pools = ASCENDING, onConflict = "fail", detectOptions, vendor = { enableIPv6: false }, more = [] } = options;
   const number = ++segments;

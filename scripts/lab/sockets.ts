@@ -89,7 +89,7 @@ export function openBound(netnsPath: string, protocol: Protocol, place: Place): 
   return withSocket(netnsPath, requireIp(place.address), protocol, (native, fd) => bindTo(native, fd, place));
 }
 
-/** A TCP socket that connects to `to`; what becomes of that, its first read tells. Throws {@link NoTraffic}. */
+/** A TCP socket that connects to `to`; its first read has the outcome. Throws {@link NoTraffic}. */
 export function openConnecting(netnsPath: string, to: Place, from?: Place): number {
   const ip = requireIp(to.address);
   return withSocket(netnsPath, ip, "tcp", (native, fd) => {

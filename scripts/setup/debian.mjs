@@ -1,6 +1,6 @@
 /**
  * Debian packages: which commands and files each target needs, and the package that brings them.
- * Presence is judged by the command or the file itself, so that what was installed another way counts.
+ * Presence is decided by the command or the file itself, so that what was installed another way counts.
  * Effects: apt-get, as root, only when something is missing.
  */
 import { spawnSync } from "node:child_process";

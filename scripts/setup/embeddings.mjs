@@ -1,5 +1,5 @@
 /**
- * What the embeddings need: their tools, the core where their build files look for it, and each one built.
+ * What the embeddings need: their tools, the core where their build files expect it, and each one built.
  * Effects: Debian packages, dist/embeddings, the user's cache.
  */
 import { join } from "node:path";

@@ -47,7 +47,7 @@ export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlag
   };
 }
 
-/** `go build`, which names each package that it compiles (-v): `say` tells their number; the end of its words is shown when it fails. */
+/** `go build`, which names each package that it compiles (-v): `say` prints their number; the end of its output is shown when it fails. */
 export function buildTools(go, args, { cwd, env, say = (text) => process.stdout.write(text) }) {
   const child = spawn(go, ["build", "-v", ...args], {
     cwd,

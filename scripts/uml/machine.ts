@@ -23,7 +23,7 @@ const MEMORY_MB = 1024;
 /** Lines of init.sh. */
 const READY = "berth-uml: ready";
 const DONE = "berth-uml: done";
-/** When the guest is silent while it boots, after how long the user hears that it goes on. */
+/** When the guest is silent while it boots, after how long the user is told that it continues. */
 const PROGRESS_MS = 5_000;
 
 export interface MachineOptions {
@@ -44,7 +44,8 @@ export class MachineError extends Error {}
 export async function runInMachine(argv: readonly string[], options: MachineOptions): Promise<number> {
   const place = await mkdtemp(join(options.directory, "uml-"));
   try {
-    if (/["',\n]/.test(place)) throw new MachineError(`The kernel cannot be told of folder ${place}; set TMPDIR`);
+    if (/["',\n]/.test(place))
+      throw new MachineError(`The kernel's command line cannot name folder ${place}; set TMPDIR`);
     const init = join(place, "init");
     const exitCode = join(place, "exit-code");
     const script = join(root, "scripts", "uml", "init.sh");
@@ -75,7 +76,7 @@ async function buildPreload(place: string): Promise<void> {
 
 const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
 
-/** As it is told what to do: memory in a file of `place`, the console on stdout and nowhere else, `init` first. */
+/** The kernel's command line: memory in a file of `place`, the console on stdout and nowhere else, `init` first. */
 function spawnKernel(place: string, init: string): ChildProcessByStdio<null, Readable, Readable> {
   const console = ["con=null", "con0=null,fd:1", "con1=null", "quiet", "loglevel=2"];
   const files = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", `uml_dir=${place}/`, `init="${init}"`];
@@ -112,7 +113,7 @@ class Listener {
     return this.#stage === "booting";
   }
 
-  hear(line: string): void {
+  receive(line: string): void {
     if (line === READY) {
       this.#stage = "running";
       this.#onReady();
@@ -148,7 +149,7 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   }, PROGRESS_MS);
   const child = spawnKernel(place, init);
   for (const input of [child.stdout, child.stderr])
-    createInterface({ input }).on("line", (line) => listener.hear(line));
+    createInterface({ input }).on("line", (line) => listener.receive(line));
   return new Promise<string>((resolve, reject) => {
     child.on("error", ({ message }) => reject(new MachineError(`Cannot start User-Mode Linux: ${message}`)));
     child.on("close", (code, signal) => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { applyFile, applyFolder, applyObject, readDocuments } from "../../lab/apply.ts";
 import { KubeError, type KubeObject } from "../../lab/kube-client.ts";
 import { root } from "../../setup/paths.mjs";
-import { eventually } from "../look.ts";
+import { eventually } from "../observe.ts";
 import {
   allocations,
   allocationsOf,

@@ -62,7 +62,7 @@ function renderConstant(name: string, value: number, doc: string): string {
   return `${javadoc("    ", [doc])}\n    public static final int ${name} = ${value};`;
 }
 
-/** An enum constant with its number and, where it is told to users, its text. */
+/** An enum constant with its number and, where users see it, its text. */
 function renderMember(name: string, value: number, doc: string, text = ""): string {
   const single = `    ${name}(${value}${text === "" ? "" : `, "${text}"`})`;
   const broken = `    ${name}(\n        ${value}, "${text}")`;

@@ -32,7 +32,7 @@ const SNAPSHOT_FORMAT = `\`\`\`
   0   "BRTS" │ version u8 = 1 │ family u8 │ 0 u16
   8   digest of the ranges u64
  16   window u32 │ used in it u32 │ runs beyond it u32 │ cursor of round robin u32       all little-endian
- 32   the window: tokens until all chunks of 4,096 ordinals are told; a token is the varint n << 2 | kind
+ 32   the window: tokens until all chunks of 4,096 ordinals are described; a token is the varint n << 2 | kind
         0  n chunks with nothing used
         1  n chunks all used
         2  one chunk, n = 0, then varints: so many clear, so many set, so many clear ... up to 4,096

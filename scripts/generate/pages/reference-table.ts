@@ -23,10 +23,13 @@ function typeOf({ title, type, enum: values, items }: JsonSchema): string {
   return items === undefined ? (type ?? "any") : `list of ${typeOf(items)}`;
 }
 
-/** A default that is told but not set ends the description: `… Default 3.` */
+/** A default that is described but not set ends the description: `… Default 3.` */
 function explain({ description = "", default: value }: JsonSchema): { meaning: string; fallback: string } {
-  const [, meaning = description, told = ""] = /^(.*?)\.? Default (.+)\.$/.exec(description) ?? [];
-  return { meaning: told === "" ? meaning : `${meaning}.`, fallback: value === undefined ? told : code(value) };
+  const [, meaning = description, described = ""] = /^(.*?)\.? Default (.+)\.$/.exec(description) ?? [];
+  return {
+    meaning: described === "" ? meaning : `${meaning}.`,
+    fallback: value === undefined ? described : code(value),
+  };
 }
 
 /** Fields of objects, and of objects in lists; a type that has a title is explained elsewhere. */

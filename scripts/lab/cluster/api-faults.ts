@@ -5,7 +5,7 @@
 export type Fault =
   /** The call is forwarded after a time in this range. */
   | { readonly kind: "delay"; readonly minMs: number; readonly maxMs: number }
-  /** The connection breaks; the API server never hears of the call. */
+  /** The connection breaks; the API server never gets the call. */
   | { readonly kind: "reset-before" }
   /** The API server carries it out; the connection breaks before the answer. */
   | { readonly kind: "reset-after" }
@@ -32,7 +32,7 @@ export interface FaultRule {
   readonly fault: Fault;
   /** Default: all. */
   readonly verbs?: readonly Verb[];
-  /** Default: any; looked for in path and query. */
+  /** Matches path and query. Default: any. */
   readonly path?: RegExp;
   /** Default: 1. */
   readonly probability?: number;

@@ -11,7 +11,7 @@ export interface AuditFacts {
   readonly live: readonly Attachment[];
   /** What the ledger wrote down. */
   readonly breaches: readonly string[];
-  /** Addresses that cool by the journal of the node that had them: a large pool tells the API server only when that is over. */
+  /** Addresses that cool by the journal of the node that had them: in a large pool the API server is told only when that is over. */
   readonly cooling?: ReadonlySet<string>;
 }
 

@@ -141,7 +141,7 @@ interface Parts {
   readonly events: Events;
 }
 
-/** A log, and what it has been told. */
+/** A log, and its lines. */
 export interface RecordedLog {
   readonly log: Log;
   readonly lines: readonly string[];

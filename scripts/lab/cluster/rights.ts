@@ -33,7 +33,7 @@ export async function applyRights(client: KubeClient): Promise<void> {
   await applyPolicies(client);
 }
 
-/** Only the policies. The last one in the file speaks for all: the API server hears of them in order. */
+/** Only the policies. The last one in the file stands for all: the API server gets them in order. */
 export async function applyPolicies(client: KubeClient): Promise<void> {
   await client.create(ALLOCATIONS, boundObject({ address: PROBE, node: "probe" }));
   await applyFile(client, join(root, "deploy", "policies.yaml"));

@@ -1,6 +1,6 @@
 /**
  * A node's container runtime as far as Berth sees it: ADD until it succeeds, each attempt with a container ID of its own and with the DEL of the
- * failed one, as kubelet and containerd do; DEL at the end. Writes into the ledger what it was told.
+ * failed one, as kubelet and containerd do; DEL at the end. Writes the answers into the ledger.
  * Effects: executes the built plugin.
  */
 import { createHash } from "node:crypto";
@@ -42,7 +42,7 @@ export interface AttachOutcome {
   readonly addresses: readonly string[];
   readonly attempts: number;
   readonly tookMs: number;
-  /** What the last attempt that failed was told. */
+  /** The error of the last attempt that failed. */
   readonly refusal: string;
 }
 

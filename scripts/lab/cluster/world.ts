@@ -353,7 +353,7 @@ export class World {
   }
 
   /**
-   * Waits for {@link states} to be these. Before each look agents in this process do what is due, and so does `sweep`, the controller's.
+   * Waits for {@link states} to be these. Before each check agents in this process do what is due, and so does `sweep`, the controller's.
    */
   async untilStates(wanted: readonly string[], sweep: () => Promise<void> = async () => {}): Promise<void> {
     let last: readonly string[] = [];

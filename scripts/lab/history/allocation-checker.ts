@@ -1,6 +1,6 @@
 /**
- * The checker of a registry's history: sees every write to every IPAllocation in order, hears from the test which pods have which
- * address, and says what must not have happened (docs/allocation.md: I1, and the table of states).
+ * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods have which
+ * address, and reports what must not have happened (docs/allocation.md: I1, and the table of states).
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
  *   checker.written({ name, revision, object });       // each revision of each object; undefined: deleted

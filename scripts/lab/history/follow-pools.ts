@@ -41,7 +41,7 @@ export async function followPools(etcdUrl: string, netnsPath?: string): Promise<
   const writes = new Map<string, PoolWrites>();
   const onKey = (key: EtcdKey): void => {
     try {
-      tell(checker, key);
+      pass(checker, key);
     } catch (error) {
       checker.report(`${key.key} cannot be read at revision ${key.revision}: ${String(error)}`);
     }
@@ -74,7 +74,7 @@ function placeOf({ key }: EtcdKey): { readonly collection: string; readonly name
 }
 
 /** Other kinds lie between the two. */
-function tell(checker: PoolChecker, key: EtcdKey): void {
+function pass(checker: PoolChecker, key: EtcdKey): void {
   const { collection, name } = placeOf(key);
   const { revision, value } = key;
   const stored = value === undefined ? undefined : JSON.parse(value);

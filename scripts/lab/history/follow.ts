@@ -7,7 +7,7 @@
  *   await history.caughtUp();                                                 // all writes up to now are checked
  *   history.checker.breaches
  *
- * It reads etcd and not the API server, whose watch may leave out what came and went between two looks. "The object was Bound before the
+ * It reads etcd and not the API server, whose watch may omit what came and went between two reads. "The object was Bound before the
  * ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */

@@ -2,7 +2,7 @@
  * All writes to a range of etcd's keys in their order, and places in that order that a test can wait for.
  *
  *   const stream = openStream(etcd, { range, markKey, fromRevision, onKey, onFailure });
- *   await stream.mark();                              // all writes up to now have been told
+ *   await stream.mark();                              // all writes up to now have been passed on
  *
  * A place is marked by writing a key of its own, the last of the range: what was written before the mark comes before it in the watch.
  * Effects: a watch of etcd; a key beside the API server's.
@@ -14,17 +14,17 @@ export interface StreamOptions {
   /** With the mark's key in it. */
   readonly range: EtcdRange;
   readonly markKey: string;
-  /** The first one that is told. */
+  /** The first one that is passed on. */
   readonly fromRevision: number;
   /** How long a mark waits for others: the place is that much less sharp, and dear no more. Default: 0. */
   readonly markEveryMs?: number;
   onKey(key: EtcdKey): void;
-  /** Nothing is told any more. */
+  /** Nothing is passed on any more. */
   onFailure(error: unknown): void;
 }
 
 export interface Stream {
-  /** Resolves when all writes before the call have been told. Rejects when etcd does not let it. */
+  /** Resolves when all writes before the call have been passed on. Rejects if etcd fails. */
   mark(): Promise<void>;
   close(): void;
 }

@@ -71,7 +71,7 @@ const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollectio
 const READY_MS = 60_000;
 const PAUSE_MS = 100;
 
-/** Where the first controller tells its health. */
+/** Where the first controller serves its health. */
 const FIRST_PORT = 9474;
 
 let clusters = 0;

@@ -67,7 +67,7 @@ export interface RealNode {
   setNetwork(network: NetworkName): Promise<void>;
   /** In the network namespace of the pod; throws when it has no process here. */
   execInPod(uid: string, argv: readonly string[]): Promise<CommandOutcome>;
-  /** Where the kubelet looks for static pods. */
+  /** The kubelet's folder of static pods. */
   readonly manifests: string;
   remove(): Promise<void>;
 }

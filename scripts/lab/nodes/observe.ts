@@ -30,7 +30,7 @@ export interface Observer {
   /** Of the namespace, with that label `app`; default: all. */
   pods(app?: string): Promise<KubeObject[]>;
   allocations(): Promise<KubeObject[]>;
-  /** Resolves with the pods of that label when there are exactly `count` and all are Ready. Each look is judged: no two live ones have one address. */
+  /** Resolves with the pods of that label when there are exactly `count` and all are Ready. Each read is checked: no two live ones have one address. */
   untilReady(app: string, count: number, isWanted?: (pod: KubeObject) => boolean): Promise<KubeObject[]>;
   /** Resolves when no pod of that label is left. */
   untilGone(app: string): Promise<void>;
@@ -38,7 +38,7 @@ export interface Observer {
   untilReturned(): Promise<number>;
   /**
    * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws what is wrong. An object may
-   * outlive its pod for a moment: a DEL is answered before the API server hears of it.
+   * outlive its pod for a moment: a DEL is answered before the API server is updated.
    */
   untilConsistent(): Promise<void>;
   /** The same for one moment, as sentences. */

@@ -47,7 +47,7 @@ export async function createDeployment({ plane }: Place, spec: DeploymentSpec): 
   return { ...spec, uid: deployment.uid, owner };
 }
 
-/** Pods number `first` to `last - 1` of it, bound over all nodes. Each is told before the next one is made. */
+/** Pods number `first` to `last - 1` of it, bound over all nodes. Each is reported before the next one is created. */
 export async function bindPods(
   { plane, nodes }: Place,
   { name, annotations, owner }: SimDeployment,

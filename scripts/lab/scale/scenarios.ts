@@ -86,7 +86,7 @@ export async function measureClaims(
   };
 }
 
-/** How often each reason was told; what differs between pods is left out. */
+/** How often each reason occurred, without what differs between pods. */
 export function countReasons(refused: readonly Error[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const { message } of refused) {
@@ -182,7 +182,7 @@ export interface Attached {
   readonly use: ApiUse;
 }
 
-/** `atOnce` at any time, by default all; a failure other than an exhausted pool is tried again, as a kubelet does it. What failed for good is told. */
+/** `atOnce` at any time, by default all; a failure other than an exhausted pool is tried again, as a kubelet does it. Final failures are returned. */
 export async function attachAll(world: World, pods: readonly SimPod[], atOnce = pods.length): Promise<Attached> {
   const before = sumUse([world.use()]);
   const attached: AttachedPod[] = [];

@@ -31,7 +31,7 @@ const wheel = "berth_core-0.1.0-py3-none-any.whl";
 /** Beside the wheel: what replays the vectors, and what measures. */
 const programs = ["conformance", "bench"];
 
-/** Prints what tells one Python from another; fails when it is too old or lacks venv. */
+/** Prints what distinguishes one Python from another; fails when it is too old or lacks venv. */
 const PROBE =
   "import sys, venv, ensurepip; assert sys.version_info >= (3, 10); print(sys.executable, sys.version, sys.maxsize)";
 
@@ -48,7 +48,7 @@ function copyStep() {
   });
 }
 
-/** Python is looked for when the step's turn comes: an earlier step may install it. */
+/** Python is looked up when the step runs: an earlier step may install it. */
 function wheelStep() {
   const step = () => buildWith(findPython());
   return { name: "Python embedding", isCurrent: () => step().isCurrent(), run: () => step().run() };

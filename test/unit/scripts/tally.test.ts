@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { filesToLookAtAgain, type Report, tallyReport, tallyTwoLooks } from "../../../scripts/tally.ts";
+import { filesToRepeat, type Report, tallyReport, tallyTwoRuns } from "../../../scripts/tally.ts";
 
 const good: Report = {
   success: true,
@@ -110,12 +110,12 @@ test.each([
   { when: "one failed and one was skipped", report: { ...withFailures(1), numPendingTests: 1 }, files: [] },
   { when: "there is no report", report: undefined, files: [] },
 ])("files of failed tests run again when $when: $files", ({ report, files }) => {
-  expect(filesToLookAtAgain(report, tallyReport("unit", 1, report))).toEqual(files);
+  expect(filesToRepeat(report, tallyReport("unit", 1, report))).toEqual(files);
 });
 
 test("what passes the second time is unsteady, and stays in the complaints", () => {
   const first = tallyReport("unit", 1, withFailures(2));
-  const both = tallyTwoLooks(first, tallyReport("unit", 0, { ...good, numPassedTests: 2 }));
+  const both = tallyTwoRuns(first, tallyReport("unit", 0, { ...good, numPassedTests: 2 }));
   expect(both).toMatchObject({ passed: 5, failed: 0, unsteady: 2 });
   expect(both.complaints.join()).toMatch(
     /^UNSTEADY, passed the second time: \/b\/0\.test\.ts: test 0\n {4}Error: no,UNSTEADY/,
@@ -128,7 +128,7 @@ test.each([
   { what: "there is no report", report: undefined },
 ])("the first run counts when $what in the second", ({ report }) => {
   const first = tallyReport("unit", 1, withFailures(2));
-  const both = tallyTwoLooks(first, tallyReport("unit", 1, report));
+  const both = tallyTwoRuns(first, tallyReport("unit", 1, report));
   expect(both).toMatchObject({ passed: 3, failed: 2, unsteady: 0 });
   expect(both.complaints.length).toBeGreaterThan(first.complaints.length);
 });

@@ -1,6 +1,6 @@
 /**
- * Looking at what really is there: addresses on a pod's interface, answers to a ping, the agent's own records.
- * Effects: runs ip, ping and berthctl; asks the agent; a netlink socket in a namespace.
+ * Observations of the real state: addresses on a pod's interface, answers to a ping, the agent's records.
+ * Effects: runs ip, ping and berthctl; calls the agent; a netlink socket in a namespace.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
