@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -187,10 +188,10 @@ static napi_value addon_identify(napi_env env, napi_callback_info info) {
     if (!read_arguments(env, info, arguments, 2) || !read_int(env, arguments[0], &fd)) return NULL;
     if (!read_bytes(env, arguments[1], napi_biguint64_array, &into)) return NULL;
     if (into.length < 2) return number_of(env, -EINVAL);
-    struct stat status;
+    struct statx status; /* fstat needs glibc 2.33, all else here 2.28 as Node.js does */
     int kind = kind_of(fd);
-    if (kind < 0 || fstat(fd, &status) != 0) return number_of(env, -errno);
-    uint64_t identity[2] = {status.st_dev, status.st_ino};
+    if (kind < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) != 0) return number_of(env, -errno);
+    uint64_t identity[2] = {makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
     memcpy(into.start, identity, sizeof identity);
     return number_of(env, kind);
 }
