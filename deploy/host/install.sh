@@ -97,7 +97,7 @@ install_version() {
     if [ ! -e "$release/VERSION" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
         run rm -rf "$release.berth-new"
         run mkdir -p "$release.berth-new"
-        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$release.berth-new/"
+        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
         run rm -rf "$release"
         run mv "$release.berth-new" "$release"
     fi

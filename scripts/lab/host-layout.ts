@@ -19,7 +19,7 @@ export function assembleHostLayout(directory: string): string {
     node: readFileSync(process.execPath),
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
     product: productEntries(readNative(join(root, "dist")), "#!/usr/bin/env node"),
-    documents: [],
+    notices: Buffer.from("of a release\n"),
   });
   writeFolder(entries, directory);
   return join(directory, "install.sh");

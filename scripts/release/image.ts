@@ -16,6 +16,7 @@ const LIBRARIES: readonly (readonly [string, readonly string[]])[] = [
   ["libgcc-s1", ["libgcc_s.so.1"]],
   ["libatomic1", ["libatomic.so.1"]],
 ];
+export const IMAGE_PACKAGES: readonly string[] = LIBRARIES.map(([name]) => name);
 const LOADERS = {
   amd64: { path: "lib64/ld-linux-x86-64.so.2", source: "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" },
   arm64: { path: "lib/ld-linux-aarch64.so.1", source: "lib/aarch64-linux-gnu/ld-linux-aarch64.so.1" },
@@ -28,11 +29,13 @@ interface RootOptions {
   readonly architecture: Architecture;
   readonly node: Buffer;
   readonly product: readonly ArchiveEntry[];
+  /** THIRD_PARTY_LICENSES. */
+  readonly notices: Buffer;
   /** Where Debian packages are unpacked. */
   readonly directory: string;
 }
 
-export function rootEntries({ architecture, node, product, directory }: RootOptions): ArchiveEntry[] {
+export function rootEntries({ architecture, node, product, notices, directory }: RootOptions): ArchiveEntry[] {
   const text = (path: string, content: string) => ({ path, mode: 0o644, content: Buffer.from(content) });
   const users = `root:x:0:0:root:/:/sbin/nologin\nberth:x:${NONROOT}:${NONROOT}:berth:/:/sbin/nologin\n`;
   return withDirectories([
@@ -45,6 +48,7 @@ export function rootEntries({ architecture, node, product, directory }: RootOpti
     { path: "usr/bin/node", mode: 0o755, content: node },
     ...below("usr/lib/berth", product),
     { path: "usr/share/doc/berth/LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
+    { path: "usr/share/doc/berth/THIRD_PARTY_LICENSES", mode: 0o644, content: notices },
   ]);
 }
 

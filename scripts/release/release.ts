@@ -1,59 +1,38 @@
 /**
- * `npm run release`: writes images, tarballs and their SHA256SUMS into dist/release. It needs no network once the set-up has run, and the same commit
- * gives the same bytes.
+ * `npm run release`: writes images, tarballs, their SBOMs, THIRD_PARTY_LICENSES and SHA256SUMS into dist/release. It needs no network once the set-up
+ * has run, and the same commit gives the same bytes.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../setup/paths.mjs";
-import { writeTar } from "./archive.ts";
-import { type Facts, readFacts } from "./facts.ts";
-import { rootEntries, writeImage } from "./image.ts";
-import { buildNative, TRIPLES } from "./native.ts";
-import { productEntries } from "./product.ts";
-import { ARCHITECTURES, type Architecture, readNode, sha256 } from "./sources.ts";
-import { hostEntries, writeTarball } from "./tarball.ts";
-
-type Artifact = readonly [name: string, content: Buffer];
+import { build } from "./build.ts";
+import { readFacts } from "./facts.ts";
+import { takeInventory } from "./inventory/inventory.ts";
+import { writeNotices } from "./inventory/notices.ts";
+import { sha256 } from "./sources.ts";
+import type { Release, Step } from "./step.ts";
 
 /** What a release consists of, in the order of the work. */
-const steps: readonly ((facts: Facts) => Promise<Artifact[]>)[] = [
-  ...ARCHITECTURES.map((architecture) => (facts: Facts) => buildArchitecture(architecture, facts)),
+const STEPS: readonly Step[] = [
+  async ({ notices }) => [["THIRD_PARTY_LICENSES", notices]],
+  (release) => build("amd64", release),
+  (release) => build("arm64", release),
 ];
 
-async function buildArchitecture(architecture: Architecture, facts: Facts): Promise<Artifact[]> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-release-"));
-  try {
-    const files = await readNode(architecture);
-    const node = files.get("package/bin/node") as Buffer;
-    const native = buildNative({ architecture, node: files, build: facts.revision.slice(0, 12), directory });
-    const packages = join(directory, "packages");
-    const product = productEntries(native, "#!/usr/bin/node");
-    const image = rootEntries({ architecture, node, product, directory: packages });
-    const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
-    const libatomic = image.find(({ path }) => path === atomic)?.content as Buffer;
-    const forHosts = productEntries(native, "#!/usr/bin/env node");
-    const host = hostEntries({ version: facts.version, node, libatomic, product: forHosts, documents: [] });
-    return [
-      [
-        `berth-${facts.version}-image-${architecture}.tar`,
-        await writeImage(architecture, await writeTar(image, facts.timeSeconds), facts),
-      ],
-      [`berth-${facts.version}-linux-${architecture}.tar.gz`, await writeTarball(architecture, host, facts)],
-    ];
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+async function prepare(output: string): Promise<Release> {
+  rmSync(output, { recursive: true, force: true });
+  mkdirSync(output, { recursive: true });
+  const inventories = { amd64: await takeInventory("amd64"), arm64: await takeInventory("arm64") };
+  const notices = writeNotices([...inventories.amd64.image, ...inventories.arm64.image]);
+  return { facts: readFacts(), output, inventories, notices };
 }
 
 const { values } = parseArgs({ options: { output: { type: "string", default: join(root, "dist", "release") } } });
-const facts = readFacts();
-rmSync(values.output, { recursive: true, force: true });
-mkdirSync(values.output, { recursive: true });
+const release = await prepare(values.output);
 const sums: string[] = [];
-for (const step of steps) {
-  for (const [name, content] of await step(facts)) {
+for (const step of STEPS) {
+  for (const [name, content] of await step(release)) {
     writeFileSync(join(values.output, name), content);
     sums.push(`${sha256(content)}  ${name}\n`);
     console.log(`${name.padEnd(40)} ${(content.length / 1e6).toFixed(1).padStart(6)} MB`);

@@ -8,7 +8,6 @@ import { readTar } from "./archive.ts";
 import pinned from "./sources.json" with { type: "json" };
 
 export type Architecture = "amd64" | "arm64";
-export const ARCHITECTURES: readonly Architecture[] = ["amd64", "arm64"];
 
 export function sha256(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");

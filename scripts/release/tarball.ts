@@ -7,7 +7,7 @@ import type { Facts } from "./facts.ts";
 import { below, withDirectories } from "./product.ts";
 import type { Architecture } from "./sources.ts";
 
-const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
+const PROGRAMS = ["berth-agent", "berth-controller", "berthctl", "kubectl-berth"];
 const PLUGINS = "bin/";
 
 /** Works through symbolic links. Many hosts lack libatomic; all others that Node.js links come with the distribution. */
@@ -19,17 +19,20 @@ LD_LIBRARY_PATH=\${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib exec "$lib/node" "$li
 `;
 }
 
+/** The Debian packages of which the tarball contains a part. */
+export const TARBALL_PACKAGES = ["libatomic1"];
+
 interface HostOptions {
   readonly version: string;
   readonly node: Buffer;
   readonly libatomic: Buffer;
   readonly product: readonly ArchiveEntry[];
-  /** THIRD_PARTY_LICENSES and the like, for the top folder. */
-  readonly documents: readonly ArchiveEntry[];
+  /** THIRD_PARTY_LICENSES. */
+  readonly notices: Buffer;
 }
 
 /** Returns what deploy/host/install.sh expects around it: bin, lib, cni, systemd, examples, VERSION. */
-export function hostEntries({ version, node, libatomic, product, documents }: HostOptions): ArchiveEntry[] {
+export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
   return withDirectories([
@@ -41,7 +44,7 @@ export function hostEntries({ version, node, libatomic, product, documents }: Ho
     ...sourceEntries(join(root, "deploy", "host")),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
-    ...documents,
+    { path: "THIRD_PARTY_LICENSES", mode: 0o644, content: notices },
   ]);
 }
 

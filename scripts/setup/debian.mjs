@@ -48,6 +48,7 @@ const requirements = {
       why: "its C library's headers",
     },
     { package: "qemu-user-static", command: "qemu-aarch64-static", arch: "x64", why: "runs the build for arm64" },
+    { package: "buildah", command: "buildah", why: "builds the Containerfile in the tests" },
   ],
   embeddings: [
     { package: "wabt", command: "wasm2c", why: "turns the core into C" },

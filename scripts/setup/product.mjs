@@ -24,6 +24,7 @@ const bundles = [
   "bin/berth-controller.ts",
   "bin/berth-controller-main.ts",
   "bin/berthctl.ts",
+  "bin/kubectl-berth.ts",
 ];
 
 export function productSteps() {

@@ -72,6 +72,8 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   },
   { page: "docs/network.md", place: "cluster" },
   { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
+  { page: "docs/release.md", place: "release" },
+  { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
   { page: "docs/security.md", reason: SINGLE_COMMANDS },
 ];
 

@@ -1,14 +1,36 @@
-/** The artifacts of `npm run release`: reproducible, small, and the parts of the arm64 build run under QEMU. */
+/** The artifacts of `npm run release`: reproducible, complete, small, and usable; the arm64 build runs under QEMU. */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
 import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
 import { type Daemon, startDaemon } from "../../../scripts/lab/daemon.ts";
 import { createNetns, type Netns } from "../../../scripts/lab/netns.ts";
-import { root } from "../../../scripts/setup/paths.mjs";
+import { headingOf } from "../../../scripts/release/inventory/notices.ts";
+import { sha256 } from "../../../scripts/release/sources.ts";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { executePart, partsAt } from "../pages/script.ts";
+
+interface SbomLicense {
+  readonly expression?: string;
+  readonly license?: { readonly id: string };
+}
 
 const MAX_IMAGE_BYTES = 60_000_000;
 const directory = mkdtempSync(join(tmpdir(), "berth-release-test-"));
@@ -23,27 +45,194 @@ function release(name: string): void {
 beforeAll(() => release("a"), 600_000);
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+/** The processor of this machine. */
+const here = process.arch === "arm64" ? "arm64" : "amd64";
+const artifacts = () => readdirSync(output("a")).filter((name) => name !== "rootfs");
+const read = (name: string): string => readFileSync(output(`a/${name}`), "utf8");
+
+function unpack(file: string, ...options: string[]): string {
+  const target = mkdtempSync(output("unpacked-"));
+  execFileSync("tar", ["-xf", file, "-C", target, ...options]);
+  return target;
+}
+
+/** Returns the configuration and the unpacked root file system of an unpacked OCI image. */
+function openImage(directory: string): { config: Record<string, unknown>; rootfs: string } {
+  const blob = (digest: string): string => join(directory, "blobs", digest.replace(":", "/"));
+  const decode = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+  const manifest = decode(blob(decode(join(directory, "index.json")).manifests[0].digest));
+  const [layer] = manifest.layers;
+  expect(manifest.layers).toHaveLength(1);
+  return { config: decode(blob(manifest.config.digest)).config, rootfs: unpack(blob(layer.digest)) };
+}
+
+/** Each path with mode, owner, and the target of a link or the hash of a file. */
+function listTree(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .sort()
+    .map((path) => {
+      const file = join(directory, path);
+      const status = lstatSync(file);
+      const content = status.isFile() ? sha256(readFileSync(file)) : status.isSymbolicLink() ? readlinkSync(file) : "";
+      return `${path} ${status.mode.toString(8)} ${status.uid}:${status.gid} ${content}`;
+    });
+}
+
 describe("a release", () => {
   it("has the same bytes when it is built again", () => {
     release("b");
-    expect(readFileSync(output("b/SHA256SUMS"), "utf8")).toBe(readFileSync(output("a/SHA256SUMS"), "utf8"));
-    execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: output("a") });
+    expect(readFileSync(output("b/SHA256SUMS"), "utf8")).toBe(read("SHA256SUMS"));
   }, 600_000);
+
+  it("has the sum of each artifact", () => {
+    const named = [...read("SHA256SUMS").matchAll(/^[0-9a-f]{64} {2}(.+)$/gm)].map(([, name]) => name);
+    expect(named.sort()).toEqual(artifacts().filter((name) => name !== "SHA256SUMS"));
+    execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: output("a") });
+  });
 
   it.each(["amd64", "arm64"])("has an image of at most 60 MB for %s", (architecture) => {
     expect(statSync(archive(`image-${architecture}.tar`)).size).toBeLessThan(MAX_IMAGE_BYTES);
   });
 });
 
-/** The image's root file system: QEMU finds the loader and the libraries there. */
-function unpackImage(architecture: string): string {
-  const [image, rootfs] = [output(`image-${architecture}`), output(`rootfs-${architecture}`)];
-  for (const folder of [image, rootfs]) mkdirSync(folder, { recursive: true });
-  execFileSync("tar", ["-xf", archive(`image-${architecture}.tar`), "-C", image]);
-  const [{ Layers }] = JSON.parse(readFileSync(join(image, "manifest.json"), "utf8"));
-  execFileSync("tar", ["-xzf", join(image, Layers[0]), "-C", rootfs]);
-  return rootfs;
-}
+describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the SBOM of %s", (kind) => {
+  const sbom = () => read(`berth-${manifest.version}-${kind}.cdx.json`);
+  const components = (): { name: string; version?: string; licenses: SbomLicense[] }[] => JSON.parse(sbom()).components;
+
+  it("is valid CycloneDX", async () => {
+    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(sbom())).toBeNull();
+  });
+
+  it("names the artifact by its hash", () => {
+    const [{ content }] = JSON.parse(sbom()).metadata.component.hashes;
+    expect(read("SHA256SUMS")).toContain(`${content}  berth-${manifest.version}-${kind}.tar`);
+  });
+
+  it("lists npm packages, Node.js and its libraries, certificates, the C libraries, and what compilers add", () => {
+    const debian = kind.startsWith("image") ? ["libc6", "libstdc++6", "libgcc-s1", "libatomic1"] : ["libatomic1"];
+    const wanted = ["pino", "zod", "undici", "@kubernetes/client-node", "jsep", "assemblyscript", "esbuild", "libgcc"];
+    wanted.push(
+      "Node.js",
+      "OpenSSL",
+      "V8",
+      "SQLite",
+      "temporal_rs",
+      "Mozilla's CA certificates in Node.js",
+      "musl-dev",
+    );
+    expect(components().map(({ name }) => name)).toEqual(expect.arrayContaining([...wanted, ...debian]));
+    expect(components()).toContainEqual(expect.objectContaining({ name: "Node.js", version: process.versions.node }));
+  });
+
+  it("lists only components whose licence is in THIRD_PARTY_LICENSES", () => {
+    const notices = read("THIRD_PARTY_LICENSES");
+    for (const { name, version, licenses } of components()) {
+      const license = licenses.map((each) => each.expression ?? each.license?.id).join();
+      const [, text = ""] = notices.split(`\n${headingOf({ name, ...(version && { version }), license })}\n`);
+      expect(/^(?:.+\n)*?={80}\n\n(.{10,}\n)/.test(text), name).toBe(true);
+    }
+  });
+});
+
+/** Images of buildah in a folder of this test; a program in a container is never executed. */
+const buildahEnv = {
+  ...process.env,
+  BUILDAH_ISOLATION: "chroot",
+  CONTAINERS_STORAGE_CONF: output("storage.conf"),
+};
+
+beforeAll(() => {
+  const places = { graphroot: output("storage"), runroot: output("run") };
+  const lines = Object.entries({ driver: "vfs", ...places }).map(([key, value]) => `${key} = "${value}"\n`);
+  writeFileSync(buildahEnv.CONTAINERS_STORAGE_CONF, `[storage]\n${lines.join("")}`);
+});
+
+it.each(partsAt("release"))("the commands on %s", async (_, part) => {
+  const checkout = mkdtempSync(output("checkout-"));
+  mkdirSync(join(checkout, "dist"));
+  symlinkSync(output("a"), join(checkout, "dist", "release"));
+  for (const name of ["deploy", ".git"]) symlinkSync(join(root, name), join(checkout, name));
+  await executePart(part, (argv) => runCommand(argv, { cwd: checkout, env: buildahEnv, timeoutMs: 120_000 }));
+});
+
+describe("the image", () => {
+  it("contains the licences", () => {
+    const { rootfs } = openImage(unpack(archive(`image-${here}.tar`)));
+    const text = readFileSync(join(rootfs, "usr/share/doc/berth/THIRD_PARTY_LICENSES"), "utf8");
+    expect(text).toBe(read("THIRD_PARTY_LICENSES"));
+  });
+
+  it.each(["amd64", "arm64"])(
+    "has the files and the settings that deploy/Containerfile gives for %s",
+    (architecture) => {
+      const { config, rootfs } = openImage(unpack(archive(`image-${architecture}.tar`)));
+      const built = openImage(buildContainerfile(architecture, config.Labels as Record<string, string>));
+      expect(listTree(built.rootfs)).toEqual(listTree(rootfs));
+      expect(built.config).toEqual(config);
+    },
+  );
+
+  /** Returns the folder of an OCI image. */
+  function buildContainerfile(architecture: string, labels: Record<string, string>): string {
+    const buildah = (...argv: string[]) => execFileSync("buildah", argv, { env: buildahEnv, stdio: "pipe" });
+    const values = Object.entries({ VERSION: "version", REVISION: "revision", CREATED: "created" }).map(
+      ([name, label]) => `--build-arg=${name}=${labels[`org.opencontainers.image.${label}`]}`,
+    );
+    const file = join(root, "deploy", "Containerfile");
+    const options = [`--platform=linux/${architecture}`, `--file=${file}`, "--identity-label=false", ...values];
+    buildah("build", ...options, `--tag=berth-${architecture}`, output("a/rootfs"));
+    const target = output(`built-${architecture}`);
+    buildah("push", `berth-${architecture}`, `oci:${target}`);
+    return target;
+  }
+});
+
+describe("the tarball", () => {
+  /** All that the launchers may use of a host, and kubectl. */
+  const bin = output("bin");
+  const env = { PATH: bin };
+  let folder = "";
+  beforeAll(() => {
+    folder = unpack(archive(`linux-${here}.tar.gz`), "--strip-components=1");
+    mkdirSync(bin);
+    for (const name of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${name}`, join(bin, name));
+    symlinkSync(join(referenceTool("kubectl").directory, "kubectl"), join(bin, "kubectl"));
+    symlinkSync(join(folder, "bin", "kubectl-berth"), join(bin, "kubectl-berth"));
+  });
+
+  it("contains the version and the licences", () => {
+    expect(readFileSync(join(folder, "VERSION"), "utf8")).toBe(`${manifest.version}\n`);
+    expect(readFileSync(join(folder, "THIRD_PARTY_LICENSES"), "utf8")).toBe(read("THIRD_PARTY_LICENSES"));
+  });
+
+  it.each(["berth-agent", "berth-controller", "berthctl"])("has a %s that brings its Node.js", async (name) => {
+    const link = join(bin, name);
+    symlinkSync(join(folder, "bin", name), link);
+    expect(await requireCommand([link, "--version"], { env })).toBe(`${manifest.version}\n`);
+  });
+
+  it("installs itself", async () => {
+    const host = output("host");
+    await requireCommand(["sh", join(folder, "install.sh"), "--root", host]);
+    const current = join(host, "opt/berth/current");
+    expect(await requireCommand([join(current, "bin/berthctl"), "--version"], { env })).toBe(`${manifest.version}\n`);
+    for (const name of ["LICENSE", "THIRD_PARTY_LICENSES"]) expect(existsSync(join(current, name)), name).toBe(true);
+  });
+
+  it("needs no newer glibc than Node.js", () => {
+    const versions = (path: string) => {
+      const text = execFileSync("readelf", ["--version-info", join(folder, "lib", path)], { encoding: "utf8" });
+      return [...text.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
+    };
+    expect(Math.max(...versions("native/berth.node"))).toBeLessThanOrEqual(Math.max(...versions("node")));
+  });
+
+  it("has a plugin that kubectl finds", async () => {
+    const plugin = (...words: string[]) => requireCommand(["kubectl", "berth", ...words], { env });
+    expect(await plugin("--help")).toContain("Usage: kubectl berth");
+    expect(await plugin("network", "lan", "--type", "ptp")).toContain("kind: NetworkAttachmentDefinition");
+  });
+});
 
 /** The image's programs as another processor runs them, with a namespace for the node and one for the pod. */
 describe.runIf(process.arch === "x64")("the build for arm64, under QEMU", () => {
@@ -79,7 +268,7 @@ describe.runIf(process.arch === "x64")("the build for arm64, under QEMU", () => 
   }
 
   beforeAll(async () => {
-    rootfs = unpackImage("arm64");
+    rootfs = openImage(unpack(archive("image-arm64.tar"))).rootfs;
     for (const name of ["pools", "spool", "state", "net.d", "log"]) mkdirSync(output(name));
     copyFileSync(join(root, "deploy", "host", "examples", "pool.yaml"), output("pools/pool.yaml"));
     node = await createNetns(`arm64-node-${process.pid}`);

@@ -1,0 +1,68 @@
+/** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
+import { spawnSync } from "node:child_process";
+
+/** Labels that the chart gives to the agents' pods. */
+export const AGENT_LABELS = "app.kubernetes.io/name=berth,app.kubernetes.io/component=agent";
+
+export interface ClusterOptions {
+  /** Absent: all nodes. */
+  readonly node?: string;
+  readonly selector: string;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+interface AgentPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+}
+
+/** Calls `berthctl words` in each agent's pod, with this process's output; returns the highest exit code. Throws if there is no agent. */
+export function callAgents(words: readonly string[], options: ClusterOptions): number {
+  const agents = findAgents(options);
+  const codes = agents.map(({ namespace, name, node }) => {
+    if (agents.length > 1) console.log(`# ${node}`);
+    const place = ["--namespace", namespace, name, "--container", "agent"];
+    return kubectl(options, ["exec", ...place, "--", "berthctl", ...words], "inherit").status;
+  });
+  return Math.max(...codes);
+}
+
+function findAgents(options: ClusterOptions): AgentPod[] {
+  const { node, selector } = options;
+  const fields = ["status.phase=Running", ...(node === undefined ? [] : [`spec.nodeName=${node}`])];
+  const columns = "{.metadata.namespace}{'\\t'}{.metadata.name}{'\\t'}{.spec.nodeName}{'\\n'}";
+  const { status, stdout } = kubectl(options, [
+    ...["get", "pods", "--all-namespaces", `--selector=${selector}`, `--field-selector=${fields.join(",")}`],
+    `--output=jsonpath={range .items[*]}${columns}{end}`,
+  ]);
+  if (status !== 0) throw new Error(`kubectl cannot list the agents' pods: it exited with ${status}`);
+  const agents = stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => line.split("\t"))
+    .map(([namespace = "", name = "", place = ""]) => ({ namespace, name, node: place }));
+  if (agents.length > 0) return agents.sort((a, b) => (a.node < b.node ? -1 : 1));
+  throw new Error(
+    `No agent is running${node === undefined ? "" : ` on node "${node}"`}: no pod has the labels ${selector}`,
+  );
+}
+
+/** Errors of kubectl appear as it prints them. */
+function kubectl(
+  { kubeconfig, context }: ClusterOptions,
+  words: readonly string[],
+  output: "pipe" | "inherit" = "pipe",
+): { status: number; stdout: string } {
+  const access = [
+    ...(kubeconfig === undefined ? [] : [`--kubeconfig=${kubeconfig}`]),
+    ...(context === undefined ? [] : [`--context=${context}`]),
+  ];
+  const result = spawnSync("kubectl", [...access, ...words], {
+    encoding: "utf8",
+    stdio: ["ignore", output, "inherit"],
+  });
+  if (result.error !== undefined) throw new Error(`Cannot execute kubectl: ${result.error.message}`);
+  return { status: result.status ?? 1, stdout: result.stdout ?? "" };
+}

@@ -1,0 +1,51 @@
+/** Image and tarball for one processor, each with its SBOM. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeFolder, writeTar } from "./archive.ts";
+import { rootEntries, writeImage } from "./image.ts";
+import { writeSbom } from "./inventory/sbom.ts";
+import { buildNative, TRIPLES } from "./native.ts";
+import { productEntries } from "./product.ts";
+import { type Architecture, readNode, sha256 } from "./sources.ts";
+import type { Artifact, Release } from "./step.ts";
+import { hostEntries, writeTarball } from "./tarball.ts";
+
+/** Also writes the image's files to the folder rootfs/ARCHITECTURE, for deploy/Containerfile. */
+export async function build(architecture: Architecture, release: Release): Promise<Artifact[]> {
+  const { facts, output, inventories, notices } = release;
+  const directory = mkdtempSync(join(tmpdir(), "berth-release-"));
+  try {
+    const files = await readNode(architecture);
+    const node = files.get("package/bin/node") as Buffer;
+    const native = buildNative({ architecture, node: files, build: facts.revision.slice(0, 12), directory });
+    const product = productEntries(native, "#!/usr/bin/node");
+    const tree = rootEntries({ architecture, node, product, notices, directory: join(directory, "packages") });
+    writeFolder(tree, join(output, "rootfs", architecture));
+    const image = await writeImage(architecture, await writeTar(tree, facts.timeSeconds), facts);
+
+    const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
+    const libatomic = tree.find(({ path }) => path === atomic)?.content as Buffer;
+    const forHosts = productEntries(native, "#!/usr/bin/env node");
+    const host = hostEntries({ version: facts.version, node, libatomic, product: forHosts, notices });
+    const tarball = await writeTarball(architecture, host, facts);
+
+    const names = [
+      `berth-${facts.version}-image-${architecture}`,
+      `berth-${facts.version}-linux-${architecture}`,
+    ] as const;
+    const subjects = [
+      { name: `${names[0]}.tar`, type: "container", sha256: sha256(image) },
+      { name: `${names[1]}.tar.gz`, type: "application", sha256: sha256(tarball) },
+    ] as const;
+    const inventory = inventories[architecture];
+    return [
+      [subjects[0].name, image],
+      [`${names[0]}.cdx.json`, writeSbom(subjects[0], inventory.image, facts)],
+      [subjects[1].name, tarball],
+      [`${names[1]}.cdx.json`, writeSbom(subjects[1], inventory.tarball, facts)],
+    ];
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

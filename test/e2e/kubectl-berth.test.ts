@@ -1,0 +1,59 @@
+/** `kubectl berth` with a kubectl that prints its arguments instead of talking to a cluster. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCommand } from "../../scripts/lab/command.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const KUBECTL = `#!/bin/sh
+case "$*" in
+*"spec.nodeName=none"*) ;;
+*"spec.nodeName=b"*) printf 'berth\\tagent-2\\tb\\n' ;;
+*"get pods"*) printf 'berth\\tagent-2\\tb\\nberth\\tagent-1\\ta\\n' ;;
+*"--context=away"*) exit 7 ;;
+*) echo "kubectl $*" ;;
+esac
+`;
+let bin: string;
+
+beforeAll(() => {
+  bin = mkdtempSync(join(tmpdir(), "berth-kubectl-"));
+  writeFileSync(join(bin, "kubectl"), KUBECTL, { mode: 0o755 });
+});
+afterAll(() => rmSync(bin, { recursive: true }));
+
+const call = (...words: string[]) =>
+  runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
+    env: { PATH: `${bin}:${process.env.PATH}` },
+  });
+const exec = (pod: string, words: string) =>
+  `kubectl exec --namespace berth ${pod} --container agent -- berthctl ${words}\n`;
+
+it.each([
+  [
+    "every agent in the order of the nodes",
+    ["pools"],
+    `# a\n${exec("agent-1", "pools")}# b\n${exec("agent-2", "pools")}`,
+  ],
+  ["the agent of a node", ["--node", "b", "health"], exec("agent-2", "health")],
+  [
+    "an agent with the options of berthctl's command",
+    ["--node", "b", "explain", "web-0", "-n", "shop"],
+    exec("agent-2", "explain web-0 -n shop"),
+  ],
+])("it calls %s", async (_, words, stdout) => {
+  expect(await call(...words)).toEqual({ exitCode: 0, stdout, stderr: "" });
+});
+
+it("ends with the exit code of the agent's berthctl", async () => {
+  expect((await call("--context", "away", "--node", "b", "health")).exitCode).toBe(7);
+});
+
+it("says which labels it looked for when no agent is running", async () => {
+  const { exitCode, stderr } = await call("--node", "none", "health");
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringContaining('No agent is running on node "none": no pod has the labels app.kubernetes.io/name=berth,'),
+  ]);
+});

@@ -1,0 +1,98 @@
+/** What stops a release: a component without a recorded licence. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DebianTexts } from "../../../../scripts/release/inventory/debian.ts";
+import { nodeComponents } from "../../../../scripts/release/inventory/node.ts";
+import { writeNotices } from "../../../../scripts/release/inventory/notices.ts";
+import { npmComponents } from "../../../../scripts/release/inventory/npm.ts";
+
+let directory: string;
+
+function addPackage(name: string, files: Record<string, string>): void {
+  const folder = join(directory, "node_modules", name);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name, version: "1.2.3", license: "MIT" }));
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+}
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "berth-inventory-test-"));
+  for (const name of ["assemblyscript", "esbuild", "@scope/with"])
+    addPackage(name, { LICENSE: `licence of ${name}`, "NOTICE.txt": "a notice" });
+  addPackage("without", { "README.md": "License: MIT" });
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const bundle = (...names: string[]) => {
+  const inputs = names.map((name) => [`node_modules/${name}/index.js`, { bytesInOutput: 1 }]);
+  const unused = { "node_modules/without/unused.js": { bytesInOutput: 0 }, "host/bin/a.ts": { bytesInOutput: 9 } };
+  return { outputs: { "a.mjs": { inputs: { ...Object.fromEntries(inputs), ...unused } } } };
+};
+
+describe("npm packages", () => {
+  it("are those with code in a bundle, and the compilers'", () => {
+    const [first, ...rest] = npmComponents(directory, bundle("@scope/with"));
+    expect(first).toEqual({
+      type: "library",
+      name: "@scope/with",
+      version: "1.2.3",
+      license: "MIT",
+      purl: "pkg:npm/%40scope/with@1.2.3",
+      text: "licence of @scope/with\n\na notice",
+    });
+    expect(rest.map(({ name }) => name)).toEqual(["assemblyscript", "esbuild"]);
+  });
+
+  it("stop the release without a licence text", () => {
+    expect(() => npmComponents(directory, bundle("without"))).toThrow(/^Package without 1\.2\.3 .* no licence text/);
+  });
+});
+
+describe("Node.js", () => {
+  const license =
+    'Node.js\n\nThe externally maintained libraries are:\n\n- V8, located at deps/v8, is licensed as follows:\n  """\n    text of V8\n  """\n';
+  const list = (change: { versions?: object; executable?: string; license?: string }) =>
+    nodeComponents({
+      version: "26.0.0",
+      versions: { node: "26.0.0", v8: "14.6", ...change.versions },
+      executable: Buffer.from(`rustc version 1.88.0 ${change.executable ?? ""}`),
+      license: change.license ?? license,
+      texts: new DebianTexts(directory),
+    });
+
+  it.each([
+    [{ versions: { frob: "1.0" } }, "process.versions names frob;"],
+    [{ executable: "/deps/crates/vendor/frob-v0_2/src/lib.rs" }, "its executable contains crate frob;"],
+    [{ license: license.replaceAll("V8", "frob") }, "its LICENSE names frob;"],
+    [{ versions: { node: "25.0.0" } }, "A release with Node.js 26.0.0 is built with it, not 25.0.0"],
+  ])("stops the release when it has a library without a recorded licence: %j", (change, message) => {
+    expect(() => list(change)).toThrow(message);
+  });
+});
+
+describe("THIRD_PARTY_LICENSES", () => {
+  const pino = { type: "library", name: "pino", version: "1.0.0", license: "MIT", text: "text" } as const;
+
+  it("has each text once, under its components", () => {
+    const rule = "=".repeat(80);
+    const text = String(
+      writeNotices([
+        pino,
+        { ...pino, name: "zod" },
+        { ...pino, name: "libc6", text: "other", source: "https://a.test" },
+      ]),
+    );
+    expect(text.split("\n\n").slice(1)).toEqual([
+      `${rule}\npino 1.0.0 (MIT)\nzod 1.0.0 (MIT)\n${rule}`,
+      "text",
+      `${rule}\nlibc6 1.0.0 (MIT)\n    source code: https://a.test\n${rule}`,
+      "other\n",
+    ]);
+  });
+
+  it("is not written when a component has no text", () => {
+    expect(() => writeNotices([{ ...pino, text: " " }])).toThrow("There is no licence text of pino");
+  });
+});
