@@ -57,7 +57,7 @@ async function follow(): Promise<Followed> {
   return { workloads, uids };
 }
 
-const look = (workloads: OpenAddressOwners, workload: Workload) =>
+const livenessOf = (workloads: OpenAddressOwners, workload: Workload) =>
   workloads.readLiveness(workload, AbortSignal.timeout(PATIENCE_MS));
 
 describe("before the kinds of other projects are there", () => {
@@ -65,8 +65,8 @@ describe("before the kinds of other projects are there", () => {
     const { workloads } = await follow();
     const of = (kind: string): Workload => ({ kind, namespace: "shop", name: "x", uid: "u", member: "x" });
     for (const kind of ["VirtualMachine", "VirtualMachineInstance", "IPAMClaim", "Deployment"])
-      expect(await look(workloads, of(kind))).toBe("unknown");
-    expect([await look(workloads, of("StatefulSet")), workloads.problems]).toEqual(["gone", []]);
+      expect(await livenessOf(workloads, of(kind))).toBe("unknown");
+    expect([await livenessOf(workloads, of("StatefulSet")), workloads.problems]).toEqual(["gone", []]);
   });
 });
 
@@ -75,16 +75,16 @@ describe("a StatefulSet", () => {
     const { workloads, uids } = await follow();
     const { uid } = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
     const of = (member: string): Workload => ({ kind: "StatefulSet", namespace: "shop", name: "web", uid, member });
-    const see = (...members: string[]) => Promise.all(members.map((member) => look(workloads, of(member))));
+    const see = (...members: string[]) => Promise.all(members.map((member) => livenessOf(workloads, of(member))));
     expect(await see("web-4", "web-5", "web-7", "web-8")).toEqual(["gone", "alive", "alive", "gone"]);
     expect(await see("web", "web-x", "webs-5", "web-05", "web-5-5")).toEqual(Array(5).fill("gone"));
-    expect(await look(workloads, { ...of("web-5"), namespace: "" })).toBe("unknown");
+    expect(await livenessOf(workloads, { ...of("web-5"), namespace: "" })).toBe("unknown");
     await plane.client.patch(`${SETS}/web`, { metadata: { labels: { of: "none" } } });
     await plane.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
-    await until("the scaling down is told", () => uids.length > 0);
+    await until("the scaling down is reported", () => uids.length > 0);
     expect([uids, await see("web-5", "web-6")]).toEqual([[uid], ["alive", "gone"]]);
     await plane.client.delete(`${SETS}/web`);
-    await until("the deletion is told", () => uids.length > 1);
+    await until("the deletion is reported", () => uids.length > 1);
     expect([uids, await see("web-5")]).toEqual([[uid, uid], ["gone"]]);
     const again = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
     expect([again.uid === uid, await see("web-5")]).toEqual([false, ["gone"]]);
@@ -104,15 +104,15 @@ describe("the kinds of other projects", () => {
       { kind: "VirtualMachineInstance", namespace: "shop", name: "job", uid: vmi, member: "job" },
       { kind: "IPAMClaim", namespace: "shop", name: "db.net1", uid: claim.uid, member: "db.net1" },
     ];
-    const see = () => Promise.all(all.map((workload) => look(workloads, workload)));
+    const see = () => Promise.all(all.map((workload) => livenessOf(workloads, workload)));
     expect(await see()).toEqual(["alive", "alive", "alive"]);
     await plane.client.patch(`${MACHINES}/db`, { spec: { runStrategy: "Halted" } });
     await plane.client.patch(`${INSTANCES}/job/status`, { status: { phase: "Succeeded" } });
-    await until("the end of the run is told", () => uids.includes(vmi));
+    await until("the end of the run is reported", () => uids.includes(vmi));
     expect(await see()).toEqual(["alive", "gone", "alive"]);
     await plane.client.delete(`${MACHINES}/db`);
     await plane.client.delete(`${CLAIMS}/db.net1`);
-    await until("both ends are told", () => uids.includes(vm) && uids.includes(claim.uid));
+    await until("both ends are reported", () => uids.includes(vm) && uids.includes(claim.uid));
     expect(await see()).toEqual(["gone", "gone", "gone"]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * The built agent in cluster mode, from its flags to its end: an address that is an object, a start and a DEL without an API server, an identity
- * that keeps its address over nodes, what the agent tells about itself.
+ * that keeps its address over nodes, what the agent reports about itself.
  */
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -49,7 +49,7 @@ describe("an agent of a cluster", () => {
     const pod = await world.createPod({ name: "page-0", node: "n2" });
     const { addresses } = await runtime.attach(pod);
     expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n2", problems: [] });
-    // Two pods: this one and the agent's own. Watches may tell of them a moment after the answer.
+    // Two pods: this one and the agent's own. Watches may report them a moment after the answer.
     const stats = () => agent.get("/v1/stats");
     await expect.poll(stats, { timeout: 10_000 }).toMatchObject({
       api: { calls: expect.any(Number), connections: expect.any(Number) },

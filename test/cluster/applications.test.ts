@@ -1,5 +1,5 @@
 /**
- * What workloads want of Subnets, as the controller hears of it from a real API server (docs/subnets.md): all kinds, and two of other projects.
+ * What workloads want of Subnets, as the controller reads it from a real API server (docs/subnets.md): all kinds, and two of other projects.
  * No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what their controllers would report.
  */
 
@@ -61,16 +61,16 @@ function wanted(): string[] {
 
 const of = (name: string) => wanted().filter((text) => text.includes(`/${name} `));
 
-/** Awaited by the event, not by looking. */
+/** Awaited by the event, not by polling. */
 async function until(name: string, expected: readonly string[]): Promise<void> {
   const holds = () => JSON.stringify(of(name)) === JSON.stringify(expected);
   const unsubscribe: { call?: () => void } = {};
   try {
     await new Promise<void>((resolve) => {
-      const look = () => holds() && resolve();
-      unsubscribe.call = applications.subscribe(look);
+      const check = () => holds() && resolve();
+      unsubscribe.call = applications.subscribe(check);
       setTimeout(resolve, 20_000).unref();
-      look();
+      check();
     });
   } finally {
     unsubscribe.call?.();
@@ -94,7 +94,7 @@ const createSet = (kind: Parameters<typeof createWorkload>[1], name: string, opt
   createWorkload(plane.client, kind, name, options);
 
 const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
-const look = (application: PoolOwner) => applications.readLiveness(application, AbortSignal.timeout(10_000));
+const livenessOf = (application: PoolOwner) => applications.readLiveness(application, AbortSignal.timeout(10_000));
 
 describe("a Deployment", () => {
   it("wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {
@@ -109,11 +109,11 @@ describe("a Deployment", () => {
     await report(path, { observedGeneration: 2, replicas: 63, updatedReplicas: 26 });
     await report(path, { replicas: 50, updatedReplicas: 50 });
     await until("web", ["Deployment/web eth0/4 blue: 51 (50 replicas and 1 more)"]);
-    expect(await look(application)).toBe("alive");
-    expect(await look({ ...application, uid: "another" })).toBe("gone");
+    expect(await livenessOf(application)).toBe("alive");
+    expect(await livenessOf({ ...application, uid: "another" })).toBe("gone");
     await plane.client.delete(path);
     await until("web", []);
-    expect(await look(application)).toBe("gone");
+    expect(await livenessOf(application)).toBe("gone");
   });
 
   it("that is scaled wants no surge for a moment in between", async () => {
@@ -174,7 +174,7 @@ it("a ReplicaSet without an owner, a StatefulSet and a DaemonSet want their pods
   const status = { currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 4 };
   await report(`${APPS}/daemonsets/daemon`, status);
   await until("daemon", ["DaemonSet/daemon eth0/4 blue: 5 (4 nodes and 1 more)"]);
-  for (const application of [set, ordered, daemon]) expect(await look(application)).toBe("alive");
+  for (const application of [set, ordered, daemon]) expect(await livenessOf(application)).toBe("alive");
 });
 
 it("a Job and a CronJob want what may run at once, and a Job that has ended nothing", async () => {
@@ -194,7 +194,7 @@ it("a Job and a CronJob want what may run at once, and a Job that has ended noth
   }));
   await report(`${BATCH}/jobs/once`, { ...at, conditions: ended });
   await until("once", []);
-  expect(await look(job)).toBe("gone");
+  expect(await livenessOf(job)).toBe("gone");
   const jobTemplate = { spec };
   const cron = { schedule: "0 0 1 1 *", jobTemplate };
   const owner = await create(`${BATCH}/cronjobs`, "batch/v1", "CronJob", "nightly", cron);
@@ -202,7 +202,7 @@ it("a Job and a CronJob want what may run at once, and a Job that has ended noth
   await create(`${BATCH}/jobs`, "batch/v1", "Job", "run-1", spec, owner);
   await create(`${BATCH}/jobs`, "batch/v1", "Job", "by-hand", spec, owner);
   await until("nightly", ["CronJob/nightly eth0/4 blue: 7 (parallelism 6 of 2 Jobs and 1 more)"]);
-  expect([of("run-1"), of("by-hand"), await look(owner)]).toEqual([[], [], "alive"]);
+  expect([of("run-1"), of("by-hand"), await livenessOf(owner)]).toEqual([[], [], "alive"]);
 });
 
 describe("kinds of other projects", () => {
@@ -210,14 +210,14 @@ describe("kinds of other projects", () => {
 
   it("a Rollout wants what its ReplicaSets do, and lives as long as it has one", async () => {
     const owner = await create(ROLLOUTS, "argoproj.io/v1alpha1", "Rollout", "canary", {});
-    expect(await look(owner)).toBe("gone");
+    expect(await livenessOf(owner)).toBe("gone");
     await createSet("ReplicaSet", "canary-1", { subnet: "blue", replicas: 4, owner });
     await createSet("ReplicaSet", "canary-2", { subnet: "blue", replicas: 1, owner });
     await until("canary", ["Rollout/canary eth0/4 blue: 6 (5 replicas and 1 more)"]);
-    expect(await look(owner)).toBe("alive");
+    expect(await livenessOf(owner)).toBe("alive");
     for (const name of ["canary-1", "canary-2"]) await plane.client.delete(`${APPS}/replicasets/${name}`);
     await until("canary", []);
-    expect(await look(owner)).toBe("gone");
+    expect(await livenessOf(owner)).toBe("gone");
   });
 
   it("a CloneSet wants what its pods do, without those that have ended or use the network of the node", async () => {
@@ -230,10 +230,10 @@ describe("kinds of other projects", () => {
     await until("clones", ["CloneSet/clones eth0/4 blue: 3 (2 pods and 1 more)"]);
     await report(podPath({ namespace: "shop", name: "c-1" }), { phase: "Succeeded" });
     await until("clones", ["CloneSet/clones eth0/4 blue: 2 (1 pod and 1 more)"]);
-    expect(await look(owner)).toBe("alive");
+    expect(await livenessOf(owner)).toBe("alive");
     for (const each of pods) await plane.client.delete(podPath(each), { gracePeriodSeconds: 0 });
     await until("clones", []);
-    expect(await look(owner)).toBe("gone");
+    expect(await livenessOf(owner)).toBe("gone");
   });
 });
 

@@ -1,4 +1,4 @@
-/** Addresses whose pods are gone and for which no DEL came, on a real API server: each look is the test's, and so is the clock. */
+/** Addresses whose pods are gone and for which no DEL came, on a real API server: the test makes each sweep and moves the clock. */
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
@@ -104,8 +104,8 @@ it("leak: a stopped watch does not mislead: a pod recreated under the same name 
   await lab.until("the watch shows it", () => isWatched(old));
   await node.parts.pods.close();
   await lab.deletePod(world.plane.client, old);
-  const anew = await createPod({ name: "web" });
-  await node.attach("10.6.0.2", anew);
+  const recreated = await createPod({ name: "web" });
+  await node.attach("10.6.0.2", recreated);
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
     await node.reconcile();

@@ -50,7 +50,7 @@ describe("conditions of a pool", () => {
     await lead();
     await until("it is ready", has("ippools", "green", "Ready", "True"));
     await world.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.9"] } });
-    await until("the shrink is told", has("ippools", "green", "InUseOutsideRange", "True"));
+    await until("the shrink is reported", has("ippools", "green", "InUseOutsideRange", "True"));
     const first = await conditionOf("ippools", "green", "InUseOutsideRange");
     expect(first?.message).toContain("10.21.0.99 (pod shop/web-0)");
     expect(first?.observedGeneration).toBe(2);
@@ -69,7 +69,7 @@ describe("conditions of a pool", () => {
     await world.pool("part", { subnet: "10.22.3.0/24" });
     await world.pool("wide", { subnet: "10.22.0.0/16" });
     await lead();
-    await until("it is told", has("ippools", "wide", "Overlap", "True"));
+    await until("it is reported", has("ippools", "wide", "Overlap", "True"));
     expect((await conditionOf("ippools", "wide", "Ready"))?.message).toBe(
       'IPPool "wide" is refused: its subnet 10.22.0.0/16 partly overlaps 10.22.3.0/24 of IPPool "part"; make them equal or disjoint',
     );
@@ -80,7 +80,7 @@ describe("conditions of a pool", () => {
   it("report a fault that the API server accepted", async () => {
     await world.pool("fault", { subnet: "10.23.0.0/24", ips: ["10.23.0.9-10.23.0.1"] });
     await lead();
-    await until("it is told", has("ippools", "fault", "Ready", "False"));
+    await until("it is reported", has("ippools", "fault", "Ready", "False"));
     expect(await conditionOf("ippools", "fault", "Ready")).toMatchObject({ reason: "InvalidSpecification" });
   });
 
@@ -89,7 +89,7 @@ describe("conditions of a pool", () => {
     await world.allocate("10.24.0.9", { pool: "gone" });
     await world.client.delete(`${POOLS}/gone`);
     await lead();
-    await until("it is told", has("ippools", "gone", "DeletedWithHolders", "True"));
+    await until("it is reported", has("ippools", "gone", "DeletedWithHolders", "True"));
     expect((await conditionOf("ippools", "gone", "DeletedWithHolders"))?.message).toBe(
       "The pool goes when its last address is free: 10.24.0.9 (pod shop/web-0)",
     );
@@ -104,7 +104,7 @@ describe("conditions of a pool", () => {
     for (const last of [1, 2, 3])
       await world.allocate(`10.25.0.${last}`, { pool: "proxy", state: "Quarantined", holders: [], quarantine });
     await lead();
-    await until("it is told", has("ippools", "proxy", "ProxyArpSuspected", "True"));
+    await until("it is reported", has("ippools", "proxy", "ProxyArpSuspected", "True"));
     expect(eventsOf("proxy")).toEqual(["ProxyArpSuspected"]);
   });
 });

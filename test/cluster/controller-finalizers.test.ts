@@ -49,7 +49,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await world.release("10.22.0.9");
     const askedFor = () => api.calls.filter((call) => call === "GET ipallocations").length;
     const asked = askedFor();
-    // Longer than agents need to hear of the deletion.
+    // Longer than agents need to receive the deletion.
     const deletedMs = performance.now();
     await until("that time is over", () => performance.now() - deletedMs > 3_000);
     expect(await isGone("grey")).toBe(false);
@@ -57,7 +57,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await world.release("10.22.0.10");
     const freeMs = performance.now();
     await until("it is gone", () => isGone("grey"));
-    // Not by the look that would be due.
+    // Not by the check that would be due.
     expect(performance.now() - freeMs).toBeLessThan(POOL_LEAVING_RECHECK_MS / 2);
     expect(askedFor()).toBeGreaterThan(asked);
   });
@@ -66,7 +66,7 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await world.pool("pink", { subnet: "10.23.0.0/24" });
     const { api, caches } = await lead();
     await until("it is marked", () => isMarked("pink"));
-    // An agent that has not heard of the deletion claims while the controller makes up its mind.
+    // An agent that has not received the deletion claims while the controller decides.
     let claims = 0;
     api.before = async ({ path, query }) => {
       if (path.endsWith("/ipallocations") && query?.fieldSelector === "spec.pool=pink" && claims++ === 0)

@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 afterAll(() => world?.stop());
 
-/** The part as the one that leads, which looks often for absent kinds; `prepare` may stand between it and the API server. */
+/** The part as the one that leads, which retries absent kinds often; `prepare` may stand between it and the API server. */
 const start = (prepare?: LabControllerOptions["prepare"]): Promise<LabController> =>
   world.lead(
     { networks: (deps) => keepNetworks(deps, { missingKindRetryMs: 200 }) },
@@ -297,7 +297,7 @@ describe("the status", () => {
     const controller = await start();
     await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.50.0.0/16"], serviceCIDR: services });
     expect(controller.api.takeWrites()).toEqual(["PATCH"]);
-    // Sources speak, and nothing follows from it: this is of no key that is looked for.
+    // A source changes without effect: this is of no key that is read.
     await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
     await client.patch(`${COORDINATORS}/default`, { metadata: { annotations: { who: "cares" } } });
     await client.patch(`${COORDINATORS}/default`, { spec: { overlayPodCIDR: ["10.52.0.0/16"] } });
@@ -344,7 +344,7 @@ describe("the status", () => {
       };
     });
     const problem = 'Writing the status of Coordinator "default" failed: not today';
-    await until("the problem is told", () => controller.problems("networks").includes(problem));
+    await until("the problem is reported", () => controller.problems("networks").includes(problem));
     await expectStatus({ serviceCIDR: services });
     await until("the problem has gone", () => !controller.problems("networks").includes(problem));
   });

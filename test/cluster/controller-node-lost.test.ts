@@ -1,6 +1,6 @@
 /**
  * A node is lost: what the controller, the node's own agent when it is back, and another node's agent do with its addresses, on a real API
- * server. The segment is a table: who answers for which address. Clocks and looks are the test's.
+ * server. The segment is a table: which machine answers for which address. The test moves the clocks and makes the sweeps.
  */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -62,7 +62,7 @@ async function loseNode(node: ReconciledNode, pods: readonly lab.LabPod[]): Prom
   await collector.sweep(GRACE_MS);
 }
 
-/** As long as it takes until another node is told to ask. */
+/** Time until another node is chosen to probe. */
 async function waitNodeLost(): Promise<void> {
   await collector.sweep(NODE_LOST_MS);
 }
@@ -146,7 +146,7 @@ it("conflict: after nodeLost another node asks: silence frees an address, an ans
     quarantine: { reason: "NodeLost", holder: { node: "n1" } },
   });
   answering.add("10.6.0.2");
-  await lab.until("n2 hears of it", () => two.parts.own.stats.objects === 4);
+  await lab.until("n2 sees it", () => two.parts.own.stats.objects === 4);
   await ask(two);
   expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual([
     "free",
@@ -176,7 +176,7 @@ it("node-lost: the lost node comes back while another one asks: its live pod has
     await world.client.patch(path, { spec: { node: "n2" } });
     answering.add(address);
   }
-  await lab.until("n2 hears of it", () => two.parts.own.stats.objects === 3);
+  await lab.until("n2 sees it", () => two.parts.own.stats.objects === 3);
   await ask(two);
   expect(await two.rows()).toHaveLength(3);
   await collector.setNode("n1", "True");
@@ -207,7 +207,7 @@ it("node-lost: the lost node is said to be out of service while another one asks
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
   await waitNodeLost();
   answering.add("10.6.0.1");
-  await lab.until("n2 hears of it", () => two.parts.own.stats.objects === 2);
+  await lab.until("n2 sees it", () => two.parts.own.stats.objects === 2);
   await ask(two);
   expect([await world.stateOf("10.6.0.1"), (await two.rows()).length]).toEqual(["Quarantined n2", 2]);
   await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
@@ -271,7 +271,7 @@ it("node-lost: a set has moved to another pool: what its member had on the lost 
   await waitNodeLost();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
   answering.add("10.6.0.1");
-  await lab.until("n3 hears of it", () => three.parts.own.stats.objects === 2);
+  await lab.until("n3 sees it", () => three.parts.own.stats.objects === 2);
   await ask(three);
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
   answering.clear();

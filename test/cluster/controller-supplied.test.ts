@@ -1,6 +1,6 @@
 /**
  * What the controller says about generated pools that have less than is wanted, and about the Subnet that they wait for, on a real API server. The pools
- * and the status of the Subnet are written here, so that each moment between two writes can be looked at.
+ * and the status of the Subnet are written here, so that each moment between two writes can be tested.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
@@ -131,9 +131,9 @@ describe("a generated pool", () => {
     await subnet("wide", 5, [{ name: "big", ips }]);
     await world.settings({ maxGeneratedPoolSize: 2 });
     await generate(await lead(), "big", "wide", { network: "10.70.5.0/24", ips, wanted: 4 });
-    await until("it is told", is("ippools", "big", "Supplied", { reason: "PoolTooLarge" }));
+    await until("it is reported", is("ippools", "big", "Supplied", { reason: "PoolTooLarge" }));
     await world.settings({ maxGeneratedAddressesPerNamespace: 2 });
-    await until("the other is told", is("ippools", "big", "Supplied", { reason: "NamespaceLimit" }));
+    await until("the other is reported", is("ippools", "big", "Supplied", { reason: "NamespaceLimit" }));
     expect(eventsOf("big")).toEqual(["Supplied"]);
     await world.client.delete(SETTINGS);
     await world.client.delete(`${BERTH}/subnets/wide`);
@@ -160,7 +160,7 @@ it("what pods wait for is reported well before the next pass over everything els
     await world.pool(`rest-${index}`, { subnet: `10.70.${20 + index}.0/24` });
     await until("all else is checked", is("ippools", `rest-${index}`, "Ready", { status: "True" }));
     await generate(controller, name, "soon", { network: "10.70.6.0/24", ips: [], wanted: 1 });
-    await until("it is told", is("ippools", name, "Supplied", { reason: "SubnetFull" }));
+    await until("it is reported", is("ippools", name, "Supplied", { reason: "SubnetFull" }));
   }
   // A busy machine may be late once.
   const sooner = names.filter((name) => firsts.get(`${POOLS}/${name}/status`) === "Supplied");

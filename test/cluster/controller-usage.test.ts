@@ -74,7 +74,7 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
     await until("it is counted", async () => (await read("grey"))?.usage.bound === 1);
     const before = await read("grey");
     await world.client.patch(`${POOLS}/grey`, { spec: { ips: ["10.22.0.1-10.22.0.4"] } });
-    await until("it is counted anew", async () => (await read("grey"))?.usage.total === 4);
+    await until("it is counted again", async () => (await read("grey"))?.usage.total === 4);
     const after = await read("grey");
     expect(after?.usage).toMatchObject({ total: 4, free: 4, bound: 1, outside: 1 });
     expect(after?.usage.rangesHash).not.toBe(before?.usage.rangesHash);
@@ -236,10 +236,10 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
     return (status.fullNamespaces ?? []).filter(({ name }: { name: string }) => name === "tenant");
   };
   const isCrowdTold = async () => JSON.stringify(await world.client.get(`${COORDINATORS}/default`)).includes('"crowd"');
-  await until("another namespace is told of", isCrowdTold);
+  await until("another namespace is reported", isCrowdTold);
   expect(await told()).toEqual([]);
   await allocate("share", "10.39.0.4", "Bound", "tenant");
-  await until("the namespace is told of", async () => (await told()).length === 1);
+  await until("the namespace is reported", async () => (await told()).length === 1);
   expect(await told()).toEqual([{ name: "tenant", addresses: 3 }]);
   await world.client.patch(`${ALLOCATIONS}/10.39.0.4`, { spec: { state: "Cooling", holders: [] } });
   await until("it has fewer", async () => (await told()).length === 0);

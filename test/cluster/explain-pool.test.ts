@@ -1,4 +1,4 @@
-/** `berthctl explain pool` on a real API server: what an agent's own account may ask for, and what that tells of a generated pool. */
+/** `berthctl explain pool` on a real API server: what an agent's own account may read, and what that shows of a generated pool. */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { explainPool } from "../../host/agent/explain/explain-pool.ts";

@@ -39,7 +39,7 @@ export interface StormOutcome {
 export async function storm(world: World, options: StormOptions): Promise<StormOutcome> {
   const { name, pods, disturb = async () => {}, isFresh = false } = options;
   const leaving = await startPods(world, `${name}-old`, pods);
-  // Bound, and no agent has heard of them: nothing was claimed ahead. The events pass when the disturbance begins.
+  // Bound, and no agent has received their events: nothing was claimed ahead. The events pass when the disturbance begins.
   if (!isFresh) for (const { proxy } of world.nodes()) proxy.holdWatches();
   const coming = isFresh ? [] : await createPods(world, `${name}-new`, pods);
   let endedMs = Number.POSITIVE_INFINITY;

@@ -39,7 +39,7 @@ const refusal = (status: number, reason: string): Fault => ({ kind: "answer", st
 
 const rows: [string, FaultRule[]][] = [
   ["late", [{ verbs: ALL, fault: { kind: "delay", minMs: 50, maxMs: 800 } }]],
-  ["reset before they are heard", often({ kind: "reset-before" })],
+  ["reset before they arrive", often({ kind: "reset-before" })],
   ["reset after they were carried out", often({ kind: "reset-after" })],
   ["refused with 500 and 503", [...often(refusal(500, "InternalError")), ...often(refusal(503, "ServiceUnavailable"))]],
   [
@@ -109,7 +109,7 @@ it("watches end with an event 410 in a storm, and begin with a list", async () =
       node.proxy.cutWatches();
     }
     await pause(2_000);
-    await until("pods are listed anew", haveListed);
+    await until("pods are listed again", haveListed);
     for (const node of world.nodes()) node.proxy.rules.clear();
   };
   await storm(world, { name: "expired", pods: 6, durationMs: 1_500, disturb, isFresh: true });
@@ -133,7 +133,7 @@ it("a pod of the same name that is new has an address of its own while the watch
   const fresh = await world.createPod({ name: "same", node: "n1" });
   await attach(world, world.node("n1"), fresh);
   await expectOwned(world, fresh);
-  // The sweep looks at a cache that says that the old one lives, and the new one does not.
+  // The sweep reads a cache that says that the old one lives, and the new one does not.
   await pause(4_000);
   await expectOwned(world, fresh);
   proxy.releaseWatches();

@@ -18,7 +18,7 @@ import {
 } from "./fault-questions.ts";
 import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.ts";
 
-/** The gone pod is noticed, its address cools, and a node that has lost something looks every 10 s. */
+/** The gone pod is noticed, its address cools, and a node that has lost an address checks every 10 s. */
 const SEEN_AGAIN_MS = 25_000;
 
 let world: World;
@@ -75,8 +75,8 @@ it("history is compacted in a storm: watches are answered with 410 and start ove
   const lists = () => world.nodes().map(({ proxy }) => proxy.count({ verb: "list", resource: "ipallocations" }));
   const before = lists();
   await storm(world, { name: "compacted", pods: 8, durationMs: 3_000, disturb: () => world.plane.compact() });
-  await until("both have listed anew", () => lists().every((count, index) => count > (before[index] ?? 0)));
-  // The watch that began anew shows what comes.
+  await until("both have listed again", () => lists().every((count, index) => count > (before[index] ?? 0)));
+  // The new watch shows what comes.
   const pod = await world.createPod({ name: "later", node: "n1" });
   await until("the pod's address is claimed ahead", async () => (await objectsOf(world, pod)).length === 1);
   await attach(world, world.node("n1"), pod);

@@ -1,4 +1,4 @@
-/** The follower of histories on a real API server and a real etcd: what the checker is told is what was written, in its order. */
+/** The follower of histories on a real API server and a real etcd: the checker gets what was written, in its order. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { parseIp } from "../../host/net/ip.ts";
 import { allocationName, encodeIpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";

@@ -110,7 +110,7 @@ describe("connections", () => {
     });
     expect(connections).toBe(1);
     await client.call({ method: "POST", path: PATH, body: mapOf("seen-by-all"), patienceMs: 10_000 });
-    await until(() => watches.every(({ events }) => events.length === 1), "all watches hear of it");
+    await until(() => watches.every(({ events }) => events.length === 1), "all watches receive it");
     const [first, ...others] = watches;
     first?.abort();
     await expect(first?.ended).rejects.toThrow("enough");

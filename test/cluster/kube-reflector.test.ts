@@ -15,13 +15,13 @@ const PATIENCE_MS = 30_000;
 const PATH = "/api/v1/namespaces/default/configmaps";
 const log = openLog("test", "silent");
 
-/** What a reflector told, taken at its word. */
+/** The changes that a reflector reported, applied to a map. */
 interface Told {
   readonly reflector: Reflector<string>;
   readonly client: KubeClient;
   readonly relay: Relay;
   /** The map that one gets who only listens. */
-  readonly heard: Map<string, string>;
+  readonly received: Map<string, string>;
   readonly changes: Change<string>[];
 }
 
@@ -51,7 +51,7 @@ function decode({ data }: KubeObject): string {
 async function open(options: { path?: string; optional?: boolean } = {}): Promise<Told> {
   const relay = await startRelay(plane.kubeconfig);
   const client = await connectClient(relay.kubeconfig);
-  const heard = new Map<string, string>();
+  const received = new Map<string, string>();
   const changes: Change<string>[] = [];
   const reflector: Reflector<string> = new Reflector<string>({
     api: client,
@@ -62,15 +62,15 @@ async function open(options: { path?: string; optional?: boolean } = {}): Promis
     keyOf: nameOf,
     onChange: (change) => {
       changes.push(change);
-      expect(change.before).toBe(heard.get(change.key));
-      if (change.kind === "gone") heard.delete(change.key);
-      else heard.set(change.key, change.value);
-      expect(reflector.items.get(change.key)).toBe(heard.get(change.key));
+      expect(change.before).toBe(received.get(change.key));
+      if (change.kind === "gone") received.delete(change.key);
+      else received.set(change.key, change.value);
+      expect(reflector.items.get(change.key)).toBe(received.get(change.key));
     },
     log,
     random: Math.random,
   });
-  const told = { reflector, client, relay, heard, changes };
+  const told = { reflector, client, relay, received, changes };
   opened.push(told);
   return told;
 }
@@ -109,7 +109,7 @@ async function expectTruth(told: Told): Promise<void> {
     JSON.stringify(Object.fromEntries(Object.entries(expected).sort()));
   await until(isSame, "the map is the truth", PATIENCE_MS).catch(() => {});
   expect(sorted(told.reflector.items)).toEqual(expected);
-  expect(sorted(told.heard)).toEqual(expected);
+  expect(sorted(told.received)).toEqual(expected);
 }
 
 /** A generator of the same numbers for the same seed (mulberry32). */
@@ -142,9 +142,9 @@ describe("a reflector", () => {
         await plane.client.delete(`${PATH}/${name}`);
         present.delete(name);
       } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });
-      // What was written since the last cut is heard by another watch: it is open. What follows may be under way at the next cut.
-      const isHeard = () => told.reflector.items.get(name) === (present.has(name) ? `${step}` : undefined);
-      if (step % 20 === 9) await until(isHeard, "the change is heard", PATIENCE_MS);
+      // What was written since the last cut arrives by another watch: it is open. What follows may be under way at the next cut.
+      const hasArrived = () => told.reflector.items.get(name) === (present.has(name) ? `${step}` : undefined);
+      if (step % 20 === 9) await until(hasArrived, "the change has arrived", PATIENCE_MS);
       if (step % 20 !== 19) continue;
       told.relay.cut();
       cuts++;
@@ -191,7 +191,7 @@ describe("a reflector", () => {
     told.relay.setRefusing(false);
     await expectTruth(told);
     expect(told.reflector.stats.lists).toBeGreaterThan(1);
-    // Only what is new: what was known is not told again.
+    // Only what is new: what was known is not reported again.
     expect(told.changes.length - length).toBe(10);
   });
 
@@ -204,11 +204,11 @@ describe("a reflector", () => {
     await plane.client.patch(`${PATH}/restored`, { data: { value: "new" } });
     await plane.client.create(PATH, write("never-was", "1"));
     for (let step = 0; step < 20; step++) await plane.client.patch(`${PATH}/never-was`, { data: { value: `${step}` } });
-    await until(() => told.heard.get("never-was") === "19", "the changes are heard", PATIENCE_MS);
+    await until(() => told.received.get("never-was") === "19", "the changes are received", PATIENCE_MS);
     await plane.restore(copy);
     await expectTruth(told);
-    expect(told.heard.get("restored")).toBe("old");
-    expect(told.heard.has("never-was")).toBe(false);
+    expect(told.received.get("restored")).toBe("old");
+    expect(told.received.has("never-was")).toBe(false);
     await plane.client.create(PATH, write("after-all", "1"));
     await expectTruth(told);
   });
@@ -220,7 +220,7 @@ describe("a reflector", () => {
     await told.reflector.synced();
     const copy = await plane.snapshot();
     await plane.client.create(PATH, write("undone", "1"));
-    await until(() => told.heard.get("undone") === "1", "the change is heard", PATIENCE_MS);
+    await until(() => told.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
     told.relay.setRefusing(true);
     told.relay.cut();
     await plane.restore(copy);
@@ -231,7 +231,7 @@ describe("a reflector", () => {
     await plane.client.delete(`${PATH}/other`);
     told.relay.setRefusing(false);
     await expectTruth(told);
-    expect(told.heard.has("undone")).toBe(false);
+    expect(told.received.has("undone")).toBe(false);
   });
 
   it("keeps the last valid content of an object until it is fixed", async () => {
@@ -286,7 +286,7 @@ describe("a reflector", () => {
     await plane.client.create(`/apis/later.example/v1/namespaces/default/things`, {
       ...{ apiVersion: "later.example/v1", kind: "Thing", metadata: { name: "one" }, data: { value: "here" } },
     });
-    await until(() => told.heard.get("one") === "here", "the object is told", PATIENCE_MS);
+    await until(() => told.received.get("one") === "here", "the object is told", PATIENCE_MS);
   });
 
   it("of a collection that must be there says what is missing", async () => {

@@ -12,7 +12,7 @@ import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client
 const NAMESPACES = "/api/v1/namespaces";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MAPS = `${NAMESPACES}/default/configmaps`;
-/** What a client is told whose connection broke, or was refused. */
+/** The error of a client whose connection broke, or was refused. */
 const BROKEN = /ECONNREFUSED|ECONNRESET|socket hang up|socket disconnected/;
 
 let plane: ControlPlane;

@@ -99,7 +99,7 @@ it("recreate: if another node was first, nothing is deleted and nothing is silen
         reason === "AddressLost" && regarding.uid === pod.uid,
     );
   });
-  // It is told once, however often it is found again.
+  // It is reported once, however often it is found again.
   await one.reconcile();
   expect([one.parts.lost.count, one.lines.filter((line) => line.startsWith("error"))]).toEqual([1, [`error ${text}`]]);
   // The pod ends: its DEL must not touch what is the other's.
@@ -158,7 +158,7 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
     await lab.deletePod(world.plane.client, pod);
     await lab.until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
     await node.reconcile();
-    expect(await bound(), "the first look only notes it").toBe(20 - index);
+    expect(await bound(), "the first observation only records it").toBe(20 - index);
     node.advance(GRACE_MS);
     await node.reconcile();
     expect(await bound()).toBe(19 - index);
@@ -269,7 +269,7 @@ it("the watch of a node's allocations has at most three events for each pod, and
   for (const pod of pods) await one.detach(pod);
   one.advance(COOLDOWN_MS);
   await one.reconcile();
-  await lab.until("the watch has told all", () => one.parts.own.stats.objects === 0);
+  await lab.until("the watch has reported all", () => one.parts.own.stats.objects === 0);
   const after = one.parts.own.stats;
   const events = (after.events - before.events) / pods.length;
   const bytes = (after.bytes - before.bytes) / pods.length;

@@ -32,7 +32,7 @@ function taken(outcome: ClaimOutcome): Allocation {
   return outcome.by[0];
 }
 
-/** The address of a node that cools, as `findCooling` tells it. */
+/** The address of a node that cools, as `findCooling` returns it. */
 async function cooling(node: RegistryNode, address = "10.0.0.1") {
   const found = await node.registry.findCooling([spanOfTen()], 9, "blue");
   const one = found.find((each) => formatIp(each.ip) === address);

@@ -135,7 +135,7 @@ describe("the controller", () => {
     ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
     ["frees what a node that is off has", "10.6.0.1", "delete"],
     ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
-    ["tells another node to ask", "10.6.0.5", become("Quarantined", "b", lost)],
+    ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost)],
     ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
     ["deletes what cooled", "10.6.0.2", "delete"],
     ["deletes what is in quarantine", "10.6.0.5", "delete"],

@@ -48,7 +48,7 @@ export const OBJECTS = {
   "10.6.0.6": { state: "Bound", node: "a", workload: WORKLOAD },
   /** A machine that migrates from a to b. */
   "10.6.0.7": { state: "Bound", node: "b", holders: [holderOn("a"), holderOn("b", "u2")], workload: WORKLOAD },
-  /** Of a lost node a; node c was told to ask for it. */
+  /** Of a lost node a; node c was chosen to probe it. */
   "10.6.0.8": {
     state: "Quarantined",
     node: "c",
@@ -76,7 +76,7 @@ export type Address = keyof typeof OBJECTS;
 
 export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 
-/** All of {@link OBJECTS}, anew. */
+/** Recreates all of {@link OBJECTS}. */
 export async function placeObjects(client: KubeClient): Promise<void> {
   await forceDeleteAll(client);
   for (const [address, spec] of Object.entries(OBJECTS)) await client.create(ALLOCATIONS, objectOf(address, spec));

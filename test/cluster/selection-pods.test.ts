@@ -1,4 +1,4 @@
-/** Selection in a cluster: who the pod of a request is, what its refusal looks like, and when the agent does not believe its own cache. */
+/** Selection in a cluster: which pod a request is for, the text of its refusal, and when the agent does not trust its own cache. */
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/objects.ts";

@@ -183,9 +183,9 @@ describe("filters", () => {
 it("a pod of a namespace that has its share of addresses gets none, until it may have more", async () => {
   await world.namespace("greedy");
   await world.create("Coordinator", "default", {}).catch(() => {});
-  const tell = (fullNamespaces: object[]) =>
+  const report = (fullNamespaces: object[]) =>
     world.client.patch(`${COORDINATOR}/status`, { status: { fullNamespaces } });
-  await tell([{ name: "greedy", addresses: 16_384 }]);
+  await report([{ name: "greedy", addresses: 16_384 }]);
   const pod = await world.createPod({
     node: NODE,
     name: `p${++pods}`,
@@ -207,7 +207,7 @@ it("a pod of a namespace that has its share of addresses gets none, until it may
     annotations: only("p-other"),
   });
   expect(await selecting.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
-  await tell([]);
+  await report([]);
   await expect.poll(outcome, { timeout: 30_000 }).toBe(1);
 });
 

@@ -1,4 +1,4 @@
-/** What a pod that names Subnets is told when it gets no address, word for word, and what `berthctl explain` says of it. On a real API server. */
+/** The refusals of pods that name Subnets and get no address, word for word, and `berthctl explain` for them. On a real API server. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";

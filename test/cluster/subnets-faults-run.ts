@@ -29,7 +29,7 @@ const ROOT = "/apis/ipam.vendor.io/v1";
 const POOLS = `${ROOT}/ippools`;
 const SUBNETS = `${ROOT}/subnets`;
 const LOOK_MS = 40;
-/** By so much the controllers' clock goes ahead with each look: what has to last some seconds has lasted. */
+/** How far each check moves the controllers' clock: longer than any of their delays. */
 const SKIP_MS = 6_000;
 const PATIENCE_MS = 60_000;
 
@@ -94,7 +94,7 @@ export class FaultRun {
   async #until(phase: string, wanted: readonly string[]): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     for (let quiet = 0; quiet < 2; ) {
-      const { lines, faults } = await this.#look();
+      const { lines, faults } = await this.#observe();
       const isSo = faults.length === 0 && lines.join() === wanted.toSorted().join();
       quiet = isSo ? quiet + 1 : 0;
       if (performance.now() > deadline)
@@ -108,7 +108,7 @@ export class FaultRun {
   }
 
   /** As the server has it. Deleted pools go, because no pod holds their addresses. */
-  async #look(): Promise<{ lines: string[]; faults: string[] }> {
+  async #observe(): Promise<{ lines: string[]; faults: string[] }> {
     const subnets: SubnetFacts[] = [];
     for (const name of ["a", "b"])
       subnets.push(subnetFactsOf(await this.#kubectl.get(`${SUBNETS}/${this.nameOf(name)}`)));

@@ -53,7 +53,7 @@ interface Started {
   readonly waitMs: number;
 }
 
-/** A new Deployment, its one pod bound at once, the ADD at once. `onAdd` is told when that begins. */
+/** A new Deployment, its one pod bound at once, the ADD at once. `onAdd` is called when that begins. */
 async function start(name: string, onAdd = () => {}): Promise<Started> {
   const deployment = await createDeployment(world, { name, replicas: 1, annotations });
   const attaching: Promise<Started>[] = [];
@@ -85,7 +85,7 @@ it("while the pool is missing the agent makes no calls, and continues when the p
     ["the agent's calls before it existed", callsPer(meanwhile, 1)],
   ]);
   expect(waitMs).toBeGreaterThan(AWAY_MS / 2);
-  // Each thing that an ADD looks at, once.
+  // Each object that an ADD reads, once.
   for (const [call, count] of meanwhile.calls) expect(count, call).toBe(1);
   expect([...meanwhile.calls.keys()].filter((call) => /ippools|subnets|\(list\)/.test(call))).toEqual([]);
 });

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 afterAll(() => world?.stop());
 
-/** A run of the machine: the instance is made anew. */
+/** A run of the machine: the instance is recreated. */
 async function run(machineUid: string | undefined = uid): Promise<string> {
   await world.client.delete(`${INSTANCES}/db`).catch(() => {});
   return (await world.client.create(INSTANCES, instance("db", machineUid))).metadata.uid;

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 afterAll(() => world?.stop());
 
-/** What a pod's NIC would be and hear; detection is switched off in the settings of these tests. */
+/** A pod's NIC and the answers that it would receive; detection is switched off in the settings of these tests. */
 function segment(answering: readonly string[]): Partial<ClusterBackend["ipam"]["detection"]> {
   const nic = { index: 1, mac: OWN, flags: 0, up: false, addresses: [] };
   return {

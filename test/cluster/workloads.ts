@@ -40,7 +40,7 @@ export async function add(world: World, pod: LabPod, call: Add = {}): Promise<re
   return (await world.agent(pod.node).add(pod, { containerId: crypto.randomUUID(), ...call })).ips;
 }
 
-/** The agent starts anew on its journal. */
+/** The agent restarts on its journal. */
 export async function restart(agent: AgentNode): Promise<void> {
   await agent.stop();
   await agent.start();

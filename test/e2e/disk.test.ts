@@ -12,7 +12,7 @@ import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { ip } from "../world/values.ts";
 
-/** A kubelet runs 110 unless told otherwise. */
+/** A kubelet runs 110 by default. */
 const PODS = 180;
 
 async function withDisk(size: string, test: (directory: string) => Promise<void>): Promise<void> {

@@ -190,15 +190,15 @@ describe("a log that is not read costs lines, and no pod", () => {
     await requireCommand(["mkfifo", path]);
     const fd = openSync(path, constants.O_RDWR);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    let heard = "";
+    let received = "";
     const read = async (): Promise<string> => {
       const buffer = Buffer.alloc(65_536);
       try {
-        heard += buffer.toString("latin1", 0, readSync(reader, buffer));
+        received += buffer.toString("latin1", 0, readSync(reader, buffer));
       } catch {
         // Nothing at the moment.
       }
-      return heard;
+      return received;
     };
     try {
       await withWorld(
@@ -209,7 +209,7 @@ describe("a log that is not read costs lines, and no pod", () => {
           expect(await eventually(read, (text) => LOST.test(text))).toMatch(LOST);
           expect(await world.agent.stop()).toBe(0);
           expect(await eventually(read, (text) => text.includes("Stopping"))).toContain("Stopping");
-          for (const line of heard.trim().split("\n")) JSON.parse(line);
+          for (const line of received.trim().split("\n")) JSON.parse(line);
         },
         { stderr: fd },
       );
@@ -243,7 +243,7 @@ describe("a log that is not read costs lines, and no pod", () => {
           call.once("error", () => resolve(undefined)).end();
         });
       expect(await eventually(ask, (status) => status !== undefined)).toBeGreaterThanOrEqual(200);
-      // It has told the log of its start by now, and answers still.
+      // It has logged its start by now, and still answers.
       for (let count = 0; count < 3; count++) expect(await ask()).toBeGreaterThanOrEqual(200);
       child.kill("SIGTERM");
       expect((await ended)[0]).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * Services of a real kube-proxy, told by a real API server, on two nodes of the test network.
+ * Services of a real kube-proxy, from a real API server, on two nodes of the test network.
  *
  * Here with pods of the nodes' own network, as kube-proxy knows them, and with a plain machine: that the instruments work, and what
  * kube-proxy does by itself. Berth's pods are in kube-proxy-underlay.test.ts.

@@ -40,7 +40,7 @@ const CONFIG = {
   ].join("---\n"),
 };
 
-/** Annotations that only the runtime tells of. */
+/** Annotations that only the runtime passes. */
 const told = (names: string[]) => ({
   "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: names }) },
 });

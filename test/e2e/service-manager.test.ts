@@ -1,4 +1,4 @@
-/** What the built agent tells the service manager that started it; the test plays the manager's socket. */
+/** What the built agent reports to the service manager that started it; the test plays the manager's socket. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const native = loadNative();
 let directory: string;
 let manager: number;
 let agent: Agent | undefined;
-const heard: string[] = [];
+const received: string[] = [];
 
 /** Binds the socket: a path, or "@" and a name of the abstract namespace. */
 function listen(path: string): void {
@@ -29,8 +29,8 @@ function messages(): readonly string[] {
   const into = Buffer.alloc(1_024);
   for (;;) {
     const length = native.recv(manager, into, MSG_DONTWAIT);
-    if (length < 0) return heard;
-    heard.push(into.toString("utf8", 0, length));
+    if (length < 0) return received;
+    received.push(into.toString("utf8", 0, length));
   }
 }
 
@@ -42,14 +42,14 @@ afterEach(async () => {
   await agent?.delete();
   agent = undefined;
   native.close(manager);
-  heard.length = 0;
+  received.length = 0;
   rmSync(directory, { recursive: true });
 });
 
 it.each([
   ["a path", () => join(directory, "notify")],
   ["an abstract address", () => `@berth-notify-${process.pid}`],
-])("a manager at %s hears when the agent is ready, that it lives, and that it stops", async (_, place) => {
+])("a manager at %s learns when the agent is ready, that it lives, and that it stops", async (_, place) => {
   listen(place());
   const env = { NOTIFY_SOCKET: place(), WATCHDOG_USEC: `${WATCHDOG_MS * 1_000}` };
   agent = await startAgent({ config: {}, env });

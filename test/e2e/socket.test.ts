@@ -23,12 +23,12 @@ function open(world: World): Promise<Socket> {
 /** Everything that the agent says until it closes. */
 async function say(world: World, text: string): Promise<string> {
   const socket = await open(world);
-  const heard: Buffer[] = [];
-  socket.on("data", (chunk: Buffer) => heard.push(chunk));
+  const received: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => received.push(chunk));
   socket.on("error", () => {});
   socket.write(text);
   await new Promise((resolve) => socket.once("close", resolve));
-  return Buffer.concat(heard).toString("latin1");
+  return Buffer.concat(received).toString("latin1");
 }
 
 function addRequest(world: World, containerId: string, ipam: object = {}): string {
@@ -69,8 +69,8 @@ it("state, spool and socket are closed to others, whatever the mask and the dire
 describe("the socket", () => {
   it("answers one request of a connection; a second one is not carried out", () =>
     withWorld(BLUE, async (world) => {
-      const heard = await say(world, addRequest(world, "c1") + addRequest(world, "c2"));
-      expect(heard).toMatch(/^HTTP\/1\.1 200 /);
+      const received = await say(world, addRequest(world, "c1") + addRequest(world, "c2"));
+      expect(received).toMatch(/^HTTP\/1\.1 200 /);
       await sleep(200);
       expect((await world.usage()).Bound).toHaveLength(1);
     }));
@@ -112,8 +112,8 @@ describe("the socket", () => {
   it("a body above the limit is refused with code 6", () =>
     withWorld(BLUE, async (world) => {
       const text = addRequest(world, "c1").replace(/Content-Length: .*/s, "");
-      const heard = await say(world, `${text}Content-Length: 1048577\r\n\r\n${"x".repeat(1_048_577)}`);
-      expect(heard).toContain('"code":6');
+      const received = await say(world, `${text}Content-Length: 1048577\r\n\r\n${"x".repeat(1_048_577)}`);
+      expect(received).toContain('"code":6');
     }));
 
   it("a caller that hangs up within its request is no bug and leaves nothing", () =>
@@ -134,14 +134,14 @@ describe("the socket", () => {
     withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }) }, async (world) => {
       for (let index = 0; index < 60; index++) {
         const socket = await open(world);
-        const heard = new Promise<boolean>((resolve) => {
+        const received = new Promise<boolean>((resolve) => {
           socket.once("data", () => resolve(true));
           socket.once("close", () => resolve(false));
         });
         socket.write(addRequest(world, `c${index}`));
         await sleep((index % 12) / 4);
         socket.destroy();
-        await heard;
+        await received;
         await world.del(`c${index}`);
       }
       const empty = await eventually(

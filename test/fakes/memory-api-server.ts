@@ -1,8 +1,8 @@
 /**
  * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares preconditions, counts
- * versions and tells its watches as the real one does, and passes the same suites (test/unit/fakes/api-server-suite.ts, and
+ * versions and notifies its watches as the real one does, and passes the same suites (test/unit/fakes/api-server-suite.ts, and
  * test/unit/registry/kubernetes-registry.test.ts). It knows no schemas: what a kind would refuse, default or prune passes as it is.
- * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch tells.
+ * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch delivers.
  */
 import {
   ApiUnavailable,
@@ -41,7 +41,7 @@ export type Gate = (call: KubeCall, commit: () => KubeObject) => Promise<KubeObj
 /** The server cannot be reached. */
 export const unreachable: Gate = () => Promise.reject(new ApiUnavailable("GET /", "No connection"));
 
-/** Stands between the server and a watch of the collection `path`: `deliver` tells it, and is to be called in order. */
+/** Stands between the server and a watch of the collection `path`: `deliver` passes the event on, and is called in order. */
 export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
 /** Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces. */
@@ -230,7 +230,7 @@ export class MemoryApiServer {
     const before = collection.objects.get(object.metadata.name);
     const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
     collection.objects.set(after.metadata.name, after);
-    this.#tell(collection, { before, after });
+    this.#notify(collection, { before, after });
     return answer(after);
   }
 
@@ -238,10 +238,10 @@ export class MemoryApiServer {
   #remove(collection: Collection, before: StoredObject, last = before): void {
     this.#version++;
     collection.objects.delete(before.metadata.name);
-    this.#tell(collection, { before: last, after: undefined });
+    this.#notify(collection, { before: last, after: undefined });
   }
 
-  #tell(collection: Collection, change: Omit<Written, "collection">): void {
+  #notify(collection: Collection, change: Omit<Written, "collection">): void {
     const written = { collection: collection.path, version: this.#version, ...change };
     collection.history.push(written);
     this.onWritten(written);

@@ -12,7 +12,7 @@ import { SqliteStore } from "../../host/registry/sqlite/store.ts";
 /** What a registry answers where no other node has anything. */
 const ALONE: Readonly<Record<string, unknown>> = { listUsed: undefined, readUsageSummary: undefined, findRetained: [] };
 
-/** Operations that are told the time, as SqliteRegistry does. */
+/** Operations that get the time as an argument, as in SqliteRegistry. */
 const TIMED: readonly string[] = [
   ...["claim", "undo", "release", "releaseOthers", "releaseUnattached", "expire", "quarantineAndUndo", "endQuarantine"],
   ...["findDue", "adopt", "collect"],

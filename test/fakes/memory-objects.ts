@@ -92,7 +92,7 @@ export function updated(
   const { uid, resourceVersion = before.metadata.resourceVersion, deletionTimestamp } = wanted.metadata ?? {};
   requireFit(before, { resourceVersion }, call);
   if (part !== "status") {
-    // It cannot be changed; a replacement's is a precondition, which its caller has looked at before.
+    // It cannot be changed; a replacement's is a precondition, which its caller has checked before.
     if (uid !== undefined && uid !== before.metadata.uid) refuse(422, "Invalid", call);
     const isMarked = deletionTimestamp !== undefined && deletionTimestamp !== before.metadata.deletionTimestamp;
     if (isMarked) refuse(422, "Invalid", call);

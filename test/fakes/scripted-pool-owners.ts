@@ -18,7 +18,7 @@ export class ScriptedPoolOwners implements PoolOwners {
   want(name: string, uid: string, ...demands: readonly DemandOptions[]): PoolOwner {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
     this.#demands.set(uid, { application, demands });
-    this.#tell();
+    this.#notify();
     return application;
   }
 
@@ -26,7 +26,7 @@ export class ScriptedPoolOwners implements PoolOwners {
   end(uid: string): void {
     this.#demands.delete(uid);
     this.#gone.add(uid);
-    this.#tell();
+    this.#notify();
   }
 
   demands(): Demands {
@@ -46,7 +46,7 @@ export class ScriptedPoolOwners implements PoolOwners {
     return this.#gone.has(uid) ? "gone" : this.#demands.has(uid) ? "alive" : "unknown";
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

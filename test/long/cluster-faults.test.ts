@@ -31,7 +31,7 @@ it("an agent is killed at every effect of ADD and DEL, by number: nothing is los
 });
 
 const SEED = Number(process.env.BERTH_SEED ?? Math.floor(Math.random() * 1_000_000));
-/** So much is left of an agent that had to take a default, and of pools that are told late. */
+/** So much is left of an agent that had to take a default, and of pools that are known late. */
 const DRAIN_MS = 45_000;
 
 it("faults of all kinds follow each other while pods come and go", async () => {

@@ -41,7 +41,7 @@ it("five thousand pods whose addresses are claimed ahead", async () => {
   const outcome = await lives(world, PODS, "ahead");
   print(`${PODS} pods, ${NODES} agents, ${PER_SECOND} per second, ADD 300 ms after the binding`, outcome);
   expect(outcome.used / outcome.adds).toBeGreaterThanOrEqual(WANTED_HITS);
-  // Create and delete, nothing else: neither a list nor a look at the pod.
+  // Create and delete, nothing else: neither a list nor a read of the pod.
   expect(outcome.use.calls.get("POST ipallocations") ?? 0).toBeLessThanOrEqual(PODS * 1.05);
   expect(outcome.use.calls.get("GET ipallocations (list)") ?? 0).toBe(0);
 });

@@ -17,7 +17,7 @@ const ALLOCATIONS = 10_000;
 /** As many as a kubelet runs by default. */
 const OWN_PODS = 110;
 const EMPTY_MS = 120_000;
-/** Of one agent with its pods (design, targets): told whether it is met. */
+/** Of one agent with its pods (design, targets): printed whether it is met. */
 const WANTED_MIB = 120;
 /** More is a fault. What of a cluster is in it and not in an embedded agent: the client with TLS, the library of kubeconfigs, its watches. */
 const MAX_MIB = 130;

@@ -16,7 +16,7 @@ const AT_ONCE = 64;
 const EMPTY_MS = 60_000;
 /** The history's marks are writes of etcd, which bare creates have none of: few of them, or the measuring is measured. */
 const MARK_EVERY_MS = 250;
-/** Of the rate of bare creates (design, targets): told whether it is met. */
+/** Of the rate of bare creates (design, targets): printed whether it is met. */
 const WANTED_SHARE = 0.8;
 /** Less than this share is a fault: on one machine whatever else runs takes the agents' only processor, not the server's alone. */
 const LEAST_SHARE = 0.5;

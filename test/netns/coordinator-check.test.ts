@@ -1,4 +1,4 @@
-/** CHECK looks for what is missing, not for what a node and its routers change by themselves. */
+/** CHECK reports what is missing, not what a node and its routers change by themselves. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   deleteNamespaces,

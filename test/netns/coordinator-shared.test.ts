@@ -29,7 +29,7 @@ beforeEach(() => {
 
 afterEach(() => deleteNamespaces(names));
 
-/** Addresses that the NIC's segment was told of, in order. */
+/** Addresses that were announced on the NIC's segment, in order. */
 async function tellingsOf(isShared: (ip: Ip) => boolean, until: string): Promise<string[]> {
   const told: string[] = [];
   const netnsPath = `/run/netns/${names.node}`;

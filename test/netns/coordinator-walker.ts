@@ -56,7 +56,7 @@ export class Walk {
   readonly #attached = new Map<string, Attached>();
   /** Without a link, not detached yet. */
   readonly #broken = new Set<string>();
-  /** The pair was made anew: what the node knew of these NICs went with the old one. */
+  /** The pair was recreated: what the node knew of these NICs went with the old one. */
   readonly #forgotten = new Set<string>();
   readonly #overNode = new Set<string>();
   readonly #default: Record<Family, string | undefined> = { 4: undefined, 6: undefined };

@@ -1,4 +1,4 @@
-/** A link, watched on the real kernel: from its first look to its end. */
+/** A link, watched on the real kernel: from the first read to its end. */
 import { readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { afterAll, beforeAll, expect, it } from "vitest";

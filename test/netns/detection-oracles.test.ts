@@ -74,7 +74,7 @@ describe("another tool says the same", () => {
       arping(asker, "10.6.0.71"),
     ]);
     expect(conflict).toEqual({ ip: ip("10.6.0.71"), mac: asker.link.mac });
-    expect([0, 1]).toContain(exitCode); // it looks at replies only, and we do not reply
+    expect([0, 1]).toContain(exitCode); // it reads only replies, and we do not reply
   });
 
   it("the kernel's own duplicate detection and ours at the same moment: one detects the other", async () => {

@@ -20,7 +20,7 @@ beforeAll(() => {
 
 afterAll(() => lab[Symbol.dispose]());
 
-/** As the reference plugin makes it: in the pod, named, down, without an address, told to announce. */
+/** As the reference plugin makes it: in the pod, named, down, without an address, set to announce. */
 function addChild(kind: "veth" | "macvlan" = "macvlan"): Pod {
   const pod = lab.addPod({ kind, ipv6: true, up: false });
   setSysctl(pod.netns, "ipv4/conf/eth0/arp_notify", "1");

@@ -262,8 +262,8 @@ it("announcements: two of each, then all is closed; a link that has gone is repo
 
 it("leaves no descriptor open, however it ends", async () => {
   const counts = [Number.NaN];
-  const look = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
-  await expect.poll(look, { interval: 100, timeout: 10_000 }).toBe(true);
+  const isStable = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
+  await expect.poll(isStable, { interval: 100, timeout: 10_000 }).toBe(true);
   const before = openFds();
   await detect(pod, ["10.6.0.1"]);
   await detect(pod, FREE, { windowMs: 20 });

@@ -1,4 +1,4 @@
-/** Orphans' NICs on the real kernel: what a rival hears of them before and after they are fenced. */
+/** Orphans' NICs on the real kernel: what a rival receives of them before and after they are fenced. */
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fenceOrphan, type OrphanRow } from "../../host/agent/fencing/fence-orphan.ts";

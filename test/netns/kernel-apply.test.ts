@@ -192,10 +192,10 @@ it("what was done can be undone later, and what cannot is reported", async () =>
 });
 
 it("work in the two namespaces leaves the thread where it was, and no descriptor open", async () => {
-  const look = () => ({ netns: readlinkSync("/proc/thread-self/ns/net"), fds: readdirSync("/proc/self/fd").length });
-  const outside = look();
+  const observe = () => ({ netns: readlinkSync("/proc/thread-self/ns/net"), fds: readdirSync("/proc/self/fd").length });
+  const outside = observe();
   for (let round = 0; round < 5; round++) {
     await failureOf([...operations, operations[0] ?? expect.unreachable()]);
-    expect(look()).toEqual(outside);
+    expect(observe()).toEqual(outside);
   }
 });

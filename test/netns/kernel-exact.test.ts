@@ -1,4 +1,4 @@
-/** Deletions of rules and routes on the real kernel, which takes the first that has what it is told: ours take what they say and nothing else. */
+/** Deletions of rules and routes on the real kernel, which deletes the first match of the request: ours delete exactly what they name. */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { createLink } from "../../host/kernel/netlink/link/requests.ts";
 import { createRoute, deleteWholeRoute, listRoutes } from "../../host/kernel/netlink/route/requests.ts";

@@ -1,4 +1,4 @@
-/** Settings that netlink tells are those that their files say, whatever they are set to. */
+/** Settings in netlink messages equal those in their files, whatever they are set to. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -41,7 +41,7 @@ afterAll(() => {
   execFileSync("ip", ["netns", "del", name]);
 });
 
-/** What is told, once it is the same as what the files say. */
+/** Returns the settings by netlink, once they equal those of the files. */
 function told(): ReadonlyMap<string, string> {
   const { sysctls } = observeNamespace(opened, { sysctls: KEYS });
   expect([...sysctls]).toEqual([...readSysctls(opened.entrance, KEYS)]);

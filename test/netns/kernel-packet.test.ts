@@ -34,8 +34,8 @@ const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, tim
 /** Once what others left to be closed is closed. */
 async function stableFds(): Promise<number> {
   const counts = [Number.NaN];
-  const look = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
-  await expect.poll(look, { interval: 100, timeout: 5_000 }).toBe(true);
+  const isStable = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
+  await expect.poll(isStable, { interval: 100, timeout: 5_000 }).toBe(true);
   return openFds();
 }
 
@@ -73,9 +73,9 @@ function nextFrame(socket: PacketSocket): Promise<Uint8Array> {
 describe("a packet socket", () => {
   it("receives the answer to an ARP probe", async () => {
     using socket = openArp(["10.6.0.1"]);
-    const heard = nextFrame(socket);
+    const received = nextFrame(socket);
     socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
-    expect(decodeArp(await heard)).toMatchObject({
+    expect(decodeArp(await received)).toMatchObject({
       operation: ARP_REPLY,
       destination: nearMac,
       senderMac: farMac,
@@ -91,28 +91,32 @@ describe("a packet socket", () => {
     ];
     for (const frame of frames) {
       using socket = openNdp(["fd00::1"]);
-      const heard = nextFrame(socket);
+      const received = nextFrame(socket);
       socket.send(frame);
-      const answer = decodeNdp(await heard);
+      const answer = decodeNdp(await received);
       expect(answer).toMatchObject({ kind: "advertisement", target: ip("fd00::1"), linkLayer: farMac });
     }
   });
 
   it("receives a rival's probe of its candidate, through a link that lets only joined groups in", async () => {
     using socket = openNdp(["fd00::77"]);
-    const heard = nextFrame(socket);
+    const received = nextFrame(socket);
     run(far, "addr add fd00::77/64 dev v1"); // the kernel sends its probe within a second
-    expect(decodeNdp(await heard)).toMatchObject({ kind: "solicitation", target: ip("fd00::77"), sourceMac: farMac });
+    expect(decodeNdp(await received)).toMatchObject({
+      kind: "solicitation",
+      target: ip("fd00::77"),
+      sourceMac: farMac,
+    });
     expect(run(near, "maddr show dev v0").toString()).toContain("33:33:ff:00:00:77");
   });
 
   it("receives neither what it sent nor what its filter rejects", async () => {
     using socket = openArp(["10.6.0.50"]);
     using other = openArp(["10.6.0.1", "10.6.0.50"]);
-    const heard = nextFrame(other);
+    const received = nextFrame(other);
     socket.send(encodeArpProbe(nearMac, ip("10.6.0.50")));
     socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
-    expect(decodeArp(await heard)?.operation).toBe(ARP_REPLY);
+    expect(decodeArp(await received)?.operation).toBe(ARP_REPLY);
     expect(socket.receive()).toBeUndefined();
     expect(other.receive()).toBeUndefined();
   });
@@ -144,18 +148,18 @@ describe("a packet socket", () => {
       );
     }
     let turns = 0;
-    const heard: string[] = [];
+    const received: string[] = [];
     await new Promise<void>((resolve) => {
       socket.listen({
         frame(frame) {
-          heard.push(decodeArp(frame)?.senderMac ?? "");
-          if (heard.length % 64 === 1) setImmediate(() => turns++);
-          if (heard.length === count) resolve();
+          received.push(decodeArp(frame)?.senderMac ?? "");
+          if (received.length % 64 === 1) setImmediate(() => turns++);
+          if (received.length === count) resolve();
         },
         failure: () => expect.unreachable(),
       });
     });
-    expect(heard).toEqual(
+    expect(received).toEqual(
       Array.from({ length: count }, (_, index) => `02:00:00:00:01:${index.toString(16).padStart(2, "0")}`),
     );
     expect(turns).toBeGreaterThanOrEqual(3);

@@ -1,4 +1,4 @@
-/** Two namespaces that look like a node and a pod of it, and all that `ip`, `nft` and `sysctl` say of one, for tests of observing and applying. */
+/** Two namespaces like those of a node and its pod, and everything that `ip`, `nft` and `sysctl` print of one, for tests of observing and applying. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";

@@ -202,7 +202,7 @@ describe("withNetns", () => {
     const works = [
       async () => 1,
       () => Promise.reject(new Error("later")),
-      // biome-ignore lint/suspicious/noThenProperty: what looks like a Promise is refused as well
+      // biome-ignore lint/suspicious/noThenProperty: an object with `then` is refused as well
       () => ({ then: () => {} }),
     ];
     for (const work of works) expect(() => withNetns<unknown>(path, work)).toThrow(InvariantError);

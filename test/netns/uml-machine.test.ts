@@ -18,7 +18,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Command lines of processes that have been told of the folder. */
+/** Command lines of processes that name the folder. */
 function processesOfGuest(): string[] {
   const commandLine = (pid: string): string => {
     try {

@@ -64,7 +64,7 @@ test("retention: an IPAMClaim keeps the address of a second NIC from pod to pod,
   const first = await secondOf("one", "node1");
   expect(first).toMatch(/^10[.]99[.]48[.]/);
   expect([await secondOf("other", "node2"), await secondOf("again", "node1")]).toEqual([first, first]);
-  // A DEL is answered before the API server hears of it.
+  // A DEL is answered before the API server is updated.
   const kept = async () => (await seen.allocations()).find(({ spec }) => spec.address === first)?.spec;
   await expect
     .poll(kept, { timeout: 20_000 })

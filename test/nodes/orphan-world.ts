@@ -25,13 +25,13 @@ export interface OrphanScene {
   readonly node: RealNode;
   readonly earlier: KubeObject;
   readonly address: string;
-  /** Deletes the pod by force; unless told otherwise its node takes no more. */
+  /** Deletes the pod by force; by default its node takes no more. */
   forceAway(options?: { readonly mayComeBack?: boolean }): Promise<void>;
   /** Resolves when the successor runs with the same address; gives the milliseconds from {@link forceAway} until its NIC had it. */
   untilSucceeded(limitMs?: number): Promise<number>;
   /** The nodes on whose NICs the census has just found the address. */
   holders(): string[];
-  /** Refusals of the successor, as its events tell. */
+  /** Refusals of the successor, by its events. */
   refusals(): Promise<string[]>;
 }
 

@@ -90,7 +90,7 @@ test("retention: a pod of a StatefulSet keeps its address over a restart and on 
   await seen.untilConsistent();
   await seen.reach(moved[0], moved);
   await remove(statefulSets, "db");
-  // What was kept for it goes, too: that is looked at after every test.
+  // What was retained for it goes, too: that is checked after every test.
 });
 
 function isNoneOf(gone: readonly KubeObject[]) {
@@ -141,14 +141,14 @@ test("a force-deleted pod's address is no other pod's while its processes live, 
     );
   await cluster.client.delete(`${pods}/stubborn`, { gracePeriodSeconds: 0 });
   await cluster.client.create(deployments, deploymentOf({ name: "after", replicas: 6 }));
-  let looks = 0;
-  for (; ; looks++) {
+  let reads = 0;
+  for (; ; reads++) {
     const given = (await seen.pods("after")).map(addressOf);
-    // It lives after the look, so it did at that time.
+    // It lives after the read, so it did at that time.
     if (!(await lives())) break;
     expect(given).not.toContain(addressOf(pod));
   }
-  expect(looks).toBeGreaterThan(0);
+  expect(reads).toBeGreaterThan(0);
   await seen.untilReady("after", 6);
   await remove(deployments, "after");
 });

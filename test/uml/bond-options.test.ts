@@ -1,4 +1,4 @@
-/** Every option of a bond, each set on a bond of its own: what the kernel then has, as its files in /sys, `ip` and our own reading tell it. */
+/** Every option of a bond, each set on a bond of its own: what the kernel then has, by its files in /sys, by `ip` and by our own reading. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -96,7 +96,7 @@ describe("the chain of ifacer, macvlan and coordinator", () => {
     await succeed(chain("check", plugins));
     expect(await ping(pod, OTHER)).toBe(true);
 
-    // The other machine's untagged side does not hear it.
+    // The other machine's untagged side does not receive it.
     await other.ip("addr flush dev br0");
     const bonding = async () => (await node.exec(["cat", "/proc/net/bonding/b0"])).stdout;
     expect(await bonding()).toContain("Currently Active Slave: e0");
@@ -138,7 +138,7 @@ describe("the protocol", () => {
     expect(stdout).toMatchObject({ code: 106, details: "host: ip link set e0.7 up" });
   });
 
-  it("STATUS judges the configuration, GC does nothing, DEL never fails for a configuration", async () => {
+  it("STATUS checks the configuration, GC does nothing, DEL never fails for a configuration", async () => {
     await succeed(call("STATUS", trunk));
     expect((await call("STATUS", { interfaces: [] })).stdout.code).toBe(7);
     await succeed(call("GC", { ...trunk, "cni.dev/valid-attachments": [] }));

@@ -25,7 +25,7 @@ const names = () =>
     .json("link show")
     .map(({ ifname }) => ifname)
     .filter((name) => name !== "lo" && !/^m[0-9]$/.test(name));
-/** Options as the kernel's own files tell them. */
+/** Options in the kernel's own files. */
 const options = (bond: string, ...names: string[]) =>
   node.file(...names.map((name) => `/sys/class/net/${bond}/bonding/${name}`)).split("\n");
 const bondOf = (options: string, mode: unknown = 1) => ({
@@ -45,10 +45,10 @@ async function add(conf: object) {
 
 /** The ADD is refused with this code, and nothing has changed. */
 async function refuse(conf: object, code: number, text: string | RegExp) {
-  const before = node.look();
+  const before = node.observe();
   const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
   expect(error).toMatchObject({ code, message: expect.stringMatching(text) });
-  expect(node.look()).toEqual(before);
+  expect(node.observe()).toEqual(before);
 }
 
 describe("a VLAN device", () => {

@@ -63,7 +63,7 @@ export interface IfacerNode extends IfacerPlace {
   /** A file of /sys or /proc as the node sees it; several one below the other. */
   file(...paths: string[]): string;
   /** Links, addresses and routes as our own observer reads them, which is quick. */
-  look(): string[];
+  observe(): string[];
   /** The same as `ip` shows them, with every detail but what changes by itself. */
   state(): string[];
   /** All devices but the loopback and the interfaces are removed; those are up, and carry nothing. */
@@ -114,7 +114,7 @@ export function makeIfacerNode(prefix: string, interfaces: readonly string[]): I
       spawnSync("ip", ["-n", name, "-force", "-batch", "-"], { input: lines.join("\n") });
       place.log.splice(0);
     },
-    look() {
+    observe() {
       const { links, addresses, routes } = observeNamespace(host, { addresses: true, routeTables: "every" });
       const told = [
         ...links.map(({ carrier: _, bond, ...link }) => ({ ...link, options: bond && formatBondSettings(bond) })),

@@ -66,7 +66,7 @@ const scenes: Record<string, Scene> = {
 describe.each(Object.entries(scenes))("%s", (_name, { made, conf }) => {
   it("is undone, whichever operation fails", async () => {
     for (const line of made) node.ip(line);
-    const [look, state] = [node.look(), node.state().map(tidy)];
+    const [links, state] = [node.observe(), node.state().map(tidy)];
     let failures = 0;
     for (let number = 1; ; number += 1) {
       const plan = { action: "fail", number, point: "kernel.apply" } as const;
@@ -78,7 +78,7 @@ describe.each(Object.entries(scenes))("%s", (_name, { made, conf }) => {
       failures = number;
       expect(ending).toContain(`Effect ${number} (kernel.apply) failed: injected`);
       expect(ending).not.toContain("could not be undone");
-      expect(node.look().map(tidy), ending).toEqual(look.map(tidy));
+      expect(node.observe().map(tidy), ending).toEqual(links.map(tidy));
       // What ip shows has more in it, and takes longer.
       if (number % 16 === 2) expect(node.state().map(tidy), ending).toEqual(state);
     }
@@ -129,13 +129,13 @@ describe("what the kernel refuses", () => {
   it.each(rows)("%s", async (_what, made, conf, text, code) => {
     const other = `${node.name}w`;
     for (const line of made) node.ip(line.replace("OTHER", other));
-    const found = node.look();
+    const found = node.observe();
     // Counts how often the link went down and came back.
     const changes = node.file("/sys/class/net/m1/carrier_changes");
     const error = await node.add(conf).then(() => expect.unreachable(), toCniError);
     expect(error.message).toContain(text);
     expect(error.code).toBe(code);
-    expect(node.look()).toEqual(found);
+    expect(node.observe()).toEqual(found);
     expect(node.file("/sys/class/net/m1/carrier_changes")).toBe(changes);
     spawnSync("ip", ["-n", other, "link", "del", "foreign"]);
   });
@@ -193,8 +193,8 @@ describe("takeOver", () => {
   ];
   it.each(lasting)("does not move %s that is renewed", async (_what, made, text) => {
     for (const line of made) node.ip(line);
-    const found = node.look();
+    const found = node.observe();
     await expect(node.add(conf)).rejects.toThrow(text);
-    expect(node.look()).toEqual(found);
+    expect(node.observe()).toEqual(found);
   });
 });

@@ -1,5 +1,5 @@
 /*
- * System calls that fail by order, and tell of themselves: linked into a shim of the tests by the linker's --wrap.
+ * System calls that fail on command, and report themselves: linked into a shim of the tests by the linker's --wrap.
  * FAULT=<call>:<n>:<errno>   call number n (from 1) of that name fails with errno
  * FAULT=<call>:0:<length>    every call of that name is given at most so many bytes
  * TRACE=<file>               the name of every wrapped call is appended, a line each
