@@ -290,7 +290,7 @@ describe("routes of a pod whose NICs are listed and not announced", () => {
 });
 
 describe("undo", () => {
-  it("takes back all NICs of a claim that nobody heard of", () =>
+  it("undoes all NICs of a claim whose answer was not delivered", () =>
     withPlugin([...POOLS, podOf({ ippools: TWO_NICS })], async ({ add, registry, poolCache }) => {
       const { undo } = await add("eth0");
       await undo();

@@ -38,7 +38,7 @@ describe("an ADD that asks before it answers", () => {
     ["the coordinator is disabled", { mode: "disable" as const }, []],
     ["there is no NIC yet", {}, undefined],
     ["the NIC has the address already", {}, [ip("10.6.0.1")]],
-  ])("asks nobody when %s", (_, options, onNic) =>
+  ])("does not probe when %s", (_, options, onNic) =>
     withSegment([BLUE], async (world) => {
       world.options = { ...world.options, ...options };
       world.onNic = () => onNic;
@@ -58,7 +58,7 @@ describe("an ADD that asks before it answers", () => {
       expect(world.verified.has({ containerId: "c-a", ifName: "eth0" }, ip("10.6.0.1"))).toBe(true);
     }));
 
-  it("retention: asks nobody for what it shares with its twin, which answers; for the other family it asks", () =>
+  it("retention: does not probe an address that it shares with a migrating pod, which answers; probes the other family", () =>
     withSegment([BLUE, SIX], async (world) => {
       world.conflictOn("10.6.0.1");
       world.shared.add("10.6.0.1");
@@ -259,7 +259,7 @@ describe("while the NIC is asking", () => {
   it.each([
     ["DEL", (world: Segment) => world.node.registry.release({ containerId: "c-a", ifName: "eth0" })],
     ["GC", (world: Segment) => world.node.registry.releaseOthers("net", [], world.node.clock.ms + 1)],
-  ])("a %s ends the ADD with code 11: its addresses belong to nobody by now", (_, release) =>
+  ])("a %s ends the ADD with code 11: its addresses have no owner by now", (_, release) =>
     withSegment([BLUE, SIX], async (world) => {
       once(world, () => release(world));
       await expect(world.add("a", BOTH)).rejects.toMatchObject({

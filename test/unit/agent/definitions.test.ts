@@ -188,7 +188,7 @@ describe("a change made before the question holds for it", () => {
     }));
 });
 
-describe("a bad file is a problem that names it, keeps what it said, and goes when it is mended", () => {
+describe("an invalid file is a problem that names it, keeps its last valid content, and goes when it is fixed", () => {
   const place = (path: string): string => join(path, "x.conflist");
   const rows: [what: string, make: (path: string) => void, text: string][] = [
     ["no JSON", (path) => writeFileSync(path, '{"name": "lan",'), 'x.conflist": Malformed JSON at line 1'],

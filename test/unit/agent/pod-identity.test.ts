@@ -27,7 +27,7 @@ describe("the identity of a pod", () => {
     ["the runtime's UID", { namespace: "shop", name: "web-0", uid: "uid-r" }, "uid-r"],
     ["else the manifest's", { namespace: "shop", name: "web-0" }, "uid-m"],
     ["else the container", { namespace: "shop", name: "bare" }, "c1"],
-    ["a name without a namespace is nobody's", { name: "web-0" }, "c1"],
+    ["a name without a namespace is no pod's", { name: "web-0" }, "c1"],
     ["nothing known: the container", {}, "c1"],
   ];
   it.each(owners)("is %s", (_what, hints, owner) => expect(identify(hints).owner).toBe(owner));

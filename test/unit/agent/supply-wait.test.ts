@@ -176,7 +176,7 @@ describe("an ADD is served", () => {
     expect([world.attempts, world.nowMs]).toEqual([["left", "taken"], 1_000]);
   });
 
-  it("by the last look, when an address has become free elsewhere and nobody told of it", async () => {
+  it("by the last read, when an address has become free elsewhere without an event", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
     for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
     world.before = () => {
@@ -252,7 +252,7 @@ describe("an ADD that waited in vain", () => {
   });
 });
 
-describe("nobody waits", () => {
+describe("no ADD waits", () => {
   it("when something else was wrong", async () => {
     const world = new World(made(["10.1.0.1"]));
     world.before = () => {

@@ -1,4 +1,4 @@
-/** What a cluster's journal does besides what every registry does: nothing is forgotten before somebody says so. */
+/** What a cluster's journal does besides what every registry does: a row stays until it is removed explicitly. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,7 +73,7 @@ function adoption(address: string, options: Partial<Adoption> = {}): Adoption {
 const both = (options: Partial<Claim> = {}): Claim =>
   claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })], options);
 
-describe("journal: nothing is forgotten before somebody says so", () => {
+describe("journal: a row stays until it is removed explicitly", () => {
   check("an undone claim cools and is due at once", async (journal, { freed }) => {
     await journal.undo(created(await journal.claim(claim("a", [proposal("10.0.0.1")]))));
     expect(await journal.findDue(9)).toMatchObject([{ state: "Cooling", owner: "a" }]);
@@ -104,7 +104,7 @@ describe("journal: nothing is forgotten before somebody says so", () => {
 
   check("conflict: an address that leaves quarantine is due, and no longer suspect", async (journal) => {
     const found = await journal.quarantine(await bind(journal, claim("a", [proposal("10.0.0.1")])), CONFLICT);
-    if (found === undefined) throw new Error("somebody has written");
+    if (found === undefined) throw new Error("the row was changed");
     await journal.endQuarantine({ ...found, version: found.version - 1 });
     expect(await journal.findDue(9)).toEqual([]);
     await journal.endQuarantine(found);
@@ -149,7 +149,7 @@ describe("journal: what the API server is known to have", () => {
   check("a row that changed since is confirmed if its owner is the same, and not if it is another", async (journal) => {
     const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
     await journal.claim(claim("a", [], { containerId: "second" }));
-    await journal.confirm(rows.map((row) => ({ ...row, owner: "somebody" })));
+    await journal.confirm(rows.map((row) => ({ ...row, owner: "another" })));
     expect(await journal.findUnconfirmed(9)).toHaveLength(1);
     await journal.confirm(rows);
     expect(await journal.findUnconfirmed(9)).toEqual([]);
@@ -202,7 +202,7 @@ describe("journal: what the API server is known to have", () => {
 });
 
 describe("journal: adopted rows", () => {
-  check("are confirmed, and on a NIC that nobody knows", async (journal) => {
+  check("are confirmed, and on an unknown NIC", async (journal) => {
     const row = await journal.adopt(adoption("10.0.0.1", { workload: WORKLOAD }));
     expect(row).toMatchObject({ state: "Bound", owner: "a", containerId: UNKNOWN_CONTAINER, isConfirmed: true });
     expect(row?.workload).toEqual(WORKLOAD);
@@ -254,7 +254,7 @@ describe("journal: adopted rows", () => {
 describe("journal: collecting", () => {
   check("a pod that is gone: exactly this version, whatever the container", async (journal) => {
     const row = await journal.adopt(adoption("10.0.0.1"));
-    if (row === undefined) throw new Error("somebody has it");
+    if (row === undefined) throw new Error("another owner has it");
     expect(await journal.collect({ ...row, version: row.version - 1 })).toBeUndefined();
     expect(await journal.collect(row)).toMatchObject({ state: "Cooling", owner: "a" });
     expect(await journal.collect(row)).toBeUndefined();

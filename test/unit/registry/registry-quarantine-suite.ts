@@ -23,7 +23,7 @@ async function quarantine(registry: Registry, address: string, options: Partial<
   const { mac: foreign = RIVAL, parent = "uplink", nextProbeAtMs = 5, ...proposed } = options;
   const bound = await bind(registry, claim(`of-${address}`, [proposal(address, proposed)]));
   const found = await registry.quarantine(bound, { reason: "Conflict", mac: foreign, parent, nextProbeAtMs });
-  if (found === undefined) throw new Error("somebody has written");
+  if (found === undefined) throw new Error("the row was changed");
   return found;
 }
 
@@ -85,7 +85,7 @@ export function describeQuarantine(
       expect(plain).toMatchObject({ kind: "taken", by: [{ state: "Quarantined" }] });
     });
 
-    check("leaves what somebody has written to since", async ({ registry }) => {
+    check("leaves a row that was written since", async ({ registry }) => {
       const bound = await bind(registry, claim("a", [proposal("10.0.0.1")]));
       await registry.claim(claim("a", [], { containerId: "second" }));
       expect(await registry.quarantine(bound, CONFLICT)).toBeUndefined();
@@ -104,7 +104,7 @@ export function describeQuarantine(
       expect(await registry.list(undefined, 9)).toMatchObject([{ state: "Quarantined" }]);
     });
 
-    check("leaves what was claimed with it when somebody has written to it", async ({ registry, freed }) => {
+    check("leaves what was claimed with it if that was written since", async ({ registry, freed }) => {
       const outcome = await registry.claim(
         claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
       );
@@ -116,7 +116,7 @@ export function describeQuarantine(
       expect(freed).toEqual([]);
     });
 
-    check("is for what is Bound: what cools belongs to nobody's NIC", async ({ registry }) => {
+    check("is for Bound rows: a cooling address is on no NIC", async ({ registry }) => {
       await registry.claim(claim("a", [proposal("10.0.0.1")]));
       await registry.release({ containerId: "c-a", ifName: "eth0" });
       const [cooling] = await registry.findCooling([spanOfTen()], 1);
@@ -162,7 +162,7 @@ export function describeQuarantine(
       expect(later).toEqual({ ...found, version: later?.version, quarantine: { ...CONFLICT, nextProbeAtMs: 99 } });
     });
 
-    check("its end frees the address, unless somebody has written since", async ({ registry, freed }) => {
+    check("its end frees the address, unless the row was written since", async ({ registry, freed }) => {
       const found = await quarantine(registry, "10.0.0.1");
       await registry.postponeProbe(found, 99);
       await registry.endQuarantine(found);
@@ -196,22 +196,25 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
     });
 
-    check("conflict: that nobody trusted goes back with the DEL", async ({ registry, nowMs }) => {
+    check("conflict: an unverified address goes back to quarantine with the DEL", async ({ registry, nowMs }) => {
       await takeOver(registry);
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       const back = { state: "Quarantined", owner: "", quarantine: { ...CONFLICT, nextProbeAtMs: nowMs() } };
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject(back);
     });
 
-    check("conflict: that nobody trusted goes back with the ADD that is undone", async ({ registry, freed }) => {
-      await registry.undo([await takeOver(registry)]);
-      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
-      expect(freed).toEqual([]);
-    });
+    check(
+      "conflict: an unverified address goes back to quarantine with the undone ADD",
+      async ({ registry, freed }) => {
+        await registry.undo([await takeOver(registry)]);
+        expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
+        expect(freed).toEqual([]);
+      },
+    );
 
     check("that was trusted and is undone is free", async ({ registry, freed }) => {
       const trusted = await registry.trust(await takeOver(registry));
-      if (trusted === undefined) throw new Error("somebody has written");
+      if (trusted === undefined) throw new Error("the row was changed");
       await registry.undo([trusted]);
       expect(freed).toEqual(["10.0.0.1"]);
     });

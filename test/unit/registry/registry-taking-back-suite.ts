@@ -12,14 +12,14 @@ export function describeTakingBack(
   const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
 
   describe(`${name}: undo`, () => {
-    check("undo: takes back what nobody heard of, without a cooldown", async ({ registry, freed }) => {
+    check("undo: frees what was not answered, without a cooldown", async ({ registry, freed }) => {
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
       if (outcome.kind !== "bound") throw new Error("not bound");
       await registry.undo(outcome.created);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 
-    check("leaves what somebody has written to since", async ({ registry }) => {
+    check("leaves a row that was written since", async ({ registry }) => {
       const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
       if (outcome.kind !== "bound") throw new Error("not bound");
       await registry.claim(claim("a", [], { containerId: "second" }));

@@ -22,7 +22,7 @@ import { ip } from "../../../world/values.ts";
 
 export const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 
-/** The API server: what anybody has, by address. Only what a claim needs is played. */
+/** The API server: the owners by address. Only what a claim needs is played. */
 class Cluster {
   readonly objects = new Map<string, Allocation>();
   readonly released: string[] = [];
@@ -71,7 +71,7 @@ class Cluster {
   }
 }
 
-/** What this node's journal has as Bound is nobody else's. */
+/** An address that is Bound in this node's journal has no other owner. */
 function isFor({ version, state }: Allocation, replaces: number | undefined): boolean {
   return version === replaces && (version < 0 || state === "Cooling");
 }

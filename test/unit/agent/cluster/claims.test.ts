@@ -87,7 +87,7 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
 });
 
 describe("the pool cache after a survey", () => {
-  it("keeps hopes, forgets what nobody has, in all pools of the subnet", () => {
+  it("keeps reservations and frees addresses without an owner, in all pools of the subnet", () => {
     const pools = [pool("a", "10.6.0.0/24"), pool("b", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
     const poolCache = new PoolCache(openCore());
     poolCache.update(pools, []);
@@ -120,7 +120,7 @@ describe("the pool cache after a survey", () => {
     expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
   });
 
-  it("a hope that somebody else has is no hope any more: giving it back does not free it", () => {
+  it("a reservation of an address that another owner has is dropped: giving it back does not free it", () => {
     const blue = pool("blue", "10.6.0.0/24");
     const poolCache = new PoolCache(openCore());
     poolCache.update([blue], []);
@@ -200,7 +200,7 @@ describe("retention: what is kept for a member", () => {
     expect(cluster.released).toEqual([]);
   });
 
-  it("that somebody was faster with is not waited for", async () => {
+  it("that another node was faster with is not waited for", async () => {
     const { cluster, deps, claim } = worldOf([blue]);
     cluster.put("10.6.0.77", kept());
     const find = deps.registry.findRetained.bind(deps.registry);
@@ -213,7 +213,7 @@ describe("retention: what is kept for a member", () => {
     expect(equalIp(ip(address ?? "::"), ip("10.6.0.77"))).toBe(false);
   });
 
-  it("is asked for at the first address that is somebody else's, before the pool is surveyed", async () => {
+  it("is listed at the first address that another owner has, before the pool is listed", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 9)) cluster.put(address);
     cluster.put("10.6.0.77", kept());
@@ -241,7 +241,7 @@ describe("retention: what is kept for a member", () => {
     expect(cluster.released).toEqual(["10.6.0.77"]);
   });
 
-  it("is about to be: what a pod of this node has just released is nobody else's", async () => {
+  it("is about to be: an address that a pod of this node has just released goes to no other pod", async () => {
     const tiny = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1"] });
     const { cluster, deps, claim } = worldOf([tiny]);
     const released = cluster.put("10.6.0.1", {
@@ -266,7 +266,7 @@ describe("retention: what is kept for a member", () => {
   it.each([
     ["a live pod elsewhere", { version: -40 }],
     ["an earlier pod of this node", { version: 40 }],
-  ])("of another NIC of %s is somebody else's, and no reason to wait", async (_, rest) => {
+  ])("of another NIC of %s has another owner, and is no reason to wait", async (_, rest) => {
     const { cluster, deps, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     const displaced: Allocation[] = [];
     Object.assign(deps.cluster, { evictPredecessor: async (row: Allocation) => void displaced.push(row) });
@@ -362,13 +362,13 @@ describe("exhaustion: the usage object of a large pool", () => {
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + LIVE_USAGE_MISSES_LARGE + 1);
   });
 
-  it("that says full refuses nobody: the list has the last word", async () => {
+  it("that says full refuses no pod: the list decides", async () => {
     const { cluster, claim } = world(usageOf(blue, [...TAKEN, ...FULL]));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
     expect(cluster.surveys).toBe(1);
   });
 
-  it("that says full of a pool too large for a list refuses nobody either: the search goes on by trying", async () => {
+  it("that says full of a pool too large for a list refuses no pod either: the search continues by trying", async () => {
     const { cluster, poolCache, claim } = world(usageOf(blue, [...TAKEN, ...FULL]), blue, TAKEN.slice(0, 4_096));
     cluster.tells = false;
     for (const address of [...TAKEN, ...FULL]) poolCache.mark("", ip(address));

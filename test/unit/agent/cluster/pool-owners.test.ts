@@ -76,10 +76,10 @@ describe("a pod belongs to", () => {
     ["its ReplicaSet, whose owner does not control it", podOf(set), [{ ...deployment, controller: false }], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1], // biome-ignore format: one row
     ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
     ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
-    ["a ReplicaSet of somebody else's", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
+    ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
     ["its controller, not its first owner", podOf({ ...deployment, controller: false }, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0], // biome-ignore format: one row
-    ["nobody without a controller", podOf({ ...stateful, controller: false }), [], 'pod "shop/web-0" has no controller', 0], // biome-ignore format: one row
-    ["nobody as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
+    ["none without a controller", podOf({ ...stateful, controller: false }), [], 'pod "shop/web-0" has no controller', 0], // biome-ignore format: one row
+    ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
   ];
   it.each(rows)("%s", async (_what, pod, above, wanted, asks) => {
     const server = new Server();

@@ -176,7 +176,7 @@ describe("the resources of a cluster", () => {
       expect([tell("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
     }));
 
-  it("an address that is free again is news, and so is what came before the wait", () =>
+  it("an address that is free again is a change, and so is what came before the wait", () =>
     withResources({}, async ({ resources, snapshots }) => {
       const [since, count] = [resources.changeCount, snapshots.length];
       const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
@@ -187,7 +187,7 @@ describe("the resources of a cluster", () => {
       expect(snapshots.length).toBe(count);
     }));
 
-  it("a pool that was deleted and made anew while nobody looked is another pool", () => {
+  it("a pool that was deleted and recreated between two reads is another pool", () => {
     const made = (uid: string, subnet: string) =>
       poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
     return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ script, resources }) => {

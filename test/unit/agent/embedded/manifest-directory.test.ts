@@ -73,7 +73,7 @@ describe("the manifest directory", () => {
       await becomes("b");
     }));
 
-  it("settle reads at once what is known to have changed, and nothing otherwise", () =>
+  it("reads at once what is known to have changed, and nothing otherwise", () =>
     withDirectory({ "a.yaml": poolText("a") }, async ({ directory, put, pools, changes }) => {
       directory.flush();
       expect(changes()).toBe(0);
@@ -114,7 +114,7 @@ describe("the manifest directory", () => {
       await becomes("b");
     }));
 
-  it("a file that never was right makes it incomplete, until it is mended", () =>
+  it("a file that was never valid makes it incomplete, until it is fixed", () =>
     withDirectory({ "a.yaml": poolText("a"), "b.yaml": "kind: IPPool\n" }, async ({ directory, put, becomes }) => {
       expect(directory.state.complete).toBe(false);
       expect(directory.state.problems.join()).toContain("b.yaml");
@@ -126,11 +126,7 @@ describe("the manifest directory", () => {
 
   const unreadable: [what: string, make: (path: string) => void, text: string][] = [
     ["a directory", (path) => mkdirSync(path), 'File "x.yaml": it is not a regular file'],
-    [
-      "a pipe that nobody writes to",
-      (path) => execFileSync("mkfifo", [path]),
-      'File "x.yaml": it is not a regular file',
-    ],
+    ["a pipe without a writer", (path) => execFileSync("mkfifo", [path]), 'File "x.yaml": it is not a regular file'],
     ["a link to an endless file", (path) => symlinkSync("/dev/zero", path), 'File "x.yaml": it is not a regular file'],
     ["a link to nothing", (path) => symlinkSync("nothing", path), 'File "x.yaml": ENOENT'],
     [

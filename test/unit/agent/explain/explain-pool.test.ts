@@ -120,7 +120,7 @@ describe("a pool made by hand", () => {
   const message = '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once';
   const notReady = { type: "Ready", message: "spec.disable is true: the pool gives out no addresses" };
   check(
-    "with conditions, and nobody who has counted",
+    "with conditions, and without a count",
     {
       name: "blue",
       pool: disabled,

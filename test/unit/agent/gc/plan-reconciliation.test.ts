@@ -35,7 +35,7 @@ function describeDecision(decision: OrphanObjectAction): string {
   const otherwise = kind === "confirm" ? `, else ${decision.ended.state}` : "";
   const { state, owner, ifName, quarantine } = adoption;
   const terms = kind === "release" && decision.ifPodGone ? " if its pod is gone" : "";
-  const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "nobody"} on ${quarantine.parent}`;
+  const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "none"} on ${quarantine.parent}`;
   return `${kind} ${state} ${owner}/${ifName}${reason}${terms}${otherwise}`;
 }
 
@@ -78,7 +78,7 @@ describe("undo: an object without a row in the journal", () => {
       ...{ object: object(), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
     },
     {
-      what: "is released with its pod when nobody knows which one is on the NIC",
+      what: "is released with its pod when it is unknown which one is on the NIC",
       ...{ object: object(), ownRows: [row({ ip: other, containerId: UNKNOWN_CONTAINER })] },
       decision: "release Cooling u1/eth0 if its pod is gone",
     },
@@ -92,10 +92,10 @@ describe("undo: an object without a row in the journal", () => {
     {
       what: "is adopted Quarantined, by whomever",
       object: object({ state: "Quarantined", holders: [], quarantine: unnamed }),
-      decision: "adopt Quarantined / for nobody on ",
+      decision: "adopt Quarantined / for none on ",
     },
     {
-      what: "node-lost: is released when this node was taken for lost: nobody here has it",
+      what: "node-lost: is released when this node was taken for lost and no pod here has it",
       object: object({ state: "Quarantined", holders: [], quarantine: lost }),
       decision: "release Cooling /",
     },
@@ -109,7 +109,7 @@ describe("undo: an object without a row in the journal", () => {
     },
     {
       what: "conflict: is adopted to be asked for when another node is lost",
-      ...{ object: object(ofOther), decision: "adopt Quarantined / for nobody on " },
+      ...{ object: object(ofOther), decision: "adopt Quarantined / for none on " },
     },
     { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), decision: "leave" },
     { what: "is left when it is being deleted", object: object({}, true), decision: "leave" },

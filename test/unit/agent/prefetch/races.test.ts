@@ -69,9 +69,9 @@ describe("the ADD that arrives first waits for the claim under way instead of st
 
   check("no longer than a claim ahead may last", async (world) => {
     await claimUnderWay(world);
-    const settling = world.prefetcher.waitForClaim(owner, "eth0", new AbortController().signal);
+    const waiting = world.prefetcher.waitForClaim(owner, "eth0", new AbortController().signal);
     await world.node.clock.advance(PREFETCH_PATIENCE_MS);
-    await settling;
+    await waiting;
     expect(world.prefetcher.stats()).toMatchObject({ failed: 1, claimed: 0 });
     expect(await world.rows()).toEqual([]);
   });

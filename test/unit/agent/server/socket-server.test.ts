@@ -130,7 +130,7 @@ describe("the socket server", () => {
       expect(requested).toEqual(["c1"]);
     }));
 
-  it("a request that is never finished is nobody's bug", () =>
+  it("a request that is never finished is not logged as a bug", () =>
     withServer(async ({ path, requested, lines }) => {
       const { socket, heard } = call(path, post("c1").slice(0, -1));
       await pass();

@@ -170,7 +170,7 @@ describe("the spool", () => {
 
   const foreign: [what: string, make: (path: string) => void][] = [
     ["a directory", (path) => mkdirSync(path)],
-    ["a pipe that nobody writes to", (path) => execFileSync("mkfifo", [path])],
+    ["a pipe without a writer", (path) => execFileSync("mkfifo", [path])],
     ["a link to an endless file", (path) => symlinkSync("/dev/zero", path)],
     ["a link to nothing", (path) => symlinkSync("nothing", path)],
     [

@@ -134,15 +134,15 @@ const ROWS: readonly Row[] = [
   ["retention: of which nothing is there", { ...cooling, workload: WEB }, "absent", {}, "forget"],
   ["retention: that was new to the member and is undone", { ...cooling, workload: WEB }, ours, { ...due, ...undone }, "delete"], // biome-ignore format: one line each
 
-  ["a claim of what somebody's finalizer holds", bound, { ...ours, deleting: true }, {}, "taken"],
+  ["a claim of an object that a foreign finalizer holds", bound, { ...ours, deleting: true }, {}, "taken"],
   [
-    "an answered claim of what somebody deletes",
+    "an answered claim of an object in deletion",
     { ...bound, isConfirmed: true },
     { ...ours, deleting: true },
     {},
     "synced",
   ],
-  ["a release of what somebody's finalizer holds", cooling, { ...ours, deleting: true }, due, "wait"],
+  ["a release of an object that a foreign finalizer holds", cooling, { ...ours, deleting: true }, due, "wait"],
 
   ["conflict: a conflict", quarantined, ours, {}, "replace Quarantined"],
   ["conflict: a conflict that is written", quarantined, ourQuarantined, {}, "synced"],
@@ -157,7 +157,7 @@ const ROWS: readonly Row[] = [
   ["conflict: a conflict whose object is gone", quarantined, "absent", {}, "create"],
   ["conflict: an address that we were told to ask for", quarantined, weAsk, {}, "synced"],
   ["conflict: is not written over, it says who had it", quarantined, weAsk, unanswered, "synced"],
-  ["conflict: is free by somebody else's word", quarantined, "absent", prober, "forget"],
+  ["conflict: was freed by another writer", quarantined, "absent", prober, "forget"],
   ["conflict: is its node's again", quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober, "forget"],
   ["conflict: is silent", ended, weAsk, due, "delete"],
   ["conflict: a conflict of what another node has now", quarantined, elsewhere(ours), {}, "forget"],

@@ -88,7 +88,7 @@ it("sandbox-restart: an ADD is not answered by an event of what was made late an
   expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
-describe("an object that somebody's finalizer holds", () => {
+describe("an object that a foreign finalizer holds", () => {
   async function heldNode(): Promise<ClusterNode> {
     const node = await openClusterNode({ poolSize: 256 });
     await node.registry.claim(claim("a", [proposal(NAME)]));
@@ -128,7 +128,7 @@ describe("an object that somebody's finalizer holds", () => {
   });
 });
 
-it("an object that cannot be understood is somebody's: the claim goes on with another address", async () => {
+it("an unreadable object counts as taken: the claim continues with another address", async () => {
   const node = await openClusterNode();
   await node.registry.claim(claim("b", [proposal(NAME)]));
   node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
@@ -140,7 +140,7 @@ it("an object that cannot be understood is somebody's: the claim goes on with an
   expect(await other.registry.list(undefined, 10)).toEqual([]);
 });
 
-describe("recreate: an object that somebody edits", () => {
+describe("recreate: an object that is edited by hand", () => {
   it.each([
     ["state", { state: "Cooling", holders: [] }],
     ["holders", { holders: [{ namespace: "shop", pod: "b", podUID: "b", interface: "eth0", node: "n1" }] }],

@@ -92,7 +92,7 @@ describe("what follows for the row of a pod", () => {
     ["released, the other has left: kept", cooling, known([OURS], "here"), {}, { kind: "replace", state: "Kept" }],
     ["released, and left already: done", cooling, WITHOUT_US, {}, { kind: "forget" }],
     [
-      "released, and somebody deletes the object: the other makes it anew",
+      "released, and the object is deleted by hand: the other recreates it",
       cooling,
       { ...WITH_THEM, node: "here", deleting: true },
       {},
@@ -150,7 +150,7 @@ describe("who has the address of a member", () => {
     expect(await decideBetween(holders, statuses)).toEqual(wanted);
   });
   it.each([
-    ["node-lost: nobody sees it end: whoever asks", "gone", {}, { kind: "taken", needsProbe: true }],
+    ["node-lost: its end is unknown: taken, and probed", "gone", {}, { kind: "taken", needsProbe: true }],
     [
       "node-lost: who has bound it in doubt has it, and asks",
       "gone",

@@ -62,10 +62,10 @@ it.each([[FOUR], [SIX]])(
     await endBeforeTheObjects(node);
     await other.registry.claim(claim("b", [proposal(taken)]));
     await node.open();
-    const settling = node.pass(0);
+    const passing = node.pass(0);
     const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
     let outcome = await node.registry.claim(claim("a", wish));
-    await settling;
+    await passing;
     if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { skipOwnCooling: true }));
     expect(held(outcome)).toHaveLength(2);
     const families = (await node.registry.findOwner("a"))

@@ -196,7 +196,7 @@ describe("SQLite registry: one agent at a time", () => {
 describe("SQLite registry: trouble", () => {
   it("sets a file that is no database aside, and leaves it as it is", () =>
     withDirectory(async (world) => {
-      const text = "not a database, but somebody's file".repeat(100);
+      const text = "not a database, but another file".repeat(100);
       writeFileSync(join(world.directory, "registry.sqlite"), text);
       expect(await (await world.open()).list(undefined, 10)).toEqual([]);
       expect(readFileSync(join(world.directory, "registry.sqlite.damaged"), "utf8")).toBe(text);
