@@ -19,6 +19,7 @@ import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { addClusterCommands } from "./cluster-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
 
@@ -121,55 +122,56 @@ const program = new Command("berth-controller")
       .env("BERTH_LISTEN"),
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
-endsOnUsage(program).parse();
-
-const flags = program.opts<Flags>();
-const { kubeconfig, inCluster, configNamespace } = flags;
+addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
+await program.parseAsync();
 
 function refuseUsage(text: string): never {
   console.error(`error: ${text}`);
   process.exit(WRONG_USAGE);
 }
 
-const ways = [kubeconfig, inCluster].filter((way) => way !== undefined);
-if (ways.length !== 1) {
-  const found = ways.length === 0 ? "none" : "both";
-  refuseUsage(`expected exactly one of --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
-}
-const timings = {
-  durationMs: flags.leaseDuration * 1000,
-  renewDeadlineMs: flags.leaseRenewDeadline * 1000,
-  retryMs: flags.leaseRetry * 1000,
-};
-const fault = findTimingFault(timings);
-if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
-
-const log = openLog("berth-controller", flags.logLevel, openSend(2));
-const { die, endWith } = openLife(log);
-
-async function start() {
-  const credentials = await loadCredentials({ kubeconfig });
-  const random = Math.random;
-  const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
-  // Two lives of one pod are two candidates.
-  const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
-  const controller = openController({
-    ...{ api, controllers: CONTROLLERS, configNamespace, random, log },
-    lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
-    clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
-    now: () => new Date(),
-    connectionProblem: () => credentials.problem,
-  });
-  const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION });
-  log.info({ identity, server: credentials.server, listen: questions.url, version: VERSION }, "Started");
-  return {
-    stop: async () => {
-      await controller.close();
-      await questions.close();
-      await api.close();
-    },
+async function serve(flags: Flags): Promise<void> {
+  const { kubeconfig, inCluster, configNamespace } = flags;
+  const ways = [kubeconfig, inCluster].filter((way) => way !== undefined);
+  if (ways.length !== 1) {
+    const found = ways.length === 0 ? "none" : "both";
+    refuseUsage(`expected exactly one of --kubeconfig (BERTH_KUBECONFIG) and --in-cluster, found ${found}`);
+  }
+  const timings = {
+    durationMs: flags.leaseDuration * 1000,
+    renewDeadlineMs: flags.leaseRenewDeadline * 1000,
+    retryMs: flags.leaseRetry * 1000,
   };
-}
+  const fault = findTimingFault(timings);
+  if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
-const running = await start().catch(die);
-endWith(() => running.stop());
+  const log = openLog("berth-controller", flags.logLevel, openSend(2));
+  const { die, endWith } = openLife(log);
+
+  async function start() {
+    const credentials = await loadCredentials({ kubeconfig });
+    const random = Math.random;
+    const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
+    // Two lives of one pod are two candidates.
+    const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
+    const controller = openController({
+      ...{ api, controllers: CONTROLLERS, configNamespace, random, log },
+      lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
+      clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
+      now: () => new Date(),
+      connectionProblem: () => credentials.problem,
+    });
+    const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION });
+    log.info({ identity, server: credentials.server, listen: questions.url, version: VERSION }, "Started");
+    return {
+      stop: async () => {
+        await controller.close();
+        await questions.close();
+        await api.close();
+      },
+    };
+  }
+
+  const running = await start().catch(die);
+  endWith(() => running.stop());
+}

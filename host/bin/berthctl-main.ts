@@ -8,6 +8,7 @@ import {
   explainPod,
   explainPool,
   type Outcome,
+  probeHealth,
   type RecoverOptions,
   recover,
   showAllocations,
@@ -37,8 +38,21 @@ async function print(outcome: Promise<Outcome>): Promise<void> {
   }
 }
 
+program
+  .command("health")
+  .description("Show whether the agent is ready, and its problems")
+  .addOption(
+    new Option("--probe <what>", "only ask whether the agent answers (live) or can attach pods (ready)").choices([
+      "live",
+      "ready",
+    ]),
+  )
+  .addOption(socket)
+  .action(({ socket: path, probe }: { socket: string; probe?: "live" | "ready" }) =>
+    print(probe === undefined ? showHealth(path) : probeHealth(path, probe)),
+  );
+
 const simple: readonly [name: string, description: string, show: (socket: string) => Promise<Outcome>][] = [
-  ["health", "Show whether the agent is ready, and its problems", showHealth],
   ["pools", "List pools and their usage, as known to this node", showPools],
   ["allocations", "List the addresses in use on this node, and their pods", showAllocations],
 ];

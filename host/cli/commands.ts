@@ -53,6 +53,13 @@ export async function showHealth(socket: string): Promise<Outcome> {
   return { text: lines.join("\n"), ok: status === "ready" && lines.length === 1 };
 }
 
+/** For probes of a kubelet: `live` if the agent answers at all, `ready` if pods can be attached, whatever problems it reports. */
+export async function probeHealth(socket: string, probe: "live" | "ready"): Promise<Outcome> {
+  const answer = await askAgent(socket, "/v1/health");
+  if (!isHealth(answer)) throw refusalOf(socket, "/v1/health", answer);
+  return { text: answer.status, ok: probe === "live" || answer.status === "ready" };
+}
+
 function isHealth(answer: unknown): answer is Health {
   return typeof answer === "object" && answer !== null && "problems" in answer && "spool" in answer;
 }

@@ -31,11 +31,14 @@ export class SysctlError extends Error {
 
 const EINVAL = 22;
 
+/** The node's directory by another path, for a container whose /proc/sys is read-only. It shows the settings of the reader's namespace there, too. */
+const DIRECTORY = process.env.BERTH_SYSCTL_DIR || "/proc/sys/net";
+
 /** Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings. */
 function pathOf(key: SysctlKey): string | undefined {
   const parts = key.split("/");
   const valid = parts.length > 1 && parts.every((part) => part !== "" && part !== "." && part !== "..");
-  return valid && !key.includes("\0") ? `/proc/sys/net/${key}` : undefined;
+  return valid && !key.includes("\0") ? `${DIRECTORY}/${key}` : undefined;
 }
 
 /** Calls `work` with the path. Errors of file system calls become {@link SysctlError}. */

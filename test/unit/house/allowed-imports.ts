@@ -18,7 +18,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
   agent: "lib net core cni config resources plan ipam kubernetes registry kernel coordinator ifacer",
-  install: "lib cni config plan kernel coordinator",
+  install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core config resources ipam kubernetes registry",
   cli: "cni config",
   bin: "lib core config kernel kubernetes agent install controller cli",

@@ -1,0 +1,104 @@
+{{/* Beginning of all names: the release's name, with the chart's unless it contains that. 40 characters leave room for the parts behind it. */}}
+{{- define "berth.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $release := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- default $release .Values.fullnameOverride | trunc 40 | trimSuffix "-" | trimSuffix "." -}}
+{{- end -}}
+
+{{- define "berth.agent" -}}{{ include "berth.fullname" . }}-agent{{- end -}}
+{{- define "berth.controller" -}}{{ include "berth.fullname" . }}-controller{{- end -}}
+{{- define "berth.hooks" -}}{{ include "berth.fullname" . }}-hooks{{- end -}}
+
+{{/* Accounts as the API server names them to policies. */}}
+{{- define "berth.agentUser" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "berth.agent" . }}{{- end -}}
+{{- define "berth.controllerUser" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "berth.controller" . }}{{- end -}}
+
+{{/* Call with (list . "agent"). */}}
+{{- define "berth.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ default $root.Chart.Name $root.Values.nameOverride }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "berth.image" -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag -}}
+{{ .Values.image.repository }}{{ ternary (printf "@%s" .Values.image.digest) (printf ":%s" $tag) (ne .Values.image.digest "") }}
+{{- end -}}
+
+{{- define "berth.imagePullSecrets" -}}
+{{- with .Values.image.pullSecrets -}}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Of the agent, and of what cleans a node. */}}
+{{- define "berth.agentSecurity" -}}
+runAsUser: 0
+runAsGroup: 0
+readOnlyRootFilesystem: true
+{{- if .Values.agent.privileged }}
+privileged: true
+{{- else }}
+privileged: false
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+  add:
+    {{- toYaml .Values.agent.capabilities | nindent 4 }}
+{{- with .Values.agent.seccompProfile }}
+seccompProfile:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.agent.appArmorProfile }}
+appArmorProfile:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The CNI configuration of a network of the values. Call with (list . network name). */}}
+{{- define "berth.network" -}}
+{{- $root := index . 0 -}}
+{{- $network := index . 1 -}}
+{{- $prefix := ternary "berth-" "" $root.Values.cni.aliasesOnly -}}
+{{- if $network.config -}}
+{{- $network.config | toPrettyJson -}}
+{{- else -}}
+{{- $type := default "macvlan" $network.type -}}
+{{- $plugins := list -}}
+{{- $ipam := dict "type" "berth" -}}
+{{- with $network.ipv4Pools -}}{{- $_ := set $ipam "default_ipv4_ippool" . -}}{{- end -}}
+{{- with $network.ipv6Pools -}}{{- $_ := set $ipam "default_ipv6_ippool" . -}}{{- end -}}
+{{- $main := dict "type" $type "ipam" $ipam -}}
+{{- $vlan := int (default 0 $network.vlan) -}}
+{{- if has $type (list "macvlan" "ipvlan") -}}
+  {{- $master := required (printf "network %s: master is required for type %s" (index . 2) $type) $network.master -}}
+  {{- $bond := default dict $network.bond -}}
+  {{- $device := index $master 0 -}}
+  {{- $ifacer := dict "type" (printf "%sifacer" $prefix) "interfaces" $master -}}
+  {{- if gt (len $master) 1 -}}
+    {{- $device = default "vendor_bond0" $bond.name -}}
+    {{- $keys := dict "name" $device "mode" (default "active-backup" (ternary "0" $bond.mode (eq (toString $bond.mode) "0"))) -}}
+    {{- with $bond.options -}}{{- $_ := set $keys "options" . -}}{{- end -}}
+    {{- $_ := set $ifacer "bond" $keys -}}
+  {{- end -}}
+  {{- if gt $vlan 0 -}}
+    {{- $_ := set $ifacer "vlanID" $vlan -}}
+    {{- $device = printf "%s.%d" $device $vlan -}}
+  {{- end -}}
+  {{- if or (gt (len $master) 1) (gt $vlan 0) -}}{{- $plugins = append $plugins $ifacer -}}{{- end -}}
+  {{- $_ := set $main "master" $device -}}
+  {{- $_ := set $main "mode" (ternary "bridge" "l2" (eq $type "macvlan")) -}}
+{{- else -}}
+  {{- if gt $vlan 0 -}}{{- $_ := set $main "vlan" $vlan -}}{{- end -}}
+  {{- if $network.bridge -}}{{- $_ := set $main "bridge" $network.bridge -}}{{- end -}}
+{{- end -}}
+{{- $plugins = append $plugins (merge dict (default dict $network.plugin) $main) -}}
+{{- if ne (toString $network.coordinator) "false" -}}
+  {{- $plugins = append $plugins (merge (dict "type" (printf "%scoordinator" $prefix)) (default dict $network.coordinator)) -}}
+{{- end -}}
+{{- dict "cniVersion" (default "1.0.0" $network.cniVersion) "name" (index . 2) "plugins" $plugins | toPrettyJson -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,152 @@
+{{/* A Job of the controller's image. Call with root, name, events, seconds, args. */}}
+{{- define "berth.hookJob" }}
+{{- $root := .root }}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ include "berth.fullname" $root }}-{{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  annotations:
+    helm.sh/hook: {{ .events }}
+    helm.sh/hook-weight: "0"
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+    # Helm 3.18 or newer prints why a hook failed.
+    helm.sh/hook-output-log-policy: hook-failed
+spec:
+  backoffLimit: 0
+  activeDeadlineSeconds: {{ .seconds }}
+  template:
+    metadata:
+      labels:
+        {{- include "berth.selector" (list $root "hook") | nindent 8 }}
+    spec:
+      serviceAccountName: {{ include "berth.hooks" $root }}
+      {{- with include "berth.imagePullSecrets" $root }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      restartPolicy: Never
+      # There may be no network of pods yet, or no longer.
+      hostNetwork: true
+      priorityClassName: {{ $root.Values.controller.priorityClassName }}
+      nodeSelector:
+        kubernetes.io/os: linux
+      {{- with $root.Values.controller.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+        - name: {{ .name }}
+          image: {{ include "berth.image" $root | quote }}
+          imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+          command: [/usr/bin/berth-controller]
+          args:
+            {{- toYaml .args | nindent 12 }}
+          # What a failed pod says remains readable in its status.
+          terminationMessagePolicy: FallbackToLogsOnError
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: [ALL]
+          volumeMounts:
+            - name: hook
+              mountPath: /hook
+              readOnly: true
+      volumes:
+        - name: hook
+          configMap:
+            name: {{ include "berth.hooks" $root }}
+{{- end }}
+
+{{/* The DaemonSet that the uninstall hook creates: its pods are Ready when their node is clean. */}}
+{{- define "berth.cleaner" }}
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: {{ include "berth.fullname" . }}-cleaner
+  namespace: {{ .Release.Namespace }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "berth.selector" (list . "cleaner") | nindent 6 }}
+  updateStrategy:
+    rollingUpdate:
+      maxUnavailable: 100%
+  template:
+    metadata:
+      labels:
+        {{- include "berth.selector" (list . "cleaner") | nindent 8 }}
+    spec:
+      automountServiceAccountToken: false
+      {{- with include "berth.imagePullSecrets" . }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      priorityClassName: {{ .Values.agent.priorityClassName }}
+      hostNetwork: true
+      nodeSelector:
+        kubernetes.io/os: linux
+        {{- with .Values.agent.nodeSelector }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      tolerations:
+        - operator: Exists
+      terminationGracePeriodSeconds: 1
+      initContainers:
+        - name: uninstall
+          image: {{ include "berth.image" . | quote }}
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          command: [/usr/bin/berth-agent, uninstall]
+          args:
+            - --cni-bin-dir={{ .Values.cni.binDir }}
+            - --cni-conf-dir={{ .Values.cni.confDir }}
+            {{- if .Values.uninstall.keepState }}
+            - --keep-state
+            {{- end }}
+          securityContext:
+            {{- include "berth.agentSecurity" . | nindent 12 }}
+          volumeMounts:
+            - name: cni-bin
+              mountPath: {{ .Values.cni.binDir }}
+            - name: cni-conf
+              mountPath: {{ .Values.cni.confDir }}
+            # Above the directories that are removed.
+            - name: run
+              mountPath: /run
+            - name: lib
+              mountPath: /var/lib
+      containers:
+        # Keeps the pod Ready.
+        - name: done
+          image: {{ include "berth.image" . | quote }}
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          command: [/usr/bin/node, -e, "setInterval(() => {}, 1e9)"]
+          securityContext:
+            runAsUser: 65532
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: [ALL]
+      volumes:
+        - name: cni-bin
+          hostPath:
+            path: {{ .Values.cni.binDir }}
+            type: DirectoryOrCreate
+        - name: cni-conf
+          hostPath:
+            path: {{ .Values.cni.confDir }}
+            type: DirectoryOrCreate
+        - name: run
+          hostPath:
+            path: /run
+            type: Directory
+        - name: lib
+          hostPath:
+            path: /var/lib
+            type: Directory
+{{- end }}

@@ -1,0 +1,75 @@
+/** Berth's custom resource definitions in a cluster: applied before an installation and an upgrade, removed after the end of a release. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { z } from "zod";
+import { decodeConfig } from "../config/config-error.ts";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { objectPath, type Resource } from "../kubernetes/paths.ts";
+import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
+
+const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
+
+/** How long the API server may take to serve a definition, or to remove one: milliseconds. @limit */
+export const CRD_WAIT_MS = 60_000;
+
+const crdSchema = z.looseObject({
+  kind: z.literal("CustomResourceDefinition"),
+  metadata: z.looseObject({ name: z.string() }),
+});
+
+const conditionsSchema = z.object({
+  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })) }),
+});
+
+interface CrdOptions {
+  readonly api: KubeApi;
+  /** Of YAML files, one definition each. */
+  readonly directory: string;
+  readonly print: (line: string) => void;
+}
+
+function readCrds(directory: string) {
+  const names = readdirSync(directory).filter((name) => name.endsWith(".yaml"));
+  if (names.length === 0) throw new Error(`Directory ${directory} has no .yaml file`);
+  return names
+    .sort()
+    .map((name) => decodeConfig(crdSchema, parse(readFileSync(join(directory, name), "utf8")), join(directory, name)));
+}
+
+/** Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a file is not a definition. */
+export async function applyCrds({ api, directory, print }: CrdOptions): Promise<void> {
+  const crds = readCrds(directory);
+  for (const crd of crds) {
+    await applyObject(api, objectPath(CRDS, crd.metadata), crd);
+    print(`Applied ${crd.metadata.name}`);
+  }
+  for (const { metadata } of crds) {
+    const isServed = () => isEstablished(api, metadata.name);
+    if (!(await pollUntil(performance.now() + CRD_WAIT_MS, isServed)))
+      throw new Error(
+        `The API server does not serve ${metadata.name} after ${CRD_WAIT_MS / 1000} seconds; see its conditions`,
+      );
+  }
+}
+
+async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
+  const answer = conditionsSchema.safeParse(
+    await callIfThere(api, { method: "GET", path: objectPath(CRDS, { name }) }),
+  );
+  return (
+    answer.data?.status.conditions.some(({ type, status }) => type === "Established" && status === "True") ?? false
+  );
+}
+
+/** Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one is not gone in time. */
+export async function deleteCrds({ api, directory, print }: CrdOptions): Promise<void> {
+  const paths = readCrds(directory).map(({ metadata }) => objectPath(CRDS, metadata));
+  for (const path of paths) await callIfThere(api, { method: "DELETE", path });
+  for (const path of paths) {
+    const isGone = async () => (await callIfThere(api, { method: "GET", path })) === undefined;
+    if (!(await pollUntil(performance.now() + CRD_WAIT_MS, isGone)))
+      throw new Error(`${path} is not gone after ${CRD_WAIT_MS / 1000} seconds; objects with finalizers may keep it`);
+    print(`Deleted ${path.split("/").at(-1)}`);
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops agents and controller, cleans the
+ * nodes, and removes Berth's objects. Every wait has a deadline: what cannot be reached is reported, and the rest goes on.
+ */
+import { z } from "zod";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
+import {
+  COORDINATORS,
+  IP_ALLOCATIONS,
+  IP_POOL_USAGES,
+  IP_POOLS,
+  RESERVED_IPS,
+  SUBNETS,
+} from "../resources/collections.ts";
+import { applyObject, callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
+import { InstallError } from "./step.ts";
+
+const DAEMON_SETS: Resource = { apiVersion: "apps/v1", plural: "daemonsets" };
+const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
+
+/** Pools first: while they are there, an agent that still runs could allocate. */
+const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS];
+
+/** How long the pods of agents and controller may take to end: milliseconds. @limit */
+export const STOP_WAIT_MS = 60_000;
+
+/** Most addresses in use that a refusal lists. @limit */
+export const MAX_LISTED_ADDRESSES = 100;
+
+/** A policy of docs/security.md permits with it to delete an address in use. */
+const FORCE_DELETE = "ipam.vendor.io/force-delete";
+
+/** A DaemonSet whose pods are Ready when their node is clean. */
+const cleanerSchema = z.looseObject({
+  metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
+  spec: z.looseObject({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) }),
+});
+
+interface UninstallOptions {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  /** Names of the DaemonSet, of the Deployment, which is also its Lease's, and the component labels' selector of both. */
+  readonly agent: string;
+  readonly controller: string;
+  readonly selector: string;
+  readonly cleaner: z.output<typeof cleanerSchema>;
+  readonly force: boolean;
+  readonly keepState: boolean;
+  /** For everything together. */
+  readonly limitMs: number;
+  readonly print: (line: string) => void;
+}
+
+/** Throws for text that is no DaemonSet. */
+export function decodeCleaner(text: string): UninstallOptions["cleaner"] {
+  return cleanerSchema.parse(JSON.parse(text));
+}
+
+/** Throws InstallError, with nothing changed, while addresses are in use. */
+export async function uninstallFromCluster(options: UninstallOptions): Promise<void> {
+  const deadlineMs = performance.now() + options.limitMs;
+  if (!options.force) await refuseIfUsed(options);
+  await stopPods(options);
+  await cleanNodes(options, deadlineMs);
+  const { api, namespace, controller, keepState, print } = options;
+  await callIfThere(api, { method: "DELETE", path: objectPath(LEASES, { namespace, name: controller }) });
+  if (keepState) print("Kept all objects of Berth, and the state of the nodes");
+  else for (const kind of OWN_KINDS) await deleteAll(options, kind);
+}
+
+async function refuseIfUsed({ api, print }: UninstallOptions): Promise<void> {
+  const allocations = await listObjects(api, collectionPath(IP_ALLOCATIONS));
+  const used = allocations.filter(({ spec }) => spec?.state === "Bound");
+  if (used.length === 0) return;
+  print("Addresses in use:");
+  for (const { spec } of used.slice(0, MAX_LISTED_ADDRESSES)) print(`  ${describe(spec)}`);
+  if (used.length > MAX_LISTED_ADDRESSES) print(`  and ${used.length - MAX_LISTED_ADDRESSES} more`);
+  throw new InstallError(
+    `Refused, nothing was changed: ${used.length} addresses are in use. Delete their pods first, or set the value uninstall.force by helm upgrade`,
+  );
+}
+
+function describe(spec: ListedObject["spec"] = {}): string {
+  const holders = Array.isArray(spec.holders) ? spec.holders : [];
+  const pods = holders.map(({ namespace, pod, node }) => `pod ${namespace}/${pod} on node ${node}`);
+  return [`${spec.address}`, ...pods].join(", ");
+}
+
+/** Agents would claim their addresses again, and the controller would add finalizers. */
+async function stopPods({ api, namespace, agent, controller, selector, print }: UninstallOptions): Promise<void> {
+  const query = { propagationPolicy: "Background" };
+  await callIfThere(api, { method: "DELETE", path: objectPath(DEPLOYMENTS, { namespace, name: controller }), query });
+  await callIfThere(api, { method: "DELETE", path: objectPath(DAEMON_SETS, { namespace, name: agent }), query });
+  let left: ListedObject[] = [];
+  const areGone = async (): Promise<boolean> => {
+    left = await listObjects(api, collectionPath(PODS, namespace), selector);
+    return left.length === 0;
+  };
+  if (await pollUntil(performance.now() + STOP_WAIT_MS, areGone)) print("Agents and controller have stopped");
+  else
+    for (const pod of left) print(`Pod ${pod.metadata.name} on node ${pod.spec?.nodeName} has not stopped; going on`);
+}
+
+/** Leaves a quarter of the time for the objects. */
+async function cleanNodes({ api, cleaner, limitMs, print }: UninstallOptions, deadlineMs: number): Promise<void> {
+  const { metadata, spec } = cleaner;
+  const path = objectPath(DAEMON_SETS, metadata);
+  await applyObject(api, path, cleaner);
+  const isDone = async (): Promise<boolean> => areAllReady(await callIfThere(api, { method: "GET", path }));
+  const isClean = await pollUntil(deadlineMs - limitMs / 4, isDone);
+  if (isClean) print("All nodes are clean");
+  else {
+    const labels = Object.entries(spec.selector.matchLabels).map(([key, value]) => `${key}=${value}`);
+    const pods = await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
+    for (const pod of pods.filter((each) => !isReady(each)))
+      print(`Node ${pod.spec?.nodeName} was not cleaned in time; run "berth-agent uninstall" there`);
+  }
+  await callIfThere(api, { method: "DELETE", path, query: { propagationPolicy: "Background" } });
+}
+
+const progressSchema = z.object({
+  metadata: z.object({ generation: z.number() }),
+  status: z.object({
+    observedGeneration: z.number().default(0),
+    desiredNumberScheduled: z.number().default(0),
+    numberReady: z.number().default(0),
+  }),
+});
+
+function areAllReady(daemonSet: unknown): boolean {
+  const { data } = progressSchema.safeParse(daemonSet);
+  if (data === undefined || data.status.observedGeneration < data.metadata.generation) return false;
+  return data.status.numberReady >= data.status.desiredNumberScheduled;
+}
+
+function isReady({ status }: ListedObject): boolean {
+  const conditions = Array.isArray(status?.conditions) ? status.conditions : [];
+  return conditions.some((each) => each.type === "Ready" && each.status === "True");
+}
+
+async function deleteAll({ api, print }: UninstallOptions, kind: Resource): Promise<void> {
+  const path = collectionPath(kind);
+  const objects = await listObjects(api, path);
+  for (const { metadata, spec } of objects) {
+    if (metadata.finalizers === undefined && spec?.state !== "Bound") continue;
+    const body = { metadata: { finalizers: null, annotations: { [FORCE_DELETE]: "true" } } };
+    await callIfThere(api, { method: "PATCH", path: objectPath(kind, metadata), body });
+  }
+  if (objects.length === 0) return;
+  await callIfThere(api, { method: "DELETE", path });
+  print(`Deleted ${objects.length} ${kind.plural}`);
+}
