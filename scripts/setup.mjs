@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [nodes] [versions] [embeddings] [release] [bench] [allocators]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [bench] [allocators]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { allocatorsSteps } from "./setup/allocators.mjs";
 import { benchSteps } from "./setup/bench.mjs";
+import { chartSteps } from "./setup/chart.mjs";
 import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { debianStep } from "./setup/debian.mjs";
@@ -34,6 +35,7 @@ const targets = {
   reference: referenceSteps,
   test: () => [debianStep("test")],
   cluster: clusterSteps,
+  chart: chartSteps,
   nodes: nodesSteps,
   versions: versionsSteps,
   embeddings: embeddingsSteps,

@@ -1,5 +1,5 @@
 /** `berth-agent install` and `berth-agent uninstall`: the files of Berth on a host. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { planConflist } from "../install/conflist.ts";
@@ -22,6 +22,8 @@ interface UninstallFlags extends Pick<InstallFlags, "cniBinDir" | "cniConfDir" |
   readonly keepState?: boolean;
 }
 
+const SHIMS = [new URL("./bin/berth", import.meta.url), new URL("../cni/berth", import.meta.url)] as const;
+
 const print = (line: string): void => console.log(line);
 
 /** Files and directories are for everyone to read, whatever the agent's own umask. */
@@ -36,7 +38,8 @@ async function run(work: () => Promise<void>): Promise<void> {
 }
 
 async function install({ cniBinDir, cniConfDir, conflist, aliasesOnly = false, dryRun = false }: InstallFlags) {
-  const shim = readFileSync(new URL("./bin/berth", import.meta.url));
+  // In the image the plugins are beside the bundles, in the tarball in a folder of their own.
+  const shim = readFileSync(SHIMS.find((url) => existsSync(url)) ?? SHIMS[0]);
   const wanted =
     conflist === undefined ? undefined : { name: basename(conflist), text: readFileSync(conflist, "utf8") };
   const steps = [

@@ -29,7 +29,10 @@ interface PluginOptions {
 export function planPlugins({ directory, shim, aliasesOnly }: PluginOptions): Step[] {
   const paths = (aliasesOnly ? OWN_NAMES : ALL_NAMES).map((name) => join(directory, name));
   const foreign = paths.filter((path) => statusOf(path) === "foreign");
-  if (foreign.length > 0) throw new InstallError(refusalOf(foreign, aliasesOnly));
+  if (foreign.length > 0) {
+    const ownNames = OWN_NAMES.map((name) => join(directory, name));
+    throw new InstallError(refusalOf(foreign, !foreign.some((path) => ownNames.includes(path))));
+  }
   return [
     ...makeDirectory(directory),
     ...listTemporaries(directory, ABANDONED_MS).flatMap(removeFile),
@@ -45,11 +48,11 @@ function planPlugin(path: string, shim: Uint8Array): Step[] {
   return [{ text: `${verb} ${path}`, run: () => replaceFile(path, shim, MODE) }];
 }
 
-function refusalOf(paths: readonly string[], aliasesOnly: boolean): string {
+function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
   const subject = paths.length === 1 ? `File ${paths[0]} belongs` : `Files ${paths.join(", ")} belong`;
-  const wayOut = aliasesOnly
-    ? ""
-    : "; with --aliases-only only berth, berth-coordinator and berth-ifacer are installed";
+  const wayOut = aliasesHelp
+    ? "; with --aliases-only only berth, berth-coordinator and berth-ifacer are installed"
+    : "";
   return `${subject} to another product; nothing was changed${wayOut}`;
 }
 

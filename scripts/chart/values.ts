@@ -9,7 +9,8 @@ const path = z.string().regex(/^\//);
 /** A value of Kubernetes, which its API server checks; `title` is the type in the table. */
 const object = (title: string) => z.record(z.string(), z.unknown()).meta({ title });
 const list = (title: string) => z.array(z.unknown()).meta({ title });
-const spec = (kind: string) => z.record(name, z.record(z.string(), z.unknown())).meta({ title: `${kind} specs by name` });
+const spec = (kind: string) =>
+  z.record(name, z.record(z.string(), z.unknown())).meta({ title: `${kind} specs by name` });
 
 /** A strict object all of whose fields have defaults. */
 function section<T extends z.ZodRawShape>(shape: T) {
@@ -26,26 +27,41 @@ const network = {
       "Interface of the node under the pods' NICs, for macvlan and ipvlan. ifacer joins several in a bond, or uses the bond named by `bond.name`.",
   }),
   vlan: z.int().min(0).max(4094).default(0).meta({
-    description: "VLAN ID. For macvlan and ipvlan ifacer creates the device; for bridge and SR-IOV it is the main plugin's. 0: none.",
+    description:
+      "VLAN ID. For macvlan and ipvlan ifacer creates the device; for bridge and SR-IOV it is the main plugin's. 0: none.",
   }),
   bond: z
     .strictObject({
       name: text.default("").meta({ description: "Name of the bond. If empty, `vendor_bond0`." }),
-      mode: z.union([z.int(), text]).default("active-backup").meta({ title: "number or string", description: "Mode by number or name." }),
+      mode: z
+        .union([z.int(), text])
+        .default("active-backup")
+        .meta({ title: "number or string", description: "Mode by number or name." }),
       options: text.default("").meta({ description: "Options, such as `miimon=100;updelay=200`." }),
     })
     .prefault({})
     .meta({ description: "The bond of several masters." }),
   bridge: text.default("").meta({ description: "Name of the bridge, for type `bridge`. If empty, `cni0`." }),
-  ipv4Pools: z.array(text).default([]).meta({ description: "IPPools for IPv4, tried in this order. If empty, the usual selection applies." }),
-  ipv6Pools: z.array(text).default([]).meta({ description: "IPPools for IPv6, tried in this order. If empty, the usual selection applies." }),
+  ipv4Pools: z
+    .array(text)
+    .default([])
+    .meta({ description: "IPPools for IPv4, tried in this order. If empty, the usual selection applies." }),
+  ipv6Pools: z
+    .array(text)
+    .default([])
+    .meta({ description: "IPPools for IPv6, tried in this order. If empty, the usual selection applies." }),
   plugin: object("object").default({}).meta({ description: "Further keys of the main plugin, such as `mtu`." }),
   coordinator: z
     .union([z.literal(false), z.record(z.string(), z.unknown())])
     .default({})
     .meta({ title: "object or `false`", description: "Keys of the coordinator's entry. `false`: no coordinator." }),
-  cniVersion: z.enum(["0.3.1", "0.4.0", "1.0.0", "1.1.0"]).default("1.0.0").meta({ description: "Version of the CNI configuration." }),
-  config: object("object").default({}).meta({ description: "A whole CNI configuration, which replaces all keys above." }),
+  cniVersion: z
+    .enum(["0.3.1", "0.4.0", "1.0.0", "1.1.0"])
+    .default("1.0.0")
+    .meta({ description: "Version of the CNI configuration." }),
+  config: object("object")
+    .default({})
+    .meta({ description: "A whole CNI configuration, which replaces all keys above." }),
 };
 
 const definition = z.strictObject({
@@ -53,14 +69,18 @@ const definition = z.strictObject({
   namespace: text.default("").meta({ description: "Its namespace. If empty, the release's." }),
   ...network,
   resourceName: text.default("").meta({
-    description: "Resource of a device plugin, such as `intel.com/sriov`; becomes the annotation `k8s.v1.cni.cncf.io/resourceName`.",
+    description:
+      "Resource of a device plugin, such as `intel.com/sriov`; becomes the annotation `k8s.v1.cni.cncf.io/resourceName`.",
   }),
   annotations: object("annotations").default({}).meta({ description: "Further annotations." }),
 });
 
 /** What a pod of agent and controller has in common. */
 const pod = {
-  logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info").meta({ description: "Lowest level of messages to log." }),
+  logLevel: z
+    .enum(["trace", "debug", "info", "warn", "error"])
+    .default("info")
+    .meta({ description: "Lowest level of messages to log." }),
   annotations: object("annotations").default({}).meta({ description: "Annotations of the pods." }),
   labels: object("labels").default({}).meta({ description: "Further labels of the pods." }),
   nodeSelector: object("labels").default({}).meta({ description: "Nodes to run on, besides Linux." }),
@@ -75,31 +95,51 @@ const resources = (cpu: string, request: string, limit: string) =>
 export const valuesSchema = z.strictObject({
   global: object("object").optional().meta({ description: "Ignored; Helm sets it in a subchart." }),
   nameOverride: text.default("").meta({ description: "Replaces `berth` in the names of all objects." }),
-  fullnameOverride: text.default("").meta({ description: "Begins the names of all objects. If empty, made of the release's name." }),
+  fullnameOverride: text
+    .default("")
+    .meta({ description: "Begins the names of all objects. If empty, made of the release's name." }),
   image: section({
     repository: text.default("localhost/berth").meta({ description: "Repository of the image." }),
     tag: text.default("").meta({ description: "Tag. If empty, the chart's `appVersion`." }),
     digest: text.default("").meta({ description: "Digest, such as `sha256:…`; takes precedence over the tag." }),
-    pullPolicy: z.enum(["Always", "IfNotPresent", "Never"]).default("IfNotPresent").meta({ description: "When the kubelet pulls it." }),
-    pullSecrets: list("list of references").default([]).meta({ description: "Secrets of the registry: a list of `{name: …}`." }),
+    pullPolicy: z
+      .enum(["Always", "IfNotPresent", "Never"])
+      .default("IfNotPresent")
+      .meta({ description: "When the kubelet pulls it." }),
+    pullSecrets: list("list of references")
+      .default([])
+      .meta({ description: "Secrets of the registry: a list of `{name: …}`." }),
+  }),
+  apiServer: section({
+    host: text.default("").meta({
+      description:
+        "Address of the API server, for clusters whose service `kubernetes` needs a network that Berth or its nodes do not have yet. If empty, that service is used.",
+    }),
+    port: z.int().min(1).max(65535).default(6443).meta({ description: "Its port, with `host`." }),
   }),
   cni: section({
     binDir: path.default("/opt/cni/bin").meta({ description: "The nodes' directory of CNI plugins." }),
     confDir: path.default("/etc/cni/net.d").meta({ description: "The nodes' directory of network lists." }),
     aliasesOnly: flag.default(false).meta({
-      description: "Install only `berth`, `berth-coordinator` and `berth-ifacer`, beside another product's `coordinator` and `ifacer`. Networks of this chart then use these names.",
+      description:
+        "Install only `berth`, `berth-coordinator` and `berth-ifacer`, beside another product's `coordinator` and `ifacer`. Networks of this chart then use these names.",
     }),
   }),
   primary: section({
-    fileName: z.union([z.literal(""), z.string().regex(/^[\w.-]+\.conflist$/)]).default("").meta({
-      title: "string",
-      description: "Makes Berth the cluster's primary CNI: the network list's file name on each node, such as `05-berth.conflist`. The runtime uses the file that sorts first. If empty, none is installed.",
-    }),
+    fileName: z
+      .union([z.literal(""), z.string().regex(/^[\w.-]+\.conflist$/)])
+      .default("")
+      .meta({
+        title: "string",
+        description:
+          "Makes Berth the cluster's primary CNI: the network list's file name on each node, such as `05-berth.conflist`. The runtime uses the file that sorts first. If empty, none is installed.",
+      }),
     name: text.default("berth").meta({ description: "Name of the network." }),
     ...network,
   }),
   settings: object("`vendor-conf`").default({}).meta({
-    description: "Settings, keys of [vendor-conf](resources.md#configmap-vendor-conf-key-confyml). If empty, no ConfigMap is created.",
+    description:
+      "Settings, keys of [vendor-conf](resources.md#configmap-vendor-conf-key-confyml). If empty, no ConfigMap is created.",
   }),
   subnets: spec("Subnet").default({}).meta({ description: "[Subnets](resources.md#subnet)." }),
   ipPools: spec("IPPool").default({}).meta({ description: "[IPPools](resources.md#ippool)." }),
@@ -108,24 +148,39 @@ export const valuesSchema = z.strictObject({
     create: flag.default(true).meta({ description: "Create the Coordinator `default`." }),
     spec: object("Coordinator spec").default({}).meta({ description: "Its [spec](resources.md#coordinator)." }),
   }),
-  networks: z.array(definition).default([]).meta({ description: "NetworkAttachmentDefinitions. Multus must be installed." }),
+  networks: z
+    .array(definition)
+    .default([])
+    .meta({ description: "NetworkAttachmentDefinitions. Multus must be installed." }),
   agent: section({
     ...pod,
     resources: resources("50m", "128Mi", "512Mi"),
-    tolerations: list("tolerations").default([{ operator: "Exists" }]).meta({ description: "Taints that the pods tolerate: all." }),
+    tolerations: list("tolerations")
+      .default([{ operator: "Exists" }])
+      .meta({ description: "Taints that the pods tolerate: all." }),
     priorityClassName: text.default("system-node-critical").meta({ description: "Priority of the pods." }),
     maxUnavailable: z.union([z.int(), text]).default(1).meta({
       title: "number or string",
-      description: "How many nodes are upgraded at the same time. Calls of CNI wait up to 20 seconds for the new agent.",
+      description:
+        "How many nodes are upgraded at the same time. Calls of CNI wait up to 20 seconds for the new agent.",
     }),
     hostPID: flag.default(false).meta({
-      description: "Share the node's process IDs. Needed by a runtime that names network namespaces by `/proc/PID/ns/net`, with the capability `SYS_PTRACE`; containerd and CRI-O do not.",
+      description:
+        "Share the node's process IDs. Needed by a runtime that names network namespaces by `/proc/PID/ns/net`, with the capability `SYS_PTRACE`; containerd and CRI-O do not.",
     }),
-    privileged: flag.default(false).meta({ description: "Run privileged, for nodes whose security module forbids the list of capabilities." }),
-    capabilities: z.array(text).default(["NET_ADMIN", "NET_RAW", "SYS_ADMIN"]).meta({ description: "Capabilities of the agent; [all others are dropped](chart.md#privileges)." }),
-    seccompProfile: object("seccomp profile").default({ type: "RuntimeDefault" }).meta({ description: "Filter of system calls." }),
+    privileged: flag
+      .default(false)
+      .meta({ description: "Run privileged, for nodes whose security module forbids the list of capabilities." }),
+    capabilities: z
+      .array(text)
+      .default(["NET_ADMIN", "NET_RAW", "SYS_ADMIN"])
+      .meta({ description: "Capabilities of the agent; [all others are dropped](chart.md#privileges)." }),
+    seccompProfile: object("seccomp profile")
+      .default({ type: "RuntimeDefault" })
+      .meta({ description: "Filter of system calls." }),
     appArmorProfile: object("AppArmor profile").default({ type: "Unconfined" }).meta({
-      description: "Profile of nodes with AppArmor. The default profile of runtimes forbids to write sysctls. Kubernetes 1.30 or newer.",
+      description:
+        "Profile of nodes with AppArmor. The default profile of runtimes forbids to write sysctls. Kubernetes 1.30 or newer.",
     }),
   }),
   controller: section({
@@ -141,28 +196,57 @@ export const valuesSchema = z.strictObject({
         { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 60 },
         { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 60 },
       ])
-      .meta({ description: "Taints that the pods tolerate: control plane, nodes without a network; silent nodes for a minute." }),
+      .meta({
+        description:
+          "Taints that the pods tolerate: control plane, nodes without a network; silent nodes for a minute.",
+      }),
     priorityClassName: text.default("system-cluster-critical").meta({ description: "Priority of the pods." }),
-    hostNetwork: flag.default(true).meta({ description: "Use the node's network, so that the controller needs no pod network." }),
-    port: z.int().min(1).max(65535).default(9474).meta({ description: "Port of `/healthz`, on the node's loopback with `hostNetwork`." }),
-    podDisruptionBudget: flag.default(true).meta({ description: "Create a PodDisruptionBudget: one replica may be away." }),
-    networkPolicy: flag.default(true).meta({ description: "Create a NetworkPolicy: nothing connects to the controller but probes and metrics. Without effect with `hostNetwork`." }),
+    hostNetwork: flag
+      .default(true)
+      .meta({ description: "Use the node's network, so that the controller needs no pod network." }),
+    port: z
+      .int()
+      .min(1)
+      .max(65535)
+      .default(9474)
+      .meta({ description: "Port of `/healthz`, on the node's loopback with `hostNetwork`." }),
+    podDisruptionBudget: flag
+      .default(true)
+      .meta({ description: "Create a PodDisruptionBudget: one replica may be away." }),
+    networkPolicy: flag.default(true).meta({
+      description:
+        "Create a NetworkPolicy: nothing connects to the controller but probes and metrics. Without effect with `hostNetwork`.",
+    }),
   }),
   flowSchema: section({
-    enabled: flag.default(true).meta({ description: "Give the agents' claims a share of the API server of their own." }),
+    enabled: flag
+      .default(true)
+      .meta({ description: "Give the agents' claims a share of the API server of their own." }),
   }),
   serviceMonitor: section({
-    enabled: flag.default(false).meta({ description: "Create a Service and a ServiceMonitor for the controller's metrics, which this version does not serve yet. The port then listens on all addresses." }),
+    enabled: flag.default(false).meta({
+      description:
+        "Create a Service and a ServiceMonitor for the controller's metrics, which this version does not serve yet. The port then listens on all addresses.",
+    }),
     labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitor." }),
     interval: text.default("30s").meta({ description: "Interval of scrapes." }),
   }),
   crds: section({
-    apply: flag.default(true).meta({ description: "Install and upgrade the custom resource definitions by a hook; Helm alone never upgrades them." }),
+    apply: flag.default(true).meta({
+      description: "Install and upgrade the custom resource definitions by a hook; Helm alone never upgrades them.",
+    }),
   }),
   uninstall: section({
-    force: flag.default(false).meta({ description: "Uninstall although addresses are in use. Their pods lose services and routes through the node." }),
-    keepState: flag.default(false).meta({ description: "Keep all objects, their definitions, and registry and spool of the nodes." }),
-    timeoutSeconds: z.int().min(30).max(3600).default(240).meta({ description: "Longest time of the clean-up; nodes that are not cleaned by then are named. Less than Helm's `--timeout`." }),
+    force: flag.default(false).meta({
+      description: "Uninstall although addresses are in use. Their pods lose services and routes through the node.",
+    }),
+    keepState: flag
+      .default(false)
+      .meta({ description: "Keep all objects, their definitions, and registry and spool of the nodes." }),
+    timeoutSeconds: z.int().min(30).max(3600).default(240).meta({
+      description:
+        "Longest time of the clean-up; nodes that are not cleaned by then are named. Less than Helm's `--timeout`.",
+    }),
   }),
 });
 

@@ -1,6 +1,8 @@
 /** Every generated file with its content. The tests compare them with the tree; generate.ts writes them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { chartTexts } from "../chart/generated-chart.ts";
+import { valuesSchemaText } from "../chart/generated-values.ts";
 import { root } from "../setup/paths.mjs";
 import { ABI, type AbiDescription } from "./abi-description.ts";
 import { renderBrowserBindings } from "./bindings/browser.ts";
@@ -23,6 +25,7 @@ const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] =
 export async function generatedTexts(): Promise<GeneratedText[]> {
   const limits = { path: "docs/limits.md", text: await limitsPage() };
   return [
+    ...chartTexts(),
     ...crdFiles().map((file) => withHeader("the schemas in host/resources", file)),
     withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
     withHeader("the constants marked @limit, assembly/abi.json and native/limits.h", limits),
@@ -30,6 +33,11 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
     ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
   ];
+}
+
+/** Returns the generated files that can have no comment. */
+export function generatedJson(): GeneratedText[] {
+  return [valuesSchemaText()];
 }
 
 const SECTION_END = "<!-- End of generated code. -->";

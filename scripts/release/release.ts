@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../setup/paths.mjs";
 import { build } from "./build.ts";
+import { buildChart } from "./chart.ts";
 import { readFacts } from "./facts.ts";
 import { takeInventory } from "./inventory/inventory.ts";
 import { writeNotices } from "./inventory/notices.ts";
@@ -18,6 +19,7 @@ const STEPS: readonly Step[] = [
   async ({ notices }) => [["THIRD_PARTY_LICENSES", notices]],
   (release) => build("amd64", release),
   (release) => build("arm64", release),
+  ({ facts }) => buildChart(facts),
 ];
 
 async function prepare(output: string): Promise<Release> {

@@ -2,6 +2,7 @@
 export const root: string;
 export function cacheDir(env?: NodeJS.ProcessEnv): string;
 export type ReferenceTool =
+  | "helm"
   | "plugins"
   | "cnitool"
   | "kubernetes"
@@ -16,3 +17,5 @@ export function referenceTool(tool: ReferenceTool): {
   directory: string;
 };
 export function releaseSourcesDir(): string;
+export const KUBERNETES_SCHEMAS: readonly string[];
+export function kubernetesSchemasDir(version: string): string;

@@ -16,6 +16,7 @@ export function cacheDir(env = process.env) {
 
 /** The module that fixes a tool's version. A tool `NAME-MAJOR.MINOR` is another version of NAME. */
 const modules = {
+  helm: "helm.sh/helm/v3",
   plugins: "github.com/containernetworking/plugins",
   cnitool: "github.com/containernetworking/cni",
   kubernetes: "k8s.io/kubernetes",
@@ -37,4 +38,11 @@ export function referenceTool(tool) {
 /** Downloads that releases are made of, each verified by the hash recorded for it. */
 export function releaseSourcesDir() {
   return join(cacheDir(), "release-sources");
+}
+
+/** Versions whose API descriptions the chart is checked against: the oldest promised, and that of the tests. */
+export const KUBERNETES_SCHEMAS = ["1.31.14", "1.34.4"];
+
+export function kubernetesSchemasDir(version) {
+  return join(cacheDir(), `kubernetes-schemas-${version}`);
 }

@@ -4,11 +4,17 @@ import { join, matchesGlob } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ABI } from "../../../scripts/generate/abi-description.ts";
 import { builtBindings } from "../../../scripts/generate/built-bindings.ts";
-import { GENERATED_COPIES, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
+import {
+  GENERATED_COPIES,
+  generatedJson,
+  generatedSections,
+  generatedTexts,
+} from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
 import { root } from "./sources.ts";
 
 const texts = await generatedTexts();
+const json = generatedJson();
 const sections = generatedSections();
 
 function listTracked(): string[] {
@@ -28,7 +34,7 @@ const attributed = readFileSync(join(root, ".gitattributes"), "utf8")
   });
 
 describe("generated files", () => {
-  it.each([...texts, ...sections].map(({ path, text }) => [path, text] as const))(
+  it.each([...texts, ...json, ...sections].map(({ path, text }) => [path, text] as const))(
     "%s is what npm run generate writes",
     (path, text) => {
       const committed = readFileSync(join(root, path), "utf8");
@@ -55,7 +61,7 @@ describe("generated files", () => {
 
   it("are listed in .gitattributes, and nothing else is", () => {
     const recorded = tracked.filter((path) => path.startsWith("test/vectors/core/") && path.endsWith(".json"));
-    const written = [...texts, ...GENERATED_COPIES].map(({ path }) => path);
+    const written = [...texts, ...json, ...GENERATED_COPIES].map(({ path }) => path);
     expect(attributed.sort()).toEqual([...written, ...recorded].sort());
   });
 

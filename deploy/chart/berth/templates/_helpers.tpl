@@ -33,6 +33,16 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Environment of everything that calls the API server. */}}
+{{- define "berth.apiServer" -}}
+{{- with .Values.apiServer.host -}}
+- name: KUBERNETES_SERVICE_HOST
+  value: {{ . | quote }}
+- name: KUBERNETES_SERVICE_PORT
+  value: {{ $.Values.apiServer.port | quote }}
+{{- end -}}
+{{- end -}}
+
 {{/* Of the agent, and of what cleans a node. */}}
 {{- define "berth.agentSecurity" -}}
 runAsUser: 0
@@ -74,13 +84,14 @@ appArmorProfile:
 {{- $main := dict "type" $type "ipam" $ipam -}}
 {{- $vlan := int (default 0 $network.vlan) -}}
 {{- if has $type (list "macvlan" "ipvlan") -}}
-  {{- $master := required (printf "network %s: master is required for type %s" (index . 2) $type) $network.master -}}
+  {{- if not $network.master -}}{{- fail (printf "network %s: master is required for type %s" (index . 2) $type) -}}{{- end -}}
+  {{- $master := $network.master -}}
   {{- $bond := default dict $network.bond -}}
   {{- $device := index $master 0 -}}
   {{- $ifacer := dict "type" (printf "%sifacer" $prefix) "interfaces" $master -}}
   {{- if gt (len $master) 1 -}}
     {{- $device = default "vendor_bond0" $bond.name -}}
-    {{- $keys := dict "name" $device "mode" (default "active-backup" (ternary "0" $bond.mode (eq (toString $bond.mode) "0"))) -}}
+    {{- $keys := dict "name" $device "mode" (ternary "active-backup" $bond.mode (kindIs "invalid" $bond.mode)) -}}
     {{- with $bond.options -}}{{- $_ := set $keys "options" . -}}{{- end -}}
     {{- $_ := set $ifacer "bond" $keys -}}
   {{- end -}}

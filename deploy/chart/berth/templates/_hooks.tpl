@@ -47,6 +47,10 @@ spec:
           command: [/usr/bin/berth-controller]
           args:
             {{- toYaml .args | nindent 12 }}
+          {{- with include "berth.apiServer" $root }}
+          env:
+            {{- . | nindent 12 }}
+          {{- end }}
           # What a failed pod says remains readable in its status.
           terminationMessagePolicy: FallbackToLogsOnError
           securityContext:

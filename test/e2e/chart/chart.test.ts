@@ -1,0 +1,456 @@
+/** The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself accept. */
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { pluginKeys } from "../../../host/cni/net-conf.ts";
+import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
+import { decodeIfacerConf } from "../../../host/config/ifacer-conf.ts";
+import { decodeAttachedNetwork, findIpamConf } from "../../../host/config/network-definition.ts";
+import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
+import manifest from "../../../package.json" with { type: "json" };
+import { copyChart, PLAIN_RELEASE, type Release, renderChart, runHelm } from "../../../scripts/chart/helm.ts";
+import { defaultValues } from "../../../scripts/chart/values.ts";
+import { buildChart } from "../../../scripts/release/chart.ts";
+import { KUBERNETES_SCHEMAS, root } from "../../../scripts/setup/paths.mjs";
+import { type KubernetesObject, KubernetesSchemas } from "./kubernetes-schemas.ts";
+
+const chart = copyChart();
+afterAll(() => chart[Symbol.dispose]());
+
+/** Every value with another than its default, in two sets because some exclude each other. */
+const FULL: readonly object[] = [
+  {
+    nameOverride: "other",
+    image: {
+      repository: "registry.example.com/net/berth",
+      digest: `sha256:${"0".repeat(64)}`,
+      pullPolicy: "Always",
+      pullSecrets: [{ name: "registry" }],
+    },
+    apiServer: { host: "192.0.2.1", port: 7443 },
+    cni: { binDir: "/usr/lib/cni", confDir: "/etc/kubernetes/cni/net.d", aliasesOnly: true },
+    primary: {
+      fileName: "05-berth.conflist",
+      name: "lan",
+      master: ["eth0"],
+      vlan: 12,
+      coordinator: { detectGateway: true },
+    },
+    settings: { enableIPv6: false, allocationCooldown: "1m" },
+    subnets: { blue: { subnet: "10.7.0.0/16" } },
+    ipPools: { lan: { subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.99"], gateway: "10.6.0.1", default: true } },
+    reservedIPs: { routers: { ips: ["10.6.0.2"] } },
+    coordinator: { spec: { mode: "auto", podCIDRType: "none" } },
+    networks: [
+      { name: "plain", master: ["eth0"], ipv4Pools: ["lan"], ipv6Pools: ["lan6"] },
+      { name: "vlan", namespace: "shop", type: "ipvlan", master: ["eth0"], vlan: 100, plugin: { mtu: 1400 } },
+      { name: "bond", master: ["eth0", "eth1"], bond: { name: "b0", mode: 4, options: "miimon=100" }, vlan: 7 },
+      { name: "rr", master: ["eth0", "eth1"], bond: { mode: 0 }, annotations: { "example.com/a": "b" } },
+      { name: "bridge", type: "bridge", bridge: "br0", vlan: 5, coordinator: false, cniVersion: "1.1.0" },
+      { name: "vf", type: "sriov", resourceName: "intel.com/sriov", vlan: 3 },
+      { name: "ptp", type: "ptp" },
+      {
+        name: "own",
+        config: { cniVersion: "0.4.0", name: "own", type: "macvlan", master: "e", ipam: { type: "berth" } },
+      },
+    ],
+    agent: {
+      logLevel: "debug",
+      annotations: { "example.com/scrape": "no" },
+      labels: { team: "net" },
+      nodeSelector: { pool: "bare-metal" },
+      extraArgs: ["--lock-wait=40"],
+      resources: { limits: { memory: "1Gi" } },
+      tolerations: [{ key: "only", operator: "Exists" }],
+      priorityClassName: "own-priority",
+      maxUnavailable: "20%",
+      hostPID: true,
+      capabilities: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE"],
+      seccompProfile: { type: "Localhost", localhostProfile: "berth.json" },
+      appArmorProfile: { type: "RuntimeDefault" },
+    },
+    controller: {
+      logLevel: "warn",
+      annotations: { "example.com/a": "b" },
+      labels: { team: "net" },
+      nodeSelector: { "node-role.kubernetes.io/control-plane": "" },
+      extraArgs: ["--lease-retry=3"],
+      replicas: 3,
+      resources: { limits: { memory: "2Gi" } },
+      tolerations: [],
+      priorityClassName: "own-priority",
+      hostNetwork: false,
+      port: 9999,
+    },
+    serviceMonitor: { enabled: true, labels: { release: "prometheus" }, interval: "1m" },
+    uninstall: { force: true, timeoutSeconds: 100 },
+  },
+  {
+    fullnameOverride: "net",
+    image: { tag: "1.2.3" },
+    primary: {
+      fileName: "05-berth.conflist",
+      config: { cniVersion: "1.0.0", name: "x", plugins: [{ type: "macvlan" }] },
+    },
+    coordinator: { create: false },
+    agent: { privileged: true },
+    controller: { podDisruptionBudget: false, networkPolicy: false },
+    flowSchema: { enabled: false },
+    crds: { apply: false },
+    uninstall: { keepState: true },
+  },
+];
+
+const FACTS = { version: manifest.version, description: "", revision: "", timeSeconds: 1_000_000_000 };
+const DEFAULT: Release = { name: "berth", namespace: "default" };
+const ODD: Release = { name: "a-very-long-release-name-of-many-words-that-ends-here", namespace: "net-system" };
+
+function write(values: object): string {
+  const path = join(chart.directory, "..", `values-${Math.random().toString(36).slice(2)}.json`);
+  writeFileSync(path, JSON.stringify(values));
+  return path;
+}
+
+const decode = (text: string): KubernetesObject[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((value) => value !== null);
+
+/** Returns all objects, of hooks too. */
+function render(values: object = {}, release: Release = PLAIN_RELEASE, version = "1.34.4"): KubernetesObject[] {
+  const words = ["--namespace", release.namespace, "--kube-version", version, "--values", write(values)];
+  return decode(runHelm("template", release.name, chart.directory, ...words));
+}
+
+const find = (objects: readonly KubernetesObject[], kind: string, name: string | RegExp): KubernetesObject => {
+  const found = objects.find((each) => each.kind === kind && each.metadata.name.match(name));
+  if (found === undefined) throw new Error(`There is no ${kind} ${name}`);
+  return found;
+};
+
+/** The DaemonSet that is created for the nodes' clean-up. */
+const cleanerOf = (objects: readonly KubernetesObject[]): KubernetesObject =>
+  JSON.parse(find(objects, "ConfigMap", /-hooks$/).data["cleaner.json"]);
+
+describe("helm lint", () => {
+  it.each([{}, ...FULL].map((values, index) => [index, values] as const))("finds nothing with set %i", (_, values) => {
+    const words = ["--strict", "--kube-version", "1.34.4", "--values", write(values)];
+    expect(runHelm("lint", chart.directory, ...words)).toContain("0 chart(s) failed");
+  });
+});
+
+describe.each(KUBERNETES_SCHEMAS)("for Kubernetes %s", (version) => {
+  const schemas = new KubernetesSchemas(version);
+
+  it.each(
+    [{}, ...FULL].flatMap((values, index) => [[index, PLAIN_RELEASE, values] as const, [index, ODD, values] as const]),
+  )("set %i of %o has only known fields of the right types", (_, release, values) => {
+    const objects = render(values, release, version);
+    expect(objects.length).toBeGreaterThan(20);
+    expect([...objects, cleanerOf(objects)].flatMap((object) => schemas.faultsOf(object))).toEqual([]);
+  });
+
+  it("finds an unknown field, a wrong type and a missing one", () => {
+    const daemonSet = find(render(), "DaemonSet", "berth-agent");
+    const spec = { ...daemonSet.spec, selectors: {} };
+    const faults = schemas.faultsOf({ ...daemonSet, spec });
+    expect(faults.join()).toContain('"additionalProperty":"selectors"');
+    const { selector: _, ...rest } = daemonSet.spec;
+    expect(schemas.faultsOf({ ...daemonSet, spec: rest }).join()).toContain("selector");
+    const pool = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "x" }, spec: { subnett: 1 } };
+    expect(schemas.faultsOf(pool).join()).toContain("subnett");
+  });
+});
+
+it("renders the same text twice", () => {
+  const args = ["--values", write(FULL[0] ?? {})];
+  expect([...renderChart(chart, ODD, ...args)]).toEqual([...renderChart(chart, ODD, ...args)]);
+});
+
+describe("another release and namespace", () => {
+  const objects = render({ primary: { fileName: "05-b.conflist", master: ["eth0"] } }, ODD);
+  const text = JSON.stringify(objects);
+
+  it("are in all names, which are short enough", () => {
+    const names = objects.filter(({ kind }) => kind !== "Coordinator").map(({ metadata }) => metadata.name);
+    for (const name of names) expect(name).toMatch(/^a-very-long-release-name-of-many-words-t-/);
+    const named = objects.filter(({ kind }) => ["DaemonSet", "Deployment", "Job"].includes(kind));
+    for (const { metadata } of named) expect(metadata.name.length).toBeLessThan(64);
+    expect(render({}, { name: "x-berth-y", namespace: "n" }).map(({ metadata }) => metadata.name)).toContain(
+      "x-berth-y-agent",
+    );
+    expect(render({}, { name: "net", namespace: "n" }).map(({ metadata }) => metadata.name)).toContain(
+      "net-berth-agent",
+    );
+  });
+
+  it("are in the accounts that policies, bindings and the FlowSchema name, and in no other place is kube-system", () => {
+    const accounts = objects.filter(({ kind }) => kind === "ServiceAccount").map(({ metadata }) => metadata);
+    const users = accounts.map(({ name, namespace }) => `system:serviceaccount:${namespace}:${name}`);
+    const named = new Set(text.match(/system:serviceaccount:[\w:-]+/g));
+    expect([...named].filter((user) => !users.includes(user))).toEqual([]);
+    expect(named.size).toBe(2);
+    const subjects = objects.flatMap(({ subjects = [], spec }) => [
+      ...subjects,
+      ...(spec?.rules ?? []).flatMap((rule: { subjects?: { serviceAccount: object }[] }) =>
+        (rule.subjects ?? []).map(({ serviceAccount }) => serviceAccount),
+      ),
+    ]);
+    expect(subjects.length).toBeGreaterThan(6);
+    for (const { name, namespace } of subjects)
+      expect(accounts).toContainEqual(expect.objectContaining({ name, namespace }));
+    const inSystem = objects.filter(({ metadata }) => metadata.namespace === "kube-system");
+    expect(inSystem.map(({ kind }) => kind)).toEqual(["Role", "RoleBinding"]);
+    const others = objects.filter((object) => !inSystem.includes(object));
+    expect(JSON.stringify(others)).not.toContain("kube-system");
+  });
+
+  it("are where agents and controller look for settings and the Lease", () => {
+    const args = (kind: string) => find(objects, kind, /./).spec.template.spec.containers[0].args;
+    expect(args("DaemonSet")).toContain("--config-namespace=net-system");
+    const controller = find(objects, "Deployment", /./).metadata.name;
+    expect(args("Deployment")).toEqual(
+      expect.arrayContaining([
+        "--lease-namespace=net-system",
+        "--config-namespace=net-system",
+        `--lease-name=${controller}`,
+      ]),
+    );
+    const role = objects.find(({ kind, metadata }) => kind === "Role" && metadata.name === controller);
+    expect(JSON.stringify(role?.rules)).toContain(`"resourceNames":["${controller}"]`);
+  });
+
+  it("have the same rights and policies as the plain release", () => {
+    const rules = (release: Release) =>
+      render({}, release)
+        .filter(({ kind }) => kind === "ClusterRole" || kind === "ValidatingAdmissionPolicy")
+        .map(({ rules, spec }) => rules ?? spec);
+    const plain = JSON.stringify(rules(PLAIN_RELEASE));
+    const odd = JSON.stringify(rules(ODD));
+    const neutral = (value: string, { name, namespace }: Release, full: string) =>
+      value.replaceAll(full, "X").replaceAll(`:${namespace}:`, ":N:").replaceAll(name, "X");
+    expect(neutral(odd, ODD, "a-very-long-release-name-of-many-words-t")).toBe(neutral(plain, PLAIN_RELEASE, "berth"));
+  });
+});
+
+describe("networks", () => {
+  const [values = {}] = FULL;
+  const objects = render(values, ODD);
+  const definitions = objects.filter(({ kind }) => kind === "NetworkAttachmentDefinition");
+  const configs = new Map(definitions.map(({ metadata, spec }) => [metadata.name, spec.config as string]));
+
+  it.each([...configs])("%s is one that the agent accepts", (name, text) => {
+    const { plugins } = decodeAttachedNetwork(text, name, name);
+    const isOf = (suffix: string) => (each: (typeof plugins)[number]) => each.entry.type === `berth-${suffix}`;
+    expect(findIpamConf(plugins)).toBeDefined();
+    for (const { entry, place } of plugins.filter(isOf("ifacer"))) decodeIfacerConf(pluginKeys({ raw: entry }), place);
+    for (const { entry, place } of plugins.filter(isOf("coordinator")))
+      decodeCoordinatorConf(pluginKeys({ raw: entry }), place);
+  });
+
+  it.each<[name: string, plugins: object[]]>([
+    [
+      "plain",
+      [
+        {
+          ...{ type: "macvlan", master: "eth0", mode: "bridge" },
+          ipam: { type: "berth", default_ipv4_ippool: ["lan"], default_ipv6_ippool: ["lan6"] },
+        },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "vlan",
+      [
+        { type: "berth-ifacer", interfaces: ["eth0"], vlanID: 100 },
+        { type: "ipvlan", master: "eth0.100", mode: "l2", mtu: 1400, ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "bond",
+      [
+        {
+          ...{ type: "berth-ifacer", interfaces: ["eth0", "eth1"], vlanID: 7 },
+          bond: { name: "b0", mode: 4, options: "miimon=100" },
+        },
+        { type: "macvlan", master: "b0.7", mode: "bridge", ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "rr",
+      [
+        { type: "berth-ifacer", interfaces: ["eth0", "eth1"], bond: { name: "vendor_bond0", mode: 0 } },
+        { type: "macvlan", master: "vendor_bond0", mode: "bridge", ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    ["bridge", [{ type: "bridge", bridge: "br0", vlan: 5, ipam: { type: "berth" } }]],
+    ["vf", [{ type: "sriov", vlan: 3, ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
+    ["ptp", [{ type: "ptp", ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
+  ])("%s has its plugins", (name, plugins) => {
+    expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins);
+  });
+
+  it("have namespaces, annotations and versions", () => {
+    expect(find(definitions, "NetworkAttachmentDefinition", "vlan").metadata.namespace).toBe("shop");
+    expect(find(definitions, "NetworkAttachmentDefinition", "plain").metadata.namespace).toBe("net-system");
+    expect(find(definitions, "NetworkAttachmentDefinition", "vf").metadata.annotations).toEqual({
+      "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov",
+    });
+    expect(find(definitions, "NetworkAttachmentDefinition", "rr").metadata.annotations).toEqual({
+      "example.com/a": "b",
+    });
+    expect(JSON.parse(configs.get("bridge") ?? "{}").cniVersion).toBe("1.1.0");
+    expect(JSON.parse(configs.get("own") ?? "{}").cniVersion).toBe("0.4.0");
+  });
+
+  it("need a master for macvlan", () => {
+    expect(() => render({ networks: [{ name: "lan" }] })).toThrow("network lan: master is required for type macvlan");
+  });
+
+  it("of the primary CNI are in the list that the init container installs", () => {
+    const list = find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"];
+    expect(JSON.parse(list)).toMatchObject({
+      name: "lan",
+      plugins: [{ type: "berth-ifacer" }, { master: "eth0.12" }, { type: "berth-coordinator", detectGateway: true }],
+    });
+    const [init] = find(objects, "DaemonSet", /./).spec.template.spec.initContainers;
+    expect(init.args).toContain("--conflist=/etc/berth/conflist/05-berth.conflist");
+    expect(init.args).toContain("--aliases-only");
+  });
+});
+
+/** Values by their paths, lists and objects without described fields as a whole. */
+function leavesOf(values: object, path = ""): Map<string, unknown> {
+  const leaves = Object.entries(values).flatMap(([key, value]): [string, unknown][] => {
+    const name = path === "" ? key : `${path}.${key}`;
+    const isSection =
+      typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
+    const isFree = /resources$|Profile$|Selector$|[lL]abels$|annotations$|^settings|spec$|plugin$|^\w+s\.\w+$/.test(
+      name,
+    );
+    return isSection && !isFree ? [...leavesOf(value, name)] : [[name, value]];
+  });
+  return new Map(leaves);
+}
+
+describe("values", () => {
+  const all = [...leavesOf(defaultValues()).keys()];
+  const isSet = (name: string) =>
+    FULL.some((set) => [...leavesOf(set).keys()].some((other) => other === name || other.startsWith(`${name}.`)));
+
+  const complete = new Map(FULL.map((set) => [set, JSON.stringify(render(set, ODD))]));
+
+  it("are all in the sets of this test", () => {
+    // Fields that primary has in common with networks.
+    const missing = all.filter((name) => !isSet(name) && !name.startsWith("primary."));
+    expect(missing).toEqual([]);
+  });
+
+  // A macvlan network without a master is refused: above.
+  const toggled = FULL.flatMap((set) => [...leavesOf(set).keys()].map((name) => [name, set] as const));
+  it.each(toggled.filter(([name]) => name !== "primary.master"))("%s changes what is rendered", (name, set) => {
+    const without = structuredClone(set) as Record<string, unknown>;
+    const parts = name.split(".");
+    const holder = parts.slice(0, -1).reduce((place, part) => place[part] as Record<string, unknown>, without);
+    delete holder[parts.at(-1) ?? ""];
+    expect(JSON.stringify(render(without, ODD))).not.toBe(complete.get(set));
+  });
+
+  it.each<[what: string, values: object, wanted: string]>([
+    ["an unknown key", { agents: {} }, "agents"],
+    ["an unknown key inside", { agent: { replicas: 1 } }, "replicas"],
+    ["a wrong type", { controller: { replicas: "2" } }, "replicas"],
+    ["a path that is not absolute", { cni: { binDir: "bin" } }, "binDir"],
+    ["a file that no runtime reads", { primary: { fileName: "berth.txt" } }, "fileName"],
+    ["an unknown plugin", { networks: [{ name: "a", type: "vxlan" }] }, "type"],
+    ["a network without a name", { networks: [{ type: "ptp" }] }, "name"],
+  ])("are refused with %s", (_, values, wanted) => {
+    expect(() => render(values)).toThrow(wanted);
+  });
+
+  it("are those of values.yaml when none is given", () => {
+    expect(parse(runHelm("show", "values", chart.directory))).toEqual(JSON.parse(JSON.stringify(defaultValues())));
+  });
+
+  it("of settings are a vendor-conf that agents accept", () => {
+    const { data } = find(render(FULL[0]), "ConfigMap", /^vendor-conf$/);
+    expect(decodeVendorConf(parse(data["conf.yml"]), "test").enableIPv6).toBe(false);
+  });
+});
+
+describe("least privilege", () => {
+  const objects = render();
+  const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), cleanerOf(objects)];
+  const jobs = objects.filter(({ kind }) => kind === "Job");
+  const containers = [...pods, ...jobs].flatMap(({ metadata, spec }) =>
+    [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers].map((container) => ({
+      ...container,
+      where: `${metadata.name}/${container.name}`,
+      pod: spec.template.spec,
+    })),
+  );
+
+  it.each(containers.map((container) => [container.where, container]))(
+    "%s is confined",
+    (_, { securityContext, pod }) => {
+      expect(securityContext.readOnlyRootFilesystem).toBe(true);
+      expect(securityContext.privileged ?? false).toBe(false);
+      expect(securityContext.allowPrivilegeEscalation).toBe(false);
+      expect(securityContext.capabilities.drop).toEqual(["ALL"]);
+      expect(pod.hostPID ?? false).toBe(false);
+    },
+  );
+
+  it("capabilities are the agent's and the node cleaner's alone", () => {
+    const added = containers.filter(({ securityContext }) => securityContext.capabilities.add);
+    expect(added.map(({ where }) => where)).toEqual(["berth-agent/agent", "berth-cleaner/uninstall"]);
+    for (const { securityContext } of added)
+      expect(securityContext.capabilities.add).toEqual(defaultValues().agent.capabilities);
+  });
+
+  it("only what works on the node is root", () => {
+    const isRoot = ({ securityContext, pod }: (typeof containers)[number]) =>
+      (securityContext.runAsUser ?? pod.securityContext?.runAsUser) === 0;
+    expect(containers.filter(isRoot).map(({ where }) => where)).toEqual([
+      ...["berth-agent/install", "berth-agent/agent", "berth-cleaner/uninstall"],
+    ]);
+  });
+});
+
+it("NOTES say what to do next", () => {
+  // `helm template` prints no notes.
+  using copy = copyChart();
+  renameSync(join(copy.directory, "templates", "NOTES.txt"), join(copy.directory, "notes.tpl"));
+  const template = '{{ dict "notes" (tpl (.Files.Get "notes.tpl") .) | toYaml }}';
+  writeFileSync(join(copy.directory, "templates", "notes.yaml"), template);
+  const notes = (values: object) => renderChart(copy, DEFAULT, "--values", write(values)).get("notes.yaml");
+  expect(notes({})).toContain("2. Describe your addresses");
+  expect(notes({ networks: [{ name: "lan", type: "ptp" }] })).toContain("k8s.v1.cni.cncf.io/networks: default/lan");
+  expect(notes({ primary: { fileName: "05-b.conflist", master: ["e"] } })).toContain(
+    "/etc/cni/net.d/05-b.conflist sorts first",
+  );
+  expect(notes({})).toContain(`Berth ${manifest.version} is installed`);
+});
+
+it("the package and the plain manifests of a release are what the chart renders to", async () => {
+  const [[name, archive] = [], [manifests, text] = []] = await buildChart({ ...FACTS, version: "9.9.9" });
+  expect([name, manifests]).toEqual(["berth-9.9.9.tgz", "berth-9.9.9.yaml"]);
+  const path = join(chart.directory, "..", "packed.tgz");
+  writeFileSync(path, archive ?? "");
+  const rendered = renderChart({ directory: path }, PLAIN_RELEASE);
+  expect([...rendered]).toEqual([...renderChart(chart, PLAIN_RELEASE)]);
+  const folder = join(root, "deploy", "crds");
+  const crds = readdirSync(folder).flatMap((file) => decode(readFileSync(join(folder, file), "utf8")));
+  for (const { metadata } of crds) expect(runHelm("show", "crds", path)).toContain(`name: ${metadata.name}\n`);
+  const plain = decode(`${text}`);
+  const expected = [...crds, ...decode([...rendered.values()].join("---\n"))];
+  expect(plain).toEqual(expect.arrayContaining(expected));
+  expect(plain).toHaveLength(expected.length);
+  const [[, again] = []] = await buildChart(FACTS);
+  const [[, first] = []] = await buildChart(FACTS);
+  expect(again?.equals(first ?? Buffer.alloc(0))).toBe(true);
+});
