@@ -47,6 +47,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/backup.md", place: "cluster" },
   { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
   { page: "docs/backup.md", section: "On a host without Kubernetes", place: "host" },
+  { page: "docs/chart.md", reason: "helm on real nodes; test/e2e/chart renders what it installs" },
   {
     page: "docs/controller.md",
     reason: "needs the controller's port; test/cluster/controller.test.ts reads that path",
