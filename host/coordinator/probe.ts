@@ -130,7 +130,7 @@ export interface Schedule {
  *     window   ├─────────────────────────────────────────────────────────────────────────┤
  *     probes   1            ╰─────── 2 ───────╯       ╰─────── 3 ───────╯       listening
  */
-export function probeSchedule(windowMs: number, random: () => number): Schedule {
+function probeSchedule(windowMs: number, random: () => number): Schedule {
   const share = windowMs / PROBE_COUNT;
   const sendAtMs = Array.from({ length: PROBE_COUNT }, (_, index) =>
     index === 0 ? random() * Math.min(FIRST_PROBE_JITTER_MS, share) : share * (index - 0.25 + random() * 0.5),

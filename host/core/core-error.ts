@@ -4,7 +4,7 @@
  */
 
 /** The status codes of the ABI (assembly/abi.ts) that may reach a caller, with their texts. */
-export const CORE_STATUS = {
+const CORE_STATUS = {
   [-1]: "the object is gone: it was dropped, or never existed",
   [-2]: "the families differ: all addresses of one object are IPv4 or all are IPv6",
   [-3]: "a range ends before it starts",

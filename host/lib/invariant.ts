@@ -1,7 +1,7 @@
 /** Bugs, as opposed to failures: a broken invariant ends the request, not the daemon. */
 
 /** Thrown by {@link invariant}. Only the outermost catch of a request may handle it. */
-export class InvariantError extends Error {
+class InvariantError extends Error {
   override readonly name = "InvariantError";
 }
 

@@ -23,7 +23,7 @@ type Decoded<T> = { readonly ok: true; readonly value: T } | { readonly ok: fals
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]{0,62}$/;
 
 /** Formats a path: `spec.routes[0].gw`, `metadata.labels["a.b/c"]`. */
-export function formatPath(path: readonly PropertyKey[]): string {
+function formatPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === "number") return `${text}[${step}]`;
     const key = String(step);

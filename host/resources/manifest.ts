@@ -46,7 +46,7 @@ function describeObject(kind: string, value: unknown): string {
 }
 
 /** Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind. */
-export function decodeResource(value: unknown, source: string): Resource {
+function decodeResource(value: unknown, source: string): Resource {
   const { apiVersion, kind } = decodeConfig(head, value, source);
   if (!isKind(kind)) {
     const closest = findClosest(kind, Object.keys(KINDS));

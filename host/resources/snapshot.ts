@@ -30,8 +30,6 @@ interface ResourceSource {
   readonly resources: readonly Resource[];
 }
 
-export const EMPTY_SNAPSHOT: Snapshot = assembleSnapshot([]);
-
 /** Merges the files in the order given. Of two resources with the same kind and name the first is used; the second is a problem. */
 export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
   const problems: string[] = [];

@@ -49,6 +49,31 @@ export type Served = Readonly<
   Record<string, { readonly apiVersion: string; readonly kind: string; readonly everywhere?: string }>
 >;
 
+/** Lets calls to these paths wait until `release`, or until their caller gives up. */
+export class HeldCalls {
+  readonly paths: Set<string>;
+  #released = Promise.withResolvers<void>();
+
+  constructor(...paths: string[]) {
+    this.paths = new Set(paths);
+  }
+
+  readonly gate: Gate = async ({ path, signal }, commit) => {
+    if (!this.paths.has(path)) return commit();
+    const ended = Promise.withResolvers<never>();
+    const end = (): void => ended.reject(signal?.reason);
+    signal?.addEventListener("abort", end);
+    await Promise.race([this.#released.promise, ended.promise]);
+    signal?.removeEventListener("abort", end);
+    return commit();
+  };
+
+  release(): void {
+    this.paths.clear();
+    this.#released.resolve();
+  }
+}
+
 export const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 
 const ONLY_ALLOCATIONS: Served = { [ALLOCATIONS]: { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" } };
@@ -68,6 +93,8 @@ interface Collection {
 export interface MemoryApiServerOptions {
   /** Calls to other collections are answered with nothing. Default: allocations only. */
   readonly serves?: Served;
+  /** Every other path is a collection, too, empty at first. */
+  readonly isOpen?: boolean;
   /** Wall clock, for time stamps. */
   readonly nowMs?: () => number;
 }
@@ -80,17 +107,21 @@ export class MemoryApiServer {
   /** Most objects on a page of a list, whatever its limit. */
   maxPage = Number.POSITIVE_INFINITY;
   readonly #serves: Served;
+  readonly #isOpen: boolean;
   readonly #nowMs: () => number;
   readonly #collections = new Map<string, Collection>();
   #version = 0;
   #lastUid = 0;
 
-  constructor({ serves = ONLY_ALLOCATIONS, nowMs = () => Date.UTC(2026, 0, 1) }: MemoryApiServerOptions = {}) {
+  constructor({
+    serves = ONLY_ALLOCATIONS,
+    isOpen = false,
+    nowMs = () => Date.UTC(2026, 0, 1),
+  }: MemoryApiServerOptions = {}) {
     this.#serves = serves;
+    this.#isOpen = isOpen;
     this.#nowMs = nowMs;
-    for (const path of Object.keys({ ...serves, ...ONLY_ALLOCATIONS })) {
-      this.#collections.set(path, { path, objects: new Map(), history: [], watches: new Set() });
-    }
+    for (const path of Object.keys({ ...serves, ...ONLY_ALLOCATIONS })) this.#serve(path);
     this.objects = this.#collection(ALLOCATIONS).objects;
   }
 
@@ -120,9 +151,9 @@ export class MemoryApiServer {
   put(path: string, name: string, object: object): StoredObject {
     const collection = this.#collection(path);
     const { metadata, ...rest } = Object(object);
-    const { apiVersion, kind } = this.#serves[path] ?? {};
+    const { everywhere: _, ...type } = { everywhere: "", ...this.#serves[path] };
     const uid = collection.objects.get(name)?.metadata.uid ?? `uid-${name}`;
-    const stored = { ...{ apiVersion, kind, ...rest }, metadata: { uid, ...metadata, name } };
+    const stored = { ...type, ...rest, metadata: { uid, ...metadata, name } };
     this.#store(collection, stored as StoredObject);
     return collection.objects.get(name) as StoredObject;
   }
@@ -139,18 +170,32 @@ export class MemoryApiServer {
     if (before !== undefined) this.#remove(this.#collection(path), before);
   }
 
+  #serve(path: string): Collection {
+    const collection = { path, objects: new Map(), history: [], watches: new Set<Watching>() };
+    this.#collections.set(path, collection);
+    return collection;
+  }
+
   #collection(path: string): Collection {
-    const found = this.#collections.get(path);
+    const found = this.#collections.get(path) ?? (this.#isOpen ? this.#serve(path) : undefined);
     if (found === undefined) throw new Error(`The fake serves no ${path}`);
     return found;
   }
 
+  /** The one whose list is asked for, else the innermost that has the path. */
+  #collectionOf({ method, path, query }: KubeCall): Collection | undefined {
+    const all = [...this.#collections.values()];
+    const whole = all.find((each) => path === each.path || path === this.#serves[each.path]?.everywhere);
+    if (whole !== undefined || (this.#isOpen && method === "GET" && query?.limit !== undefined))
+      return whole ?? this.#serve(path);
+    const [inner] = all
+      .filter((each) => path.startsWith(`${each.path}/`))
+      .toSorted((a, b) => b.path.length - a.path.length);
+    return inner;
+  }
+
   #carryOut(call: KubeCall): KubeObject {
-    const collection = this.#collections
-      .values()
-      .find(
-        ({ path }) => [path, this.#serves[path]?.everywhere].includes(call.path) || call.path.startsWith(`${path}/`),
-      );
+    const collection = this.#collectionOf(call);
     if (collection === undefined) return {};
     const isList = call.path === this.#serves[collection.path]?.everywhere;
     const [name, part] = isList ? [] : call.path.slice(collection.path.length + 1).split("/");

@@ -146,15 +146,18 @@ export function deleted(before: StoredObject, nowMs: number): StoredObject | und
   return { ...before, metadata: { ...metadata, generation, deletionTimestamp: timeOf(nowMs) } };
 }
 
-/** `metadata.name=a,spec.node=n1`, `app=web` */
+/** `metadata.name=a,spec.node!=n1`, `app=web` */
 export function isSelected(selector: unknown, find: (key: string) => unknown): boolean {
   if (typeof selector !== "string") return true;
   return selector.split(",").every((term) => {
-    const [key = "", value] = term.split("=");
-    return find(key) === value;
+    const [, key = "", operator, value] = /^(.+?)(!?=)(.*)$/.exec(term) ?? [];
+    // A truth value that is absent is false.
+    return (String(find(key) ?? false) === value) === (operator === "=");
   });
 }
 
-export function hasFields({ metadata, spec }: StoredObject, selector: unknown): boolean {
-  return isSelected(selector, (key) => (key === "metadata.name" ? metadata.name : spec?.[key.replace("spec.", "")]));
+export function hasFields(object: StoredObject, selector: unknown): boolean {
+  return isSelected(selector, (key) =>
+    key.split(".").reduce<unknown>((value, part) => (isRecord(value) ? value[part] : undefined), object),
+  );
 }

@@ -1,4 +1,5 @@
 /** A node and a pod as namespaces, NICs as main plugins make them, and the coordinator's plugin over both. */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,8 +15,9 @@ import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.
 import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
-import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
+import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
+import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
 import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
 export interface Nic {

@@ -23,20 +23,19 @@ import { openLog } from "../../host/lib/log.ts";
 import { equalIp, formatIp } from "../../host/net/ip.ts";
 import type { Journal } from "../../host/registry/journal.ts";
 import {
-  type KubernetesRegistry,
+  KubernetesRegistry,
   type KubernetesRegistryOptions,
-  openRegistryOn,
 } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, Proposal, Registry } from "../../host/registry/registry.ts";
 import { openSqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
-import { EMPTY_SNAPSHOT, type Snapshot } from "../../host/resources/snapshot.ts";
+import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { type Gate, MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
 import { openDisk, openMemoryJournal } from "../fakes/memory-journal.ts";
 import { TestClock } from "./clock.ts";
 import { nicSettings } from "./nic-settings.ts";
 import { recordLog } from "./recorded-log.ts";
-import { claim, demandOf, type NicRequest, openCore, proposal } from "./subjects.ts";
+import { claim, demandOf, EMPTY_SNAPSHOT, type NicRequest, openCore, proposal } from "./subjects.ts";
 import { ip } from "./values.ts";
 
 /** Stands around the operations of the registry's store: calls `run` when it likes. */
@@ -303,16 +302,18 @@ export type ClusterNode = TestNode<KubernetesRegistry>;
 /** A node of a cluster. What it is not told of pods: none is alive. */
 export function openClusterNode(options: ClusterNodeOptions = {}): Promise<ClusterNode> {
   const { poolSize, ...judgements } = options;
-  const node: ClusterNode = new TestNode(options, (self, registryOptions, isDead) =>
-    openRegistryOn(journalOf(self, registryOptions, isDead), {
+  const node: ClusterNode = new TestNode(options, async (self, registryOptions, isDead) => {
+    const registry = new KubernetesRegistry(journalOf(self, registryOptions, isDead), {
       ...{ isLivePod: async () => false, isPodGone: async () => true, random: () => 0.5 },
       onLost: (row) => self.lost.push(row),
       isLost: (row) => self.lost.some((each) => equalIp(each.ip, row.ip)),
       poolSize: (pool) => poolSize ?? Number(self.poolCache.counts(pool)?.total ?? 1_000n),
       ...judgements,
       ...{ ...registryOptions, api: self.api, node: self.name, log: openLog("berth", "silent") },
-    }),
-  );
+    });
+    await registry.resume();
+    return registry;
+  });
   return node.open();
 }
 

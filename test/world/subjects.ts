@@ -85,6 +85,8 @@ export function snapshotOf(...resources: Resources): Snapshot {
   return assembleSnapshot([{ source: "test", resources }]);
 }
 
+export const EMPTY_SNAPSHOT = snapshotOf();
+
 /** Of manifests, as a file has them. */
 export function decodedSnapshot(...manifests: readonly object[]): Snapshot {
   return snapshotOf(...manifests.flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test")));

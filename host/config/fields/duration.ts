@@ -16,7 +16,7 @@ const DURATION = /^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?$/;
 const UNIT_MS = [3_600_000, 60_000, 1_000, 1];
 
 /** Returns milliseconds; undefined if the text is not a duration or exceeds MAX_DURATION_MS. */
-export function parseDuration(text: string): number | undefined {
+function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text);
   if (match === null || text === "") return undefined;
   const ms = UNIT_MS.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);

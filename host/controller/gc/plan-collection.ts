@@ -223,7 +223,7 @@ function graceOrCooldownMs({ graceMs, cooldownMs }: CollectionTimes): number {
 }
 
 /** Returns undefined if no row matches, which a test rules out. */
-export function findRow(found: ObservedState): CollectionRow | undefined {
+function findRow(found: ObservedState): CollectionRow | undefined {
   return COLLECTION_ROWS.find(
     ({ state, node, pod, owner, prober }) =>
       state === found.state &&

@@ -25,11 +25,8 @@ export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 
 export const NLM_F_REQUEST = 0x1;
-export const NLM_F_MULTI = 0x2;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
-/** The dump is filtered by the request. */
-export const NLM_F_DUMP_FILTERED = 0x20;
 /**
  * For requests that create: replace an existing object, fail if there is one, create if there is none, append to the existing
  * ones.

@@ -9,7 +9,7 @@ export interface ElectionClock {
 }
 
 /** The reason of an aborted `leading` signal. */
-export class LeadingEnded extends Error {
+class LeadingEnded extends Error {
   override readonly name = "LeadingEnded";
 }
 

@@ -61,15 +61,7 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
 }
 
 export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
-  return openRegistryOn(await openSqliteJournal(options), options);
-}
-
-/** Opens the registry on a journal that is open already. */
-export async function openRegistryOn(
-  journal: Journal,
-  options: KubernetesRegistryOptions,
-): Promise<KubernetesRegistry> {
-  const registry = new KubernetesRegistry(journal, options);
+  const registry = new KubernetesRegistry(await openSqliteJournal(options), options);
   await registry.resume();
   return registry;
 }

@@ -6,7 +6,7 @@ import { decodeAddress } from "../address-bytes.ts";
 import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
 
 /** Stored in `user_version`. A database of a newer Berth is refused rather than misread. */
-export const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 4;
 
 /* One row per address that is not free. Times are CLOCK_MONOTONIC milliseconds and mean something only together
    with the boot ID: after a reboot no sandbox lives, and no old time can be compared (clocks-and-boots). */

@@ -1,7 +1,7 @@
 import { parse } from "yaml";
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
-import { decodeResource } from "../../../host/resources/manifest.ts";
+import { decodeManifests } from "../../../host/resources/manifest.ts";
 import { type KubeClient, KubeError } from "../../../scripts/lab/kube-client.ts";
 import type { Row } from "./rows.ts";
 
@@ -33,7 +33,7 @@ export function objectOf({ kind, name = "", spec, more }: Row): object {
 export function decoderFindings(kind: string, object: unknown): Findings {
   try {
     if (kind === "IPAllocation") decodeIpAllocation(object, "test");
-    else decodeResource(object, "test");
+    else decodeManifests(JSON.stringify(object), "test");
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

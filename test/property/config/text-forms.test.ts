@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { formatDuration, MAX_DURATION_MS, parseDuration } from "../../../host/config/fields/duration.ts";
+import { duration, formatDuration, MAX_DURATION_MS } from "../../../host/config/fields/duration.ts";
 import { compilePattern, isWellFormedPattern } from "../../../host/config/pattern.ts";
 
 it("a duration survives its text", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: MAX_DURATION_MS }), (ms) => {
-      expect(parseDuration(formatDuration(ms))).toBe(ms);
+      expect(duration.parse(formatDuration(ms))).toBe(ms);
     }),
   );
 });

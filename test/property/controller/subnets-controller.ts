@@ -170,7 +170,7 @@ export const CONFIG_MAPS = "/api/v1/namespaces/berth/configmaps";
 
 const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
 
-export const SERVES: Served = {
+const SERVES: Served = {
   [POOLS]: own("IPPool"),
   [SUBNETS]: own("Subnet"),
   [RESERVED]: own("ReservedIP"),
@@ -178,7 +178,6 @@ export const SERVES: Served = {
   "/apis/ipam.vendor.io/v1/coordinators": own("Coordinator"),
   "/api/v1/nodes": { apiVersion: "v1", kind: "Node" },
   [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
-  // Behind the collections below it: the first one that fits is the one that is meant.
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
 };
 

@@ -2,19 +2,20 @@
  * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come and go. Everything happens one step
  * at a time: the walk decides what becomes of a call, when a watch tells of a change, and when an agent ends.
  */
+
 import { vi } from "vitest";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { ObjectChange } from "../../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
 import type { IpAllocation, Workload } from "../../../host/resources/ip-allocation.ts";
-import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
 import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";
 import { TestClock } from "../../world/clock.ts";
 import { type ClusterNode, decodeStored, openClusterNode } from "../../world/node.ts";
 import { PendingCalls } from "../../world/pending-calls.ts";
 import type { Seeded } from "../../world/seeded.ts";
+import { EMPTY_SNAPSHOT } from "../../world/subjects.ts";
 
 export const COOLDOWN_MS = 30_000;
 const GRACE_MS = 20_000;

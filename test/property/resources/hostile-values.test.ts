@@ -11,7 +11,7 @@ import { ConfigError } from "../../../host/config/config-error.ts";
 import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
 import { decodeIpamConf } from "../../../host/config/ipam-conf.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
-import { decodeManifests, decodeResource } from "../../../host/resources/manifest.ts";
+import { decodeManifests } from "../../../host/resources/manifest.ts";
 
 const selector = { matchLabels: { a: "b" }, matchExpressions: [{ key: "a", operator: "In", values: ["b"] }] };
 const metadata = { name: "x", labels: { a: "b" }, annotations: { c: "d" }, ownerReferences: [], uid: "u" };
@@ -50,7 +50,7 @@ const pool = {
   cooldown: "1s",
   default: true,
 };
-const resource = (value: unknown) => decodeResource(value, "x");
+const resource = (value: unknown) => decodeManifests(JSON.stringify(value) ?? "null", "x");
 
 const subjects: [title: string, decode: (value: unknown) => unknown, valid: object][] = [
   ["IPPool", resource, object("IPPool", { spec: pool })],

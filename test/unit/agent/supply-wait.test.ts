@@ -14,8 +14,7 @@ import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.
 import type { Registry } from "../../../host/registry/registry.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { EMPTY_SNAPSHOT } from "../../../host/resources/snapshot.ts";
-import { openCore, pool, poolsByName, subject } from "../../world/subjects.ts";
+import { EMPTY_SNAPSHOT, openCore, pool, poolsByName, subject } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
 const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };

@@ -3,8 +3,8 @@ import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts"
 import { openLeanDecoder } from "../../../host/controller/lean-allocation.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { type Gate, HeldCalls, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { until } from "../../world/recorded-log.ts";
-import { FakeCluster } from "./fake-cluster.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const pool = (subnet: string) => ({
@@ -17,33 +17,33 @@ afterEach(async () => {
   for (const caches of opened.splice(0)) await caches.close();
 });
 
-function open(cluster: FakeCluster): OpenCaches {
+const newCluster = () => new MemoryApiServer({ isOpen: true });
+
+function open(cluster: MemoryApiServer, gate?: Gate): OpenCaches {
   const log = openLog("test", "silent");
-  const caches = openCaches({ api: cluster.api(), configNamespace: "net", log, random: () => 0.5 });
+  const api = cluster.client(gate, (_path, deliver) => deliver());
+  const caches = openCaches({ api, configNamespace: "net", log, random: () => 0.5 });
   opened.push(caches);
   return caches;
 }
 
 describe("the controller's caches", () => {
   it("are complete when every list is", async () => {
-    const cluster = new FakeCluster();
-    cluster.held.add("/api/v1/nodes").add(POOLS);
-    const caches = open(cluster);
+    const held = new HeldCalls("/api/v1/nodes", POOLS);
+    const caches = open(newCluster(), held.gate);
     let isSynced = false;
     const synced = caches.synced().then(() => {
       isSynced = true;
     });
     await until(() => caches.unread.length === 2, "all but two are read");
     expect([caches.unread, isSynced]).toEqual([["pools", "nodes"], false]);
-    cluster.release();
+    held.release();
     await synced;
     expect(caches.unread).toEqual([]);
   });
 
   it("reject waiting callers when they are closed, and with the caller's own reason", async () => {
-    const cluster = new FakeCluster();
-    cluster.held.add(POOLS);
-    const caches = open(cluster);
+    const caches = open(newCluster(), new HeldCalls(POOLS).gate);
     const waiting = caches.synced();
     const impatient = caches.synced(AbortSignal.abort(new Error("Too late")));
     await expect(impatient).rejects.toThrow("Too late");
@@ -53,7 +53,7 @@ describe("the controller's caches", () => {
   });
 
   it("notify each listener in order, whatever another one throws, and none that has left", async () => {
-    const cluster = new FakeCluster();
+    const cluster = newCluster();
     const caches = open(cluster);
     await caches.synced();
     await until(() => cluster.watches === 8, "all is watched");
@@ -66,14 +66,14 @@ describe("the controller's caches", () => {
       told.push(`3 ${key} ${caches.pools.items.has(key)}`);
       if (key === "b") leave();
     });
-    cluster.set(POOLS, "a", pool("10.0.0.0/24"));
-    cluster.set(POOLS, "b", pool("10.0.1.0/24"));
-    cluster.delete(POOLS, "a");
+    cluster.put(POOLS, "a", pool("10.0.0.0/24"));
+    cluster.put(POOLS, "b", pool("10.0.1.0/24"));
+    cluster.remove("a", POOLS);
     expect(told).toEqual(["1 set a", "3 a true", "1 set b", "3 b true", "3 a false"]);
   });
 
   it("know one listener twice, and forget it once at a time", async () => {
-    const cluster = new FakeCluster();
+    const cluster = newCluster();
     const caches = open(cluster);
     await caches.synced();
     await until(() => cluster.watches === 8, "all is watched");
@@ -83,16 +83,16 @@ describe("the controller's caches", () => {
     };
     const leave = caches.pools.subscribe(listener);
     caches.pools.subscribe(listener);
-    cluster.set(POOLS, "a", pool("10.0.0.0/24"));
+    cluster.put(POOLS, "a", pool("10.0.0.0/24"));
     leave();
     leave();
-    cluster.delete(POOLS, "a");
+    cluster.remove("a", POOLS);
     expect(times).toBe(3);
   });
 
   it("have a pool that cannot be used, with its fault", async () => {
-    const cluster = new FakeCluster();
-    cluster.set(POOLS, "bad", { ...pool("10.0.0.0/24"), spec: { subnet: "nonsense" } });
+    const cluster = newCluster();
+    cluster.put(POOLS, "bad", { ...pool("10.0.0.0/24"), spec: { subnet: "nonsense" } });
     const caches = open(cluster);
     await caches.synced();
     expect(caches.pools.items.get("bad")).toMatchObject({
@@ -103,14 +103,14 @@ describe("the controller's caches", () => {
   });
 
   it("say what cannot be decoded, and follow the settings of their namespace", async () => {
-    const cluster = new FakeCluster();
+    const cluster = newCluster();
     const MAPS = "/api/v1/namespaces/net/configmaps";
-    cluster.set(MAPS, "vendor-conf", {
+    cluster.put(MAPS, "vendor-conf", {
       apiVersion: "v1",
       kind: "ConfigMap",
       data: { "conf.yml": "enableIPv6: false\n" },
     });
-    cluster.set("/apis/ipam.vendor.io/v1/ipallocations", "10.0.0.1", { kind: "IPAllocation", spec: {} });
+    cluster.put("/apis/ipam.vendor.io/v1/ipallocations", "10.0.0.1", { kind: "IPAllocation", spec: {} });
     const caches = open(cluster);
     await caches.synced();
     expect([...caches.vendorConf.items.values()][0]?.conf.enableIPv6).toBe(false);

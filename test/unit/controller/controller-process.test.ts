@@ -2,14 +2,19 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
 import type { ControllerDeps, StartController } from "../../../host/controller/types.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { FakeClock, TIMINGS } from "../kubernetes/lease/lease-world.ts";
-import { FakeCluster } from "./fake-cluster.ts";
+import { HeldCalls, MemoryApiServer } from "../../fakes/memory-api-server.ts";
+import { LEASES, NAME, TIMINGS } from "../../world/candidates.ts";
+import { TestClock } from "../../world/clock.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 
 interface Scene {
-  readonly time: FakeClock;
-  readonly cluster: FakeCluster;
+  readonly time: TestClock;
+  readonly held: HeldCalls;
+  readonly cluster: MemoryApiServer;
+  readonly lease: () => Record<string, unknown>;
+  /** Another process takes the lease. */
+  readonly steal: () => void;
   readonly controller: ControllerProcess;
   /** `+` and `-` for each start and end of the part, with what its caches had then. */
   readonly told: string[];
@@ -29,8 +34,17 @@ afterEach(async () => {
   }
 });
 
-function open(cluster: FakeCluster, options: { isSlow?: boolean; connectionProblem?: string } = {}): Scene {
-  const time = new FakeClock();
+interface Options {
+  readonly held?: string[];
+  readonly isSlow?: boolean;
+  readonly connectionProblem?: string;
+}
+
+function open(options: Options = {}): Scene {
+  const serves = { [LEASES]: { apiVersion: "coordination.k8s.io/v1", kind: "Lease" } };
+  const cluster = new MemoryApiServer({ serves, isOpen: true });
+  const held = new HeldCalls(...(options.held ?? []));
+  const time = new TestClock();
   const told: string[] = [];
   let deps: ControllerDeps | undefined;
   let finish = () => {};
@@ -49,28 +63,33 @@ function open(cluster: FakeCluster, options: { isSlow?: boolean; connectionProbl
     };
   };
   const controller = openController({
-    ...{ api: cluster.api(), controllers: { part }, configNamespace: "kube-system" },
+    ...{ api: cluster.client(held.gate), controllers: { part }, configNamespace: "kube-system" },
     lease: { namespace: "kube-system", name: "berth-controller", identity: "one_1", timings: TIMINGS },
-    clock: time.clock(),
+    clock: time,
     now: () => new Date(1_800_000_000_000),
     random: () => 0.5,
     connectionProblem: () => options.connectionProblem,
     log: openLog("test", "silent"),
   });
-  const scene = { time, cluster, controller, told, deps: () => deps, finish: () => finish() };
+  const lease = () => ({ ...cluster.collection(LEASES).get(NAME)?.spec });
+  const steal = () => {
+    cluster.put(LEASES, NAME, {
+      ...cluster.collection(LEASES).get(NAME),
+      spec: { ...lease(), holderIdentity: "two_2" },
+    });
+  };
+  const scene = { time, held, cluster, lease, steal, controller, told, deps: () => deps, finish: () => finish() };
   opened.push(scene);
   return scene;
 }
 
 describe("a controller", () => {
   it("starts its parts when everything is known and it leads, and not before", async () => {
-    const cluster = new FakeCluster();
-    cluster.set(POOLS, "blue", { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: "10.0.0.0/24" } });
-    cluster.held.add(POOLS);
-    const { time, controller, told } = open(cluster);
+    const { time, cluster, held, controller, told } = open({ held: [POOLS] });
+    cluster.put(POOLS, "blue", { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: "10.0.0.0/24" } });
     await time.advance(30_000);
-    expect([told, controller.status.unread, cluster.leases.lease]).toEqual([[], ["pools"], undefined]);
-    cluster.release();
+    expect([told, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
+    held.release();
     await time.advance(100);
     expect(told).toEqual(["+ blue"]);
     expect(controller.status).toMatchObject({
@@ -81,18 +100,15 @@ describe("a controller", () => {
   });
 
   it("says what is wrong with its credentials", async () => {
-    const { controller } = open(new FakeCluster(), { connectionProblem: "The token cannot be read" });
+    const { controller } = open({ connectionProblem: "The token cannot be read" });
     expect(controller.status.problems).toEqual(["The token cannot be read"]);
   });
 
   it("ends its parts when another one leads, and restarts them when it leads again", async () => {
-    const cluster = new FakeCluster();
-    const { time, controller, told, deps } = open(cluster);
+    const { time, controller, told, deps, steal } = open();
     await time.advance(100);
     const first = deps()?.leading;
-    const { metadata } = cluster.leases.lease as { metadata: object };
-    const spec = { ...cluster.leases.spec, holderIdentity: "two_2" };
-    cluster.leases.lease = { metadata: { ...metadata, resourceVersion: "9000" }, spec };
+    steal();
     await time.advance(3_000);
     expect([told, first?.aborted, controller.status.leader]).toEqual([["+ ", "-"], true, "two_2"]);
     expect(controller.status).toMatchObject({ isLeading: false, parts: [], problems: [] });
@@ -102,14 +118,9 @@ describe("a controller", () => {
   });
 
   it("says that it is stuck when a part does not end, and does not lead meanwhile", async () => {
-    const cluster = new FakeCluster();
-    const { time, controller, told, finish } = open(cluster, { isSlow: true });
+    const { time, controller, told, finish, steal } = open({ isSlow: true });
     await time.advance(100);
-    const { metadata } = cluster.leases.lease as { metadata: object };
-    cluster.leases.lease = {
-      metadata: { ...metadata, resourceVersion: "9000" },
-      spec: { ...cluster.leases.spec, holderIdentity: "two_2" },
-    };
+    steal();
     await time.advance(50_000);
     expect(controller.stuck).toBeUndefined();
     await time.advance(20_000);
@@ -122,25 +133,22 @@ describe("a controller", () => {
   });
 
   it("can be closed while it still waits for its lists", async () => {
-    const cluster = new FakeCluster();
-    cluster.held.add(POOLS);
-    const { time, controller, told } = open(cluster);
+    const { time, cluster, controller, told } = open({ held: [POOLS] });
     await time.advance(100);
     await controller.close();
-    expect([told, cluster.leases.calls]).toEqual([[], []]);
+    expect([told, cluster.collection(LEASES).size]).toEqual([[], 0]);
   });
 
   it("closes its parts before it gives the lease back", async () => {
-    const cluster = new FakeCluster();
-    const { time, controller, finish } = open(cluster, { isSlow: true });
+    const { time, cluster, lease, controller, finish } = open({ isSlow: true });
     await time.advance(100);
     const closed = controller.close();
     await time.advance(1_000);
-    expect(cluster.leases.spec.holderIdentity).toBe("one_1");
+    expect(lease().holderIdentity).toBe("one_1");
     finish();
     await time.advance(100);
     await closed;
-    expect(cluster.leases.spec.holderIdentity).toBeUndefined();
+    expect(lease().holderIdentity).toBeUndefined();
     expect(cluster.watches).toBe(0);
   });
 });

@@ -4,7 +4,7 @@ import type { ControllerDeps, StartController } from "../../../host/controller/t
 import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
 import { LeadingTime } from "../../../host/kubernetes/lease/leading.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { FakeClock } from "../kubernetes/lease/lease-world.ts";
+import { TestClock } from "../../world/clock.ts";
 
 /** Parts of a test look at their log alone. */
 const deps = { log: openLog("test", "silent") } as ControllerDeps;
@@ -73,8 +73,8 @@ describe("a time of leading", () => {
 
 describe("the API server as the leader's parts have it", () => {
   const open = () => {
-    const time = new FakeClock();
-    const leading = new LeadingTime(time.clock(), time.nowMs + 10_000);
+    const time = new TestClock();
+    const leading = new LeadingTime(time, time.ms + 10_000);
     const calls: KubeCall[] = [];
     const api: KubeApi = {
       call: (call) => {

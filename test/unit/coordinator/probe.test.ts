@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import {
   type ConflictTiming,
   classifyPacket,
+  conflictSchedule,
   FIRST_PROBE_JITTER_MS,
   MAX_DETECTION_MS,
   type PacketClass,
   PROBE_COUNT,
   type ProbeContext,
-  probeSchedule,
   requestSchedule,
   requireShortDetection,
 } from "../../../host/coordinator/probe.ts";
@@ -164,7 +164,7 @@ describe("the schedule of probes", () => {
     [3, 0.5, [0.5, 1, 2]],
   ];
   it.each(rows)("over %i ms with %f", (windowMs, random, expected) => {
-    const { sendAtMs, endAtMs } = probeSchedule(windowMs, () => random);
+    const { sendAtMs, endAtMs } = conflictSchedule({ windowMs }, () => random);
     expect(endAtMs).toBe(windowMs);
     expect(sendAtMs).toHaveLength(expected.length);
     for (const [index, at] of sendAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
@@ -174,7 +174,7 @@ describe("the schedule of probes", () => {
     for (const windowMs of [10, 200, 1_000, 3_000]) {
       for (let seed = 0; seed < 1_000; seed++) {
         let draw = 0;
-        const { sendAtMs } = probeSchedule(windowMs, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
+        const { sendAtMs } = conflictSchedule({ windowMs }, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
         expect(sendAtMs).toHaveLength(PROBE_COUNT);
         expect(sendAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
         for (const [index, at] of sendAtMs.entries()) {
@@ -186,7 +186,9 @@ describe("the schedule of probes", () => {
   });
 
   it("is another for each pod", () => {
-    const all = new Set(Array.from({ length: 100 }, (_, pod) => probeSchedule(200, () => pod / 100).sendAtMs.join()));
+    const all = new Set(
+      Array.from({ length: 100 }, (_, pod) => conflictSchedule({ windowMs: 200 }, () => pod / 100).sendAtMs.join()),
+    );
     expect(all.size).toBe(100);
   });
 });

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CORE_STATUS } from "../../../host/core/core-error.ts";
+import { CoreError } from "../../../host/core/core-error.ts";
 import { ABI } from "../../../scripts/generate/abi-description.ts";
 import { CORE_BUILDS } from "./core-build.ts";
 import { readSections } from "./wasm-sections.ts";
@@ -50,8 +50,10 @@ describe("the ABI's description", () => {
   });
 
   it("agrees with the host's error texts", () => {
-    const codes = ABI.statuses.map(({ code }) => String(code)).filter((code) => code !== "0");
-    expect(Object.keys(CORE_STATUS).sort()).toEqual(codes.sort());
+    const isKnown = (code: number) => !new CoreError("x", code).message.endsWith("an unknown status");
+    const known = Array.from({ length: 100 }, (_, index) => -index).filter(isKnown);
+    const codes = ABI.statuses.map(({ code }) => Number(code)).filter((code) => code !== 0);
+    expect(known).toEqual(codes.toSorted((a, b) => b - a));
   });
 });
 

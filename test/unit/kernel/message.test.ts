@@ -9,18 +9,15 @@ import {
   encodeUint32,
   findValue,
 } from "../../../host/kernel/netlink/attribute.ts";
-import {
-  NLM_F_ACK_TLVS,
-  NLM_F_CAPPED,
-  NLM_F_DUMP_FILTERED,
-  NLM_F_MULTI,
-  NLMSG_DONE,
-  NLMSG_ERROR,
-} from "../../../host/kernel/netlink/constants.ts";
+import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSG_ERROR } from "../../../host/kernel/netlink/constants.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeAcknowledgement, decodeMessages, encodeMessage } from "../../../host/kernel/netlink/message.ts";
 import { int32At, putUint16, putUint32, uint8At, uint16At, uint32At } from "../../../host/kernel/netlink/numbers.ts";
 import { addressesAbsent, addressesV0, linkAbsent, linkNameTooLong, linkV0 } from "./vectors.ts";
+
+/** Of answers; linux/netlink.h. */
+const NLM_F_MULTI = 0x2;
+const NLM_F_DUMP_FILTERED = 0x20;
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const only = (datagram: Uint8Array | undefined) => decodeMessages(datagram ?? bytes())[0] ?? expect.unreachable();

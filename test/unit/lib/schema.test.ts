@@ -1,15 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { describeValue } from "../../../host/lib/describe.ts";
-import {
-  decode,
-  formatMismatches,
-  formatPath,
-  parsedText,
-  refuseSlips,
-  textMap,
-  wholeNumber,
-} from "../../../host/lib/schema.ts";
+import { decode, formatMismatches, parsedText, refuseSlips, textMap, wholeNumber } from "../../../host/lib/schema.ts";
 
 const schema = z.strictObject({
   name: parsedText((text) => (text.startsWith("x") ? text.length : undefined), "text that begins with x"),
@@ -82,8 +74,23 @@ it.each([
   [[0, "gw"], "[0].gw"],
   [["spec", "routes", 2, "gw"], "spec.routes[2].gw"],
   [["labels", "a.b/c"], 'labels["a.b/c"]'],
-])("formatPath of %j", (path, expected) => {
-  expect(formatPath(path)).toBe(expected);
+])("the path of a mismatch at %j", (path, expected) => {
+  const within = path
+    .toReversed()
+    .reduce<z.ZodType>(
+      (inner, key) => (typeof key === "number" ? z.array(inner) : z.object({ [key]: inner })),
+      z.string(),
+    );
+  const wrong = path
+    .toReversed()
+    .reduce<unknown>(
+      (inner, key) =>
+        typeof key === "number" ? [..."x".repeat(key)].map(() => inner).concat(inner) : { [key]: inner },
+      1,
+    );
+  expect(decode(within, wrong)).toMatchObject({
+    mismatches: expect.arrayContaining([{ path: expected, got: "1", wanted: "text" }]),
+  });
 });
 
 describe("an error stays short", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
 import { formatRange } from "../../../host/net/range.ts";
-import { decodeManifests, decodeResource } from "../../../host/resources/manifest.ts";
+import { decodeManifests } from "../../../host/resources/manifest.ts";
 
 const V = "apiVersion: ipam.vendor.io/v1\n";
 const POOL = `${V}kind: IPPool\nmetadata: {name: blue}\nspec: {subnet: 10.6.0.0/24}\n`;
@@ -238,16 +238,13 @@ it("no key that the API server knows is taken for a slip", () => {
     "setHostnameAsFQDN os hostUsers schedulingGates resourceClaims resources hostnameOverride";
   const all = (keys: string) => Object.fromEntries(keys.split(" ").map((key) => [key, {}]));
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "p", ...all(metadata) }, spec: all(spec), status: {} };
-  expect(decodeResource(pod, "watch")).toMatchObject({ kind: "Pod", name: "p" });
+  expect(decodeManifests(JSON.stringify(pod), "file")).toMatchObject([{ kind: "Pod", name: "p" }]);
 });
 
-it("decodeResource serves one object of a watch", () => {
+it("a Namespace has its labels and annotations; an item that is null is refused", () => {
   const value = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop", labels: { a: "b" } } };
-  expect(decodeResource(value, "watch")).toEqual({
-    kind: "Namespace",
-    name: "shop",
-    labels: { a: "b" },
-    annotations: {},
-  });
-  expect(() => decodeResource(null, "watch")).toThrow("watch: found null, want an object");
+  const namespace = { kind: "Namespace", name: "shop", labels: { a: "b" }, annotations: {} };
+  expect(decodeManifests(JSON.stringify(value), "file")).toEqual([namespace]);
+  const list = { apiVersion: "v1", kind: "List", items: [value, null] };
+  expect(() => decodeManifests(JSON.stringify(list), "file")).toThrow("item 1: found null, want an object");
 });

@@ -7,7 +7,7 @@ import { type Address, encodeAddressValue } from "./address.ts";
 import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
 import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";
 
-export function encodeAddressesOf(linkIndex: number): Uint8Array {
+function encodeAddressesOf(linkIndex: number): Uint8Array {
   return encodeAddress({ family: AF_UNSPEC, index: linkIndex, attributes: [] });
 }
 

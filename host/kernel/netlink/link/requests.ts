@@ -31,7 +31,7 @@ function encodeLinkRequest(index: number, attributes = [withoutStats]): Uint8Arr
   return encodeLink({ index, attributes });
 }
 
-export function encodeLinkByName(name: string): Uint8Array {
+function encodeLinkByName(name: string): Uint8Array {
   return encodeLinkRequest(0, [attribute(IFLA_IFNAME, encodeString(name)), withoutStats]);
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObjects, ReadResult } from "../../../../host/agent/explain/pool-facts.ts";
 import { gatherPoolFacts, type PoolFactsDeps } from "../../../../host/agent/explain/pool-facts.ts";
-import { EMPTY_SNAPSHOT, type Snapshot } from "../../../../host/resources/snapshot.ts";
-import { pool, poolsByName } from "../../../world/subjects.ts";
+import type { Snapshot } from "../../../../host/resources/snapshot.ts";
+import { EMPTY_SNAPSHOT, pool, poolsByName } from "../../../world/subjects.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
 const generated = { subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas" };

@@ -4,8 +4,17 @@ import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { ConfigError } from "../../../../host/config/config-error.ts";
 import { NetlinkError } from "../../../../host/kernel/netlink/error.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
-import { InvariantError } from "../../../../host/lib/invariant.ts";
+import { invariant } from "../../../../host/lib/invariant.ts";
 import { RegistryError } from "../../../../host/registry/registry.ts";
+
+function thrownBy(work: () => void): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
 
 const mismatch = { path: "ipv4", got: "nothing", wanted: "a list" };
 const netlink = Object.assign(Object.create(NetlinkError.prototype) as NetlinkError, { message: "no such device" });
@@ -30,7 +39,7 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["the same in a namespace", new NetnsError("open", "/run/netns/x", 24), 11, /RLIMIT_NOFILE.*\/run\/netns\/x/, false],
   ["the same as a cause", new Error("read", { cause: emfile }), 11, /RLIMIT_NOFILE.*: read/, false],
   ["too many of the node", new NetnsError("open", "/run/netns/x", 23), 11, /^The node has .*fs\.file-max/, false],
-  ["a broken invariant", new InvariantError("x is y"), 11, /Internal error: .*x is y/, true],
+  ["a broken invariant", thrownBy(() => invariant(false, "x is y")), 11, /Internal error: .*x is y/, true],
   ["what is no error at all", "text", 11, /Internal error: .*text/, true],
 ];
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatDuration, parseDuration } from "../../../../host/config/fields/duration.ts";
+import { duration, formatDuration } from "../../../../host/config/fields/duration.ts";
 
 it.each([
   ["0s", 0],
@@ -31,7 +31,7 @@ it.each([
   ["596h", 2_145_600_000],
   ["597h", undefined],
 ])("the duration %j is %s ms", (text, expected) => {
-  expect(parseDuration(text)).toBe(expected);
+  expect(duration.safeParse(text).data).toBe(expected);
 });
 
 it.each([

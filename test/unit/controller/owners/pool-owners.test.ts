@@ -8,8 +8,8 @@ import {
   METADATA,
 } from "../../../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
+import { type Gate, HeldCalls, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
-import { FakeCluster } from "../fake-cluster.ts";
 import { BLUE, pod, SETTINGS, type Wanted, workload } from "./workload-objects.ts";
 
 const DEPLOYMENTS = "/apis/apps/v1/deployments";
@@ -22,10 +22,16 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function open(prepare: (cluster: FakeCluster) => void = () => {}, api?: (api: KubeApi) => KubeApi) {
-  const cluster = new FakeCluster();
+interface Options {
+  readonly prepare?: (cluster: MemoryApiServer) => void;
+  readonly gate?: Gate;
+  readonly api?: (api: KubeApi) => KubeApi;
+}
+
+async function open({ prepare = () => {}, gate, api = (same) => same }: Options = {}) {
+  const cluster = new MemoryApiServer({ isOpen: true });
   prepare(cluster);
-  const port = api?.(cluster.api()) ?? cluster.api();
+  const port = api(cluster.client(gate, (_path, deliver) => deliver()));
   const applications = openPoolOwners({ api: port, log: recordLog().log, random: () => 0.5 });
   closing.push(() => applications.close());
   let told = 0;
@@ -41,9 +47,10 @@ const clones = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: 
 
 describe("applications", () => {
   it("are known when every list is complete, and not before", async () => {
-    const { applications, cluster, names } = await open((prepared) => {
-      prepared.held.add(PODS);
-      prepared.set(DEPLOYMENTS, "web", deployment());
+    const held = new HeldCalls(PODS);
+    const { applications, names } = await open({
+      gate: held.gate,
+      prepare: (cluster) => void cluster.put(DEPLOYMENTS, "web", deployment()),
     });
     let isSynced = false;
     const synced = applications.synced(signal()).then(() => {
@@ -51,7 +58,7 @@ describe("applications", () => {
     });
     await until(() => names().length === 1);
     expect(isSynced).toBe(false);
-    cluster.release();
+    held.release();
     await synced;
     expect(names()).toEqual(["web eth0"]);
   });
@@ -60,32 +67,32 @@ describe("applications", () => {
     const { applications, cluster, names, told } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
-    cluster.set(DEPLOYMENTS, "web", deployment());
+    cluster.put(DEPLOYMENTS, "web", deployment());
     expect([told(), names()]).toEqual([1, ["web eth0"]]);
-    cluster.set(
+    cluster.put(
       DEPLOYMENTS,
       "web",
       deployment({ status: { observedGeneration: 1, readyReplicas: 1, replicas: 1, updatedReplicas: 1 } }),
     );
     const before = applications.demands(SETTINGS);
-    cluster.set(
+    cluster.put(
       DEPLOYMENTS,
       "web",
       deployment({ status: { observedGeneration: 1, readyReplicas: 1, replicas: 1, updatedReplicas: 1 } }),
     );
-    cluster.set(
+    cluster.put(
       DEPLOYMENTS,
       "web",
       deployment({ own: { note: "x" }, status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1 } }),
     );
     expect(told()).toBe(1);
     expect(applications.demands(SETTINGS)).toBe(before);
-    cluster.set(DEPLOYMENTS, "web", deployment({ spec: { replicas: 2 } }));
+    cluster.put(DEPLOYMENTS, "web", deployment({ spec: { replicas: 2 } }));
     expect(told()).toBe(2);
-    cluster.set(DEPLOYMENTS, "web", deployment({ annotations: {} }));
+    cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
     expect([told(), names()]).toEqual([3, []]);
-    cluster.set(DEPLOYMENTS, "web", deployment());
-    cluster.delete(DEPLOYMENTS, "web");
+    cluster.put(DEPLOYMENTS, "web", deployment());
+    cluster.remove("web", DEPLOYMENTS);
     expect([told(), names()]).toEqual([5, []]);
   });
 
@@ -93,20 +100,21 @@ describe("applications", () => {
     const { applications, cluster, told } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
-    cluster.set(DEPLOYMENTS, "web", deployment({ annotations: {} }));
-    cluster.set(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
-    cluster.set(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
+    cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
+    cluster.put(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
+    cluster.put(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
     expect(told()).toBe(0);
   });
 
   it("are reported when a network becomes Berth's, and not when it only changes", async () => {
-    const { applications, cluster, names, told } = await open((prepared) =>
-      prepared.set(DEPLOYMENTS, "web", deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } })),
-    );
+    const web = deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } });
+    const { applications, cluster, names, told } = await open({
+      prepare: (prepared) => void prepared.put(DEPLOYMENTS, "web", web),
+    });
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
     const define = (ipam: string, mtu: number) =>
-      cluster.set(NETWORKS, "lan", {
+      cluster.put(NETWORKS, "lan", {
         metadata: { namespace: "shop" },
         spec: { config: JSON.stringify({ type: "macvlan", mtu, ipam: { type: ipam } }) },
       });
@@ -129,27 +137,29 @@ describe("applications", () => {
     };
     const leave = applications.subscribe(listener);
     applications.subscribe(listener);
-    cluster.set(DEPLOYMENTS, "web", deployment());
+    cluster.put(DEPLOYMENTS, "web", deployment());
     expect(told).toBe(2);
     leave();
-    cluster.delete(DEPLOYMENTS, "web");
+    cluster.remove("web", DEPLOYMENTS);
     expect(told).toBe(3);
   });
 
   it("of other kinds cost the API server metadata only, of pods that live", async () => {
     const calls: KubeCall[] = [];
     const watches: { path: string; accept?: string | undefined }[] = [];
-    const { applications } = await open(undefined, (api) => ({
-      ...api,
-      call: (call) => {
+    const { applications } = await open({
+      gate: async (call, commit) => {
         calls.push(call);
-        return api.call(call);
+        return commit();
       },
-      watch: (watch) => {
-        watches.push(watch);
-        return api.watch(watch);
-      },
-    }));
+      api: (api) => ({
+        ...api,
+        watch: (watch) => {
+          watches.push(watch);
+          return api.watch(watch);
+        },
+      }),
+    });
     await applications.synced(signal());
     await until(() => watches.length === 8);
     const accepts = (all: readonly { path: string; accept?: string | undefined }[]) =>
@@ -181,15 +191,14 @@ describe("a read", () => {
     ["nonsense", { metadata: {} }, "unknown"],
   ])("at a Deployment, answered with %s: %#", async (_what, answer, expected) => {
     const looks: KubeCall[] = [];
-    const { applications } = await open(undefined, (api) => ({
-      ...api,
-      call: async (call) => {
-        if (!call.path.includes("/namespaces/")) return api.call(call);
+    const { applications } = await open({
+      gate: async (call, commit) => {
+        if (!call.path.includes("/namespaces/")) return commit();
         looks.push(call);
         if (answer instanceof Error) throw answer;
         return { ...answer };
       },
-    }));
+    });
     expect(await applications.readLiveness(web, signal())).toBe(expected);
     expect(looks.map(({ method, path, accept }) => [method, path, accept])).toEqual([
       ["GET", "/apis/apps/v1/namespaces/shop/deployments/web", METADATA],
@@ -197,10 +206,10 @@ describe("a read", () => {
   });
 
   it("that is given up rejects with the reason", async () => {
-    const { applications } = await open(undefined, (api) => ({
-      ...api,
-      call: (call) => (call.path.includes("/namespaces/") ? Promise.reject(new Error("aborted")) : api.call(call)),
-    }));
+    const { applications } = await open({
+      gate: async ({ path }, commit) =>
+        path.includes("/namespaces/") ? Promise.reject(new Error("aborted")) : commit(),
+    });
     const reason = new Error("no more");
     await expect(applications.readLiveness(web, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
@@ -214,18 +223,19 @@ describe("a read", () => {
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
     expect(await look()).toBe("gone");
-    cluster.set(PODS, "a", { ...pod({ owner: clones }) });
+    cluster.put(PODS, "a", { ...pod({ owner: clones }) });
     expect(await look()).toBe("alive");
-    cluster.delete(PODS, "a");
+    cluster.remove("a", PODS);
     expect(await look()).toBe("gone");
-    cluster.set(SETS, "b", { ...workload("ReplicaSet", { owner: clones, spec: { replicas: 0 } }) });
+    cluster.put(SETS, "b", { ...workload("ReplicaSet", { owner: clones, spec: { replicas: 0 } }) });
     expect(await look()).toBe("alive");
   });
 
   it("of another kind says nothing while anything is unread", async () => {
-    const { applications, cluster } = await open((prepared) => prepared.held.add(SETS));
+    const held = new HeldCalls(SETS);
+    const { applications } = await open({ gate: held.gate });
     expect(await applications.readLiveness(other, signal())).toBe("unknown");
-    cluster.release();
+    held.release();
     await applications.synced(signal());
     expect(await applications.readLiveness(other, signal())).toBe("gone");
   });
@@ -234,12 +244,12 @@ describe("a read", () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
-    cluster.set(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
+    cluster.put(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
     expect(applications.problems).toEqual([
       expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet"),
     ]);
     expect(await applications.readLiveness(other, signal())).toBe("unknown");
-    cluster.delete(SETS, "bad");
+    cluster.remove("bad", SETS);
     expect([applications.problems, await applications.readLiveness(other, signal())]).toEqual([[], "gone"]);
   });
 });
