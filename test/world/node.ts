@@ -54,9 +54,9 @@ export interface NodeOptions {
   readonly server?: MemoryApiServer;
 }
 
-type Judgements = Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "readHolderStatus" | "onLost" | "random">;
+type PodReaders = Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "readHolderStatus" | "onLost" | "random">;
 
-export interface ClusterNodeOptions extends NodeOptions, Partial<Judgements> {
+export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {
   /** Addresses of each pool; default: as the pool cache has it. */
   readonly poolSize?: number;
 }
@@ -301,14 +301,14 @@ export type ClusterNode = TestNode<KubernetesRegistry>;
 
 /** A node of a cluster. What it is not told of pods: none is alive. */
 export function openClusterNode(options: ClusterNodeOptions = {}): Promise<ClusterNode> {
-  const { poolSize, ...judgements } = options;
+  const { poolSize, ...readers } = options;
   const node: ClusterNode = new TestNode(options, async (self, registryOptions, isDead) => {
     const registry = new KubernetesRegistry(journalOf(self, registryOptions, isDead), {
       ...{ isLivePod: async () => false, isPodGone: async () => true, random: () => 0.5 },
       onLost: (row) => self.lost.push(row),
       isLost: (row) => self.lost.some((each) => equalIp(each.ip, row.ip)),
       poolSize: (pool) => poolSize ?? Number(self.poolCache.counts(pool)?.total ?? 1_000n),
-      ...judgements,
+      ...readers,
       ...{ ...registryOptions, api: self.api, node: self.name, log: openLog("berth", "silent") },
     });
     await registry.resume();

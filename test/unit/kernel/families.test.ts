@@ -18,7 +18,7 @@ const first = (vector: Vector): Message => messagesOf(vector)[0] ?? expect.unrea
 const payloadOf = (datagram: Uint8Array | undefined) => decodeMessages(datagram ?? new Uint8Array())[0]?.payload;
 
 /** The question has the payload of the vector's request. */
-function expectAsked(vector: Vector, ask: (conversation: Conversation) => unknown): void {
+function expectRequest(vector: Vector, ask: (conversation: Conversation) => unknown): void {
   const socket = scriptDatagrams([answersOf(vector)]);
   ask(createConversation(socket));
   expect(payloadOf(socket.sent[0])).toEqual(payloadOf(vector.request));
@@ -26,8 +26,8 @@ function expectAsked(vector: Vector, ask: (conversation: Conversation) => unknow
 
 describe("link messages", () => {
   it("ask as the captured requests do", () => {
-    expectAsked(linkV0, (conversation) => findLink(conversation, "v0"));
-    expectAsked(linkAbsent, (conversation) => findLink(conversation, "absent"));
+    expectRequest(linkV0, (conversation) => findLink(conversation, "v0"));
+    expectRequest(linkAbsent, (conversation) => findLink(conversation, "absent"));
   });
 
   it("are read", () => {
@@ -70,7 +70,7 @@ describe("link messages", () => {
 
 describe("address messages", () => {
   it("ask as the captured request does", () => {
-    expectAsked(addressesV0, (conversation) => findAddresses(conversation, 7));
+    expectRequest(addressesV0, (conversation) => findAddresses(conversation, 7));
   });
 
   it("are read, own addresses before peers'", () => {
