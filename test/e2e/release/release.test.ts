@@ -147,13 +147,17 @@ beforeAll(() => {
   writeFileSync(buildahEnv.CONTAINERS_STORAGE_CONF, `[storage]\n${lines.join("")}`);
 });
 
-it.each(partsAt("release"))("the commands on %s", async (_, part) => {
-  const checkout = mkdtempSync(output("checkout-"));
-  mkdirSync(join(checkout, "dist"));
-  symlinkSync(output("a"), join(checkout, "dist", "release"));
-  for (const name of ["deploy", ".git"]) symlinkSync(join(root, name), join(checkout, name));
-  await executePart(part, (argv) => runCommand(argv, { cwd: checkout, env: buildahEnv, timeoutMs: 120_000 }));
-});
+it.each(partsAt("release"))(
+  "the commands on %s",
+  async (_, part) => {
+    const checkout = mkdtempSync(output("checkout-"));
+    mkdirSync(join(checkout, "dist"));
+    symlinkSync(output("a"), join(checkout, "dist", "release"));
+    for (const name of ["deploy", ".git"]) symlinkSync(join(root, name), join(checkout, name));
+    await executePart(part, (argv) => runCommand(argv, { cwd: checkout, env: buildahEnv, timeoutMs: 290_000 }));
+  },
+  300_000,
+);
 
 describe("the image", () => {
   it("contains the licences", () => {
@@ -170,6 +174,7 @@ describe("the image", () => {
       expect(listTree(built.rootfs)).toEqual(listTree(rootfs));
       expect(built.config).toEqual(config);
     },
+    300_000,
   );
 
   /** Returns the folder of an OCI image. */
