@@ -14,6 +14,7 @@ import type { World } from "../../scripts/lab/cluster/world.ts";
 import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { partsAt } from "../e2e/pages/script.ts";
 import { commandsOf, listTexts } from "../unit/house/kubectl-lines.ts";
 import { openRights, WORKLOAD } from "./rights-objects.ts";
 
@@ -33,7 +34,9 @@ const FOREIGN: readonly ForeignKind[] = [
 const POOL = "shop-web-eth0-v4-3f9c0a1b2c";
 const NAMES = [POOL, "blue", "default", "10.6.0.21", "10.6.0.77"];
 
-const PAGES = listTexts().filter((path) => path.endsWith(".md"));
+/** Pages whose commands need pods that run are executed elsewhere, each as a whole. */
+const WHOLE = new Set(partsAt("nodes").map(([, { page }]) => page));
+const PAGES = listTexts().filter((path) => path.endsWith(".md") && !WHOLE.has(path));
 const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))];
 
 let world: World;

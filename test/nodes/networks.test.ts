@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
 import { applyObject } from "../../scripts/lab/apply.ts";
 import { applyWorkloadKinds, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
+import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { NAMESPACE, pool, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
@@ -9,6 +12,8 @@ import { type NetworkName, secondNetwork } from "../../scripts/lab/nodes/network
 import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { percentile } from "../../scripts/lab/statistics.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { executePart, partsAt, Workstation } from "../e2e/pages/script.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const STATUS = "k8s.v1.cni.cncf.io/network-status";
@@ -22,9 +27,12 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 afterEach(async () => void (await seen.untilReturned()));
 
-test("Multus gives pods a second NIC by a NetworkAttachmentDefinition, and both its addresses are objects", async () => {
+test("Multus gives pods a second NIC by the definition that berthctl prints, and both its addresses are objects", async () => {
   await applyObject(cluster.client, pool("store", { ips: ["10.99.48.1-10.99.48.200"] }));
-  await applyObject(cluster.client, secondNetwork(NAMESPACE, "store", "store"));
+  const flags = ["--type", "macvlan", "--master", "eth0", "--ipv4-pool", "store", "--serviceCIDR", "10.96.0.0/16"];
+  const berthctl = [process.execPath, join(root, "dist", "berthctl.mjs")];
+  const printed = await requireCommand([...berthctl, "network", "store", "--namespace", NAMESPACE, ...flags]);
+  await applyObject(cluster.client, parse(printed));
   const annotations = { "k8s.v1.cni.cncf.io/networks": "store" };
   await cluster.client.create(deployments, deploymentOf({ name: "two", replicas: 6, annotations }));
   const pods = await seen.untilReady("two", 6);
@@ -46,6 +54,35 @@ test("Multus gives pods a second NIC by a NetworkAttachmentDefinition, and both 
   await seen.reach(first, [elsewhere, { ...elsewhere, status: { podIP: second?.ips[0] } }]);
   await cluster.client.delete(`${deployments}/two`, { propagationPolicy: "Background" });
   await seen.untilGone("two");
+});
+
+test.each(partsAt("nodes"))("%s", async (_, part) => {
+  const { machine, agent } = cluster.node("node1");
+  using workstation = new Workstation(cluster.plane.kubeconfig);
+  await executePart(part, (argv) => runCommand(machine.enter(argv), { env: { ...workstation.env, ...agent.env } }));
+});
+
+test("a NIC without a definition or a pool is refused as docs/multus.md says", async () => {
+  const page = readFileSync(join(root, "docs", "multus.md"), "utf8");
+  const refusals: [name: string, says: string, message: string][] = [
+    [
+      "lost",
+      "cannot find a network-attachment-definition (NAME) in namespace (NAMESPACE)",
+      `cannot find a network-attachment-definition (lost) in namespace (${NAMESPACE})`,
+    ],
+    ["dry", 'pool "NAME" does not exist', 'pool "gone" does not exist'],
+  ];
+  await applyObject(cluster.client, secondNetwork(NAMESPACE, "dry", "gone"));
+  for (const [name] of refusals) {
+    const annotations = { "k8s.v1.cni.cncf.io/networks": name };
+    await cluster.client.create(paths.pods(NAMESPACE), podOf({ name, annotations }));
+  }
+  for (const [name, says, message] of refusals) {
+    expect(page).toContain(`\`${says}\``);
+    await expect.poll(() => readMessages(NAMESPACE), { timeout: 30_000 }).toContain(message);
+    await cluster.client.delete(`${paths.pods(NAMESPACE)}/${name}`, { gracePeriodSeconds: 0 });
+    await seen.untilGone(name);
+  }
 });
 
 test("retention: an IPAMClaim keeps the address of a second NIC from pod to pod, wherever they run, until the claim goes", async () => {
@@ -90,12 +127,8 @@ test("a tenant's definition with an IPAM of its own does not get the node's traf
   await expect
     .poll(() => cluster.client.create(paths.pods(tenant), pod).then(() => "made", String), { timeout: 20_000 })
     .toBe("made"); // once the namespace has its service account
-  const messages = async (): Promise<string> => {
-    const { items } = await cluster.client.get(`/api/v1/namespaces/${tenant}/events?limit=500`);
-    return items.map(({ message }: KubeObject) => message).join("\n");
-  };
   await expect
-    .poll(messages, { timeout: 60_000 })
+    .poll(() => readMessages(tenant), { timeout: 60_000 })
     .toContain(`Interface "net1" has address ${victim}, which Berth did not allocate`);
   const way = await runCommand(node.machine.enter(["ip", "route", "get", victim]));
   expect(way.stdout).toContain("dev eth0");
@@ -154,6 +187,12 @@ function ratioOf(times: readonly ReadyTimes[]): number {
 /** Who gave it. */
 function thirdByteRange(address: string): "pool" | "node" {
   return Number(address.split(".")[2]) < 100 ? "pool" : "node";
+}
+
+/** Of the namespace's events. */
+async function readMessages(namespace: string): Promise<string> {
+  const { items } = await cluster.client.get(`/api/v1/namespaces/${namespace}/events?limit=500`);
+  return items.map(({ message }: KubeObject) => message).join("\n");
 }
 
 /** As Multus reports them in the pod. */

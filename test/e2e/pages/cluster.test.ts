@@ -1,7 +1,4 @@
 /** The pages for a cluster, typed on a real API server. */
-import { mkdtemp, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { applyObject } from "../../../scripts/lab/apply.ts";
 import { definitionsCrd, namespaceObject, poolObject, settingsObject } from "../../../scripts/lab/cluster/objects.ts";
@@ -9,21 +6,19 @@ import { startPlane } from "../../../scripts/lab/cluster/plane.ts";
 import { runCommand } from "../../../scripts/lab/command.ts";
 import type { ControlPlane } from "../../../scripts/lab/control-plane.ts";
 import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
-import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
-import { executePart, partsAt } from "./script.ts";
+import { executePart, partsAt, Workstation } from "./script.ts";
 import type { ExecutedPart } from "./table.ts";
 
 const API = "/apis/ipam.vendor.io/v1";
 const SETTINGS = "/api/v1/namespaces/kube-system/configmaps/vendor-conf";
 
 let plane: ControlPlane;
-/** The reader's working directory: what one page writes, a later one reads. */
-let home: string;
+/** What one page writes there, a later one reads. */
+let workstation: Workstation;
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), "berth-pages-"));
-  await symlink(join(root, "dist", "berthctl.mjs"), join(home, "berthctl"));
   plane = await startPlane();
+  workstation = new Workstation(plane.kubeconfig);
   const objects = [
     definitionsCrd(),
     namespaceObject("shop"),
@@ -35,17 +30,14 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  workstation?.[Symbol.dispose]();
   await plane?.stop();
-  await rm(home, { recursive: true });
 });
 
 const berthKind = (kind: string, name: string) => ({ apiVersion: "ipam.vendor.io/v1", kind, metadata: { name } });
 
 function execute(part: ExecutedPart) {
-  const path = [referenceTool("kubectl").directory, home, join(root, "node_modules", ".bin"), process.env.PATH].join(
-    ":",
-  );
-  const env = { HOME: home, KUBECONFIG: plane.kubeconfig, PATH: path };
+  const { home, env } = workstation;
   return executePart(part, (argv) => runCommand(argv, { cwd: home, env }));
 }
 

@@ -2,11 +2,12 @@
  * A page as a shell script: its blocks ```sh, each command on its own line of the page, so that a failure names the line.
  * The first command that fails ends the script, unless the table says that it is refused.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { CommandOutcome } from "../../../scripts/lab/command.ts";
-import { root } from "../../../scripts/setup/paths.mjs";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
 import { type ExecutedPart, isExecuted, PARTS, type Place } from "./table.ts";
 
 interface Block {
@@ -90,4 +91,20 @@ export async function executePart(
   expect(failures, report).toEqual(part.refused ?? []);
   expect(outcome.exitCode, report).toBe(0);
   return outcome;
+}
+
+/** A folder with `berthctl`, and the environment of a reader who works there, with kubectl for that cluster. */
+export class Workstation implements Disposable {
+  readonly home = mkdtempSync(join(tmpdir(), "berth-pages-"));
+  readonly env: Readonly<Record<string, string>>;
+
+  constructor(kubeconfig: string) {
+    symlinkSync(join(root, "dist", "berthctl.mjs"), join(this.home, "berthctl"));
+    const folders = [this.home, referenceTool("kubectl").directory, join(root, "node_modules", ".bin")];
+    this.env = { HOME: this.home, KUBECONFIG: kubeconfig, PATH: [...folders, process.env.PATH].join(":") };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.home, { recursive: true });
+  }
 }

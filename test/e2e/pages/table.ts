@@ -2,6 +2,8 @@
  * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the page itself.
  * A new page needs one row, for the whole page or for each of its sections that differ.
  */
+import manifest from "../../../package.json" with { type: "json" };
+import { PAUSE_IMAGE } from "../../../scripts/lab/nodes/image.ts";
 
 /** Each has a test of its own. */
 export type Place =
@@ -17,8 +19,10 @@ export type Place =
   | "host"
   /** test/nodes/networks.test.ts: three nodes with Multus. */
   | "nodes"
-  /** test/e2e/release/release.test.ts: the folder of a release, and a runtime. */
-  | "release";
+  /** test/e2e/release/release.test.ts: a checkout with a release in dist/release. */
+  | "release"
+  /** The same test: the folder of a release, on a machine with containerd. */
+  | "release folder";
 
 /** A page, or one section of it under a heading of any level. */
 interface Part {
@@ -42,8 +46,12 @@ interface OmittedPart extends Part {
 /** In kubectl.test.ts each command is executed alone, on an API server with the objects that the page names. */
 const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.test.ts";
 
+/** The names of a release's files. */
+const RELEASE = { VERSION: manifest.version, ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
+
 /** Parts of one place are executed in this order. */
 export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
+  { page: "docs/air-gapped.md", place: "release folder", words: RELEASE },
   { page: "docs/backup.md", place: "cluster" },
   { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
   { page: "docs/backup.md", section: "On a host without Kubernetes", place: "host" },
@@ -71,6 +79,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     reason:
       "two machines; kubectl.test.ts executes the commands of one, install-host.test.ts those of the other, host-token.test.ts the renewal",
   },
+  { page: "docs/multus.md", place: "nodes", words: { "registry.k8s.io/pause:3.10.1": PAUSE_IMAGE } },
   { page: "docs/network.md", place: "cluster" },
   { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
   { page: "docs/release.md", place: "release" },

@@ -303,3 +303,29 @@ describe.runIf(process.arch === "x64")("the build for arm64, under QEMU", () => 
     expect(await list()).toMatch(/Cooling +shop\/web-0/);
   }, 300_000);
 });
+
+describe("on a machine with containerd", () => {
+  let containerd: Daemon;
+  const socket = output("containerd.sock");
+
+  beforeAll(async () => {
+    const config = output("containerd.toml");
+    const lines = [
+      "version = 2",
+      `root = "${output("containerd")}"`,
+      `state = "${output("containerd-state")}"`,
+      'disabled_plugins = ["io.containerd.grpc.v1.cri"]',
+      `[grpc]\naddress = "${socket}"`,
+    ];
+    writeFileSync(config, lines.join("\n"));
+    // In mounts of its own: what it mounts ends with it.
+    containerd = await startDaemon("containerd", ["unshare", "--mount", "containerd", "--config", config]);
+    await containerd.until(() => requireCommand(["ctr", "--address", socket, "version"]).then(() => true), 30_000);
+  });
+  afterAll(() => containerd?.kill());
+
+  it.each(partsAt("release folder"))("the commands on %s", async (_, part) => {
+    const env = { CONTAINERD_ADDRESS: socket };
+    await executePart(part, (argv) => runCommand(argv, { cwd: output("a"), env, timeoutMs: 110_000 }));
+  });
+});
