@@ -14,7 +14,8 @@ import type { World } from "../../scripts/lab/cluster/world.ts";
 import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
-import { partsAt } from "../e2e/pages/script.ts";
+import { blocksOf } from "../e2e/pages/script.ts";
+import { isExecuted, PARTS } from "../e2e/pages/table.ts";
 import { commandsOf, listTexts } from "../unit/house/kubectl-lines.ts";
 import { openRights, WORKLOAD } from "./rights-objects.ts";
 
@@ -34,10 +35,22 @@ const FOREIGN: readonly ForeignKind[] = [
 const POOL = "shop-web-eth0-v4-3f9c0a1b2c";
 const NAMES = [POOL, "blue", "default", "10.6.0.21", "10.6.0.77"];
 
-/** Pages whose commands need pods that run are executed elsewhere, each as a whole. */
-const WHOLE = new Set(partsAt("nodes").map(([, { page }]) => page));
-const PAGES = listTexts().filter((path) => path.endsWith(".md") && !WHOLE.has(path));
-const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))];
+const PAGES = listTexts().filter((path) => path.endsWith(".md"));
+/** Those in blocks that are executed as a whole elsewhere: one may need what another has made. */
+const IN_SCRIPTS = commandsOf(
+  [
+    "```sh",
+    ...PARTS.filter(isExecuted)
+      .flatMap(blocksOf)
+      .flatMap(({ lines }) => lines),
+    "```",
+  ].join("\n"),
+);
+/** Berth's plugin of kubectl, which needs agents in pods: test/e2e/kubectl-berth.test.ts. */
+const PLUGIN = /^kubectl berth\b/;
+const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))].filter(
+  (line) => !IN_SCRIPTS.includes(line) && !PLUGIN.test(line),
+);
 
 let world: World;
 let admin: KubeClient;

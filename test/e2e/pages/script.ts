@@ -65,10 +65,14 @@ const PROLOGUE = [
   `trap 'code=$?; echo "FAILED line $LINENO, exit code $code: $BASH_COMMAND" >&2; case "$refused" in *"<$BASH_COMMAND>"*) ;; *) exit $code ;; esac' ERR`,
 ].join("; ");
 
+/** The blocks of the part, as they are on the page. */
+export function blocksOf(part: ExecutedPart): Block[] {
+  return readBlocks(part.page).filter(({ section }) => findPart(part.page, section) === part);
+}
+
 function scriptOf(part: ExecutedPart): string {
   const script: string[] = [];
-  for (const { section, line, lines } of readBlocks(part.page)) {
-    if (findPart(part.page, section) !== part) continue;
+  for (const { line, lines } of blocksOf(part)) {
     for (const [index, text] of lines.entries()) script[line - 1 + index] = replaceWords(text, part.words ?? {});
   }
   const refused = (part.refused ?? []).map((command) => `<${command}>`).join("");
