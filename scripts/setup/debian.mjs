@@ -40,6 +40,7 @@ const requirements = {
     { package: "runc", command: "runc", why: "containerd calls it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
   ],
+  versions: [{ package: "conmon", command: "conmon", why: "CRI-O starts containers by it" }],
   release: [
     { package: `gcc-${foreign.gnu}-linux-gnu`, command: `${foreignTriple}-gcc`, why: "builds for the other processor" },
     {

@@ -10,7 +10,8 @@ export type ReferenceTool =
   | "kubectl"
   | "nodes"
   | "multus"
-  | "containerd";
+  | "containerd"
+  | "crio";
 export function referenceTool(tool: ReferenceTool): {
   source: string;
   version: string;

@@ -23,6 +23,7 @@ const modules = {
   kubectl: "k8s.io/kubernetes",
   nodes: "k8s.io/kubernetes",
   containerd: "github.com/containerd/containerd/v2",
+  crio: "github.com/cri-o/cri-o",
   "kubernetes-1.31": "k8s.io/kubernetes",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };

@@ -8,10 +8,10 @@ import { referenceTool } from "../../setup/paths.mjs";
 import { PAUSE_IMAGE } from "./image.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 
-/** Debian's containerd 1.6, or containerd 2 of the set-up target `versions`. */
-export type Runtime = "containerd-1" | "containerd-2";
+/** Debian's containerd 1.6; of the set-up target `versions`: containerd 2, and CRI-O (crio.ts). */
+export type Runtime = "containerd-1" | "containerd-2" | "crio";
 
-export interface ContainerdOptions {
+export interface RuntimeOptions {
   readonly runtime: Runtime;
   /** Where the plugins are. */
   readonly binDir: string;
@@ -21,21 +21,21 @@ export interface ContainerdOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface ContainerdPlace {
+export interface RuntimePlace {
   readonly socket: string;
   /** Network definitions; containerd follows what happens there. */
   readonly confDir: string;
 }
 
-const START_MS = 30_000;
+export const START_MS = 30_000;
 
-export function containerdPlace({ directory }: Pick<Machine, "directory">): ContainerdPlace {
+export function runtimePlace({ directory }: Pick<Machine, "directory">): RuntimePlace {
   return { socket: join(directory, "containerd.sock"), confDir: join(directory, "net.d") };
 }
 
 /** Resolves when it answers and has the images. */
-export async function startContainerd(machine: Machine, options: ContainerdOptions): Promise<MachineProcess> {
-  const place = containerdPlace(machine);
+export async function startContainerd(machine: Machine, options: RuntimeOptions): Promise<MachineProcess> {
+  const place = runtimePlace(machine);
   await mkdir(place.confDir, { recursive: true });
   const config = join(machine.directory, "containerd.toml");
   const isSecond = options.runtime === "containerd-2";
@@ -62,7 +62,7 @@ export async function startContainerd(machine: Machine, options: ContainerdOptio
 }
 
 /** What is kept over a reboot is in the folder; the state of what runs is below /run, which is not. */
-function formatConfig({ directory }: Machine, { socket, confDir }: ContainerdPlace, binDir: string): string {
+function formatConfig({ directory }: Machine, { socket, confDir }: RuntimePlace, binDir: string): string {
   const unused = ["snapshotter.v1.btrfs", "snapshotter.v1.zfs", "snapshotter.v1.devmapper", "snapshotter.v1.aufs"];
   const disabled = [...unused, "internal.v1.opt", "tracing.processor.v1.otlp", "internal.v1.tracing"];
   return `version = 2
@@ -87,7 +87,7 @@ disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", 
 }
 
 /** The same for containerd 2. */
-function formatConfig2({ directory }: Machine, { socket, confDir }: ContainerdPlace, binDir: string): string {
+function formatConfig2({ directory }: Machine, { socket, confDir }: RuntimePlace, binDir: string): string {
   return `version = 3
 root = "${join(directory, "containerd")}"
 state = "/run/containerd"

@@ -17,7 +17,8 @@ import { type CommandOutcome, runCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { findPodProcesses, makeCgroups, removeCgroups } from "./cgroups.ts";
-import { containerdPlace, type Runtime, startContainerd } from "./containerd.ts";
+import { type Runtime, runtimePlace, startContainerd } from "./containerd.ts";
+import { startCrio } from "./crio.ts";
 import { startKubelet, staticPodFolder } from "./kubelet.ts";
 import { bootMachine, type Machine, type MachineProcess } from "./machine.ts";
 import { type NetworkName, networkList } from "./networks.ts";
@@ -42,6 +43,7 @@ export interface RealNodeOptions {
   readonly network: NetworkName;
 }
 
+/** `containerd` stands for the runtime, which may be another one. */
 export type NodeProgram = "containerd" | "kubelet";
 
 export interface RealNode {
@@ -101,7 +103,7 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
   const running = new RunningNode({ site, name, address, directory, cgroup, netns, kubeconfig });
   stack.defer(() => running.crash());
   await running.bootMachine();
-  const { confDir } = containerdPlace({ directory });
+  const { confDir } = runtimePlace({ directory });
   await mkdir(confDir);
   const setNetwork = (wanted: NetworkName) => writeNetwork(confDir, networkList(wanted, { ...site, number }));
   await setNetwork(network);
@@ -233,9 +235,10 @@ class RunningNode {
 
   async start(program: NodeProgram, { env }: Agent): Promise<void> {
     const { site, name, address, kubeconfig, cgroup } = this.place;
+    const startRuntime = site.runtime === "crio" ? startCrio : startContainerd;
     const started =
       program === "containerd"
-        ? await startContainerd(this.machine, { ...site, env })
+        ? await startRuntime(this.machine, { ...site, env })
         : await startKubelet(this.machine, {
             node: name,
             address,
