@@ -103,7 +103,7 @@ export type HolderStatus =
   /** It has ended, or the requesting pod is its successor. */
   | "gone"
   /** It runs the same machine, which migrates to or from the requesting pod. */
-  | "twin"
+  | "migrating"
   | "alive";
 
 /** The node of a pod that has ended, or been deleted, and may still run there. */
@@ -128,5 +128,5 @@ export function decideHolder({ pod, holder, found }: HolderQuestion): HolderStat
   if (pod.namespace === holder.namespace && pod.name === holder.pod) return "gone";
   if (found === undefined || found.uid !== holder.podUid || found.isFinished) return "gone";
   const [own, other] = [runOf(pod), runOf(found)];
-  return own !== undefined && own.uid === other?.uid ? "twin" : "alive";
+  return own !== undefined && own.uid === other?.uid ? "migrating" : "alive";
 }

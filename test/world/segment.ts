@@ -33,7 +33,7 @@ export class Segment {
   readonly node: TestNode;
   /** By address as text, or ANY. */
   readonly answering: Map<string, Mac>;
-  /** Addresses that a twin has, too, as a machine migrates. */
+  /** Addresses that another pod has, too, because a machine migrates. */
   readonly shared = new Set<string>();
   /** Addresses of each question, the link's name in front. */
   readonly questions: string[][] = [];

@@ -174,7 +174,7 @@ export async function takeOver(
       if (holder.ifName !== row.ifName) return { kind: "taken" };
       const status = await readHolderStatus(row, holder);
       if (status === "alive") return { kind: "taken" };
-      (status === "twin" ? sharers : gone).push(holder);
+      (status === "migrating" ? sharers : gone).push(holder);
     }
     if (sharers.length >= MAX_HOLDERS) return { kind: "taken" };
   }

@@ -257,7 +257,7 @@ function addressesOf({ spec }: IpPool): Ip[] {
   );
 }
 
-/** Conflict: nobody has what is in quarantine, and nobody keeps what came out of it without having asked. */
+/** Conflict: no pod has a quarantined address, and no pod keeps one that came out of quarantine without a probe. */
 function faultsOfQuarantine(records: readonly Allocation[]): string[] {
   return records.flatMap(({ space, ip, state, owner, containerId, quarantine }) => {
     const place = `${formatIp(ip)}/${space}`;
@@ -387,7 +387,7 @@ const RIVALS = [1, 2, 3, 4, 5, 6].map((last) => mac(`02:00:00:00:00:0${last}`));
 
 const rival = fc
   .record({ place: fc.constantFrom(...PLACES), holder: fc.constantFrom(undefined, ...RIVALS) })
-  .map(({ place, holder }) => named(`${place} is ${holder ?? "nobody"}'s`, (world) => world.rival(place, holder)));
+  .map(({ place, holder }) => named(`${place} is ${holder ?? "no pod"}'s`, (world) => world.rival(place, holder)));
 
 const probe = fc.constant(named("ask for what is in quarantine", (world) => world.probe()));
 

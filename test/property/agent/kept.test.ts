@@ -259,7 +259,7 @@ it.each<[title: string, members: number, selection: "hash" | "ascending", machin
 it.each<[title: string, at: number, source: StartOptions["source"], left: number]>([
   ["that it had before", 0, "CNI_ARGS IP", 0],
   ["that is kept for it, too", 1, "runtimeConfig.ips", 0],
-  ["that nobody had", 2, "args.cni.ips", 0],
+  ["that no pod had", 2, "args.cni.ips", 0],
   // A list of all for each start of a machine would be too dear.
   ["that its claim names", 0, "IPAMClaim shop/db", 1],
 ])("retention: what is left beside an address that a member asks for by name, %s", async (_, at, source, left) => {

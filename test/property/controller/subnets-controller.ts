@@ -209,7 +209,7 @@ export class SubnetsWorld {
       const { collection, before, after } = written;
       const name = (after ?? before)?.metadata.name ?? "";
       this.note(
-        `  ${this.#writer?.controller ?? "somebody"}: ${collection.split("/").at(-1)} ${name}: ${describe(after)}`,
+        `  ${this.#writer?.controller ?? "a user"}: ${collection.split("/").at(-1)} ${name}: ${describe(after)}`,
       );
       this.checker.written(written, this.#writer);
     };
@@ -223,7 +223,7 @@ export class SubnetsWorld {
     this.log.push(`${this.step} ${text}`);
   }
 
-  /** Somebody's `kubectl`. False: the server has refused. */
+  /** A user's `kubectl`. Returns false if the server refused. */
   async kubectl(method: KubeCall["method"], path: string, body?: object): Promise<boolean> {
     try {
       await this.#kubectl.call({ method, path, ...(body === undefined ? {} : { body }) });

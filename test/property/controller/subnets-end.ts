@@ -69,7 +69,7 @@ class End {
     return offered.has(address) && !this.#others.has(`${addressSpace} ${address}`);
   }
 
-  /** What nobody has of a Subnet. */
+  /** Addresses of a Subnet that no pool has. */
   #free(subnet: SubnetFacts): string[] {
     const { addressSpace } = subnet;
     if (subnet.isDeleting) return [];
@@ -132,7 +132,7 @@ class End {
     const hasAllocations = this.#world.list(ALLOCATIONS).some(({ spec }) => spec.pool === pool.name);
     if (pool.isDeleting && !hasAllocations) this.#problem(`${pool.name} is being deleted, and nothing keeps it`);
     if (isGone && generated.reclaim && !pool.isDeleting) this.#problem(`${pool.name} outlives its workload`);
-    if (!isGone && !isWanted && !isHeld && !pool.isDeleting) this.#problem(`${pool.name} serves nobody`);
+    if (!isGone && !isWanted && !isHeld && !pool.isDeleting) this.#problem(`${pool.name} serves no workload`);
     const subnet = this.#subnets.get(generated.subnet);
     const odd =
       subnet === undefined || pool.isDeleting

@@ -11,7 +11,7 @@ const NETWORKS: Readonly<Record<string, object>> = {
   a: { subnet: "10.0.0.0/28" },
   b: { subnet: "10.0.0.16/28", gateway: "10.0.0.17" },
   wide: { subnet: "10.0.0.0/27", ips: ["10.0.0.4-10.0.0.24"] },
-  twin: { subnet: "10.0.0.0/28", ips: ["10.0.0.8-10.0.0.14"] },
+  copy: { subnet: "10.0.0.0/28", ips: ["10.0.0.8-10.0.0.14"] },
   far: { subnet: "10.0.0.0/28", addressSpace: "far" },
   six: { subnet: "fd00::/124", ips: ["fd00::2-fd00::f"] },
 };

@@ -165,7 +165,7 @@ class Walk {
       ["a", "b"],
       ["b", "a"],
       ["wide"],
-      ["twin"],
+      ["copy"],
       ["far"],
       ["a", "six"],
       ["wide", "b"],
@@ -216,7 +216,7 @@ class Walk {
     if (all.length > 0) await this.world.kubectl("DELETE", `${ALLOCATIONS}/${random.pick(all).metadata.name}`);
   }
 
-  /** Everything settles, and one controller lives. */
+  /** All faults end, and one controller lives. */
   async #end(): Promise<readonly string[]> {
     const { world } = this;
     world.step++;

@@ -66,7 +66,7 @@ export async function claimAddresses(world: Nodes, node: WalkNode, attempt: Atte
   throw new Error("no address");
 }
 
-/** What to ask for when somebody has what was asked for. */
+/** Which address to request when the requested one is taken. */
 async function insteadOf(
   world: Nodes,
   { registry }: ClusterNode,

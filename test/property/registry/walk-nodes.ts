@@ -201,7 +201,7 @@ export class Nodes {
     await vi.advanceTimersByTimeAsync(milliseconds);
   }
 
-  /** I1: nobody has what another has, and the API server says so for as long as somebody has it. */
+  /** I1: no two pods have one address, and the API server has its object for as long as a pod has it. */
   check(): void {
     const byAddress = Map.groupBy(this.live, ({ address }) => address);
     for (const [address, all] of byAddress) {

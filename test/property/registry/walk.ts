@@ -201,7 +201,7 @@ class Walk {
     }
   }
 
-  /** Everything settles, all pods go: nothing may be left but what is kept for a member. */
+  /** All faults end, all pods go: only addresses retained for a member may be left. */
   async end(): Promise<void> {
     const { world } = this;
     world.note("-- calm");

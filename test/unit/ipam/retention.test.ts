@@ -230,7 +230,7 @@ describe("retention: two pods of one member", () => {
     ["the other is not there", undefined, "gone"],
     ["the other's name is another pod's", podOf([RUN], { name: "a", uid: "u-other", labels: LAUNCHER }), "gone"],
     ["the other has finished", launcher("a", "i-1", { phase: "Succeeded" }), "gone"],
-    ["the other runs the same instance", launcher("a", "i-1"), "twin"],
+    ["the other runs the same instance", launcher("a", "i-1"), "migrating"],
     ["the other runs an earlier instance", launcher("a", "i-0"), "alive"],
     ["the other is no machine's", podOf([SET], { name: "a", uid: "u-a" }), "alive"],
   ];

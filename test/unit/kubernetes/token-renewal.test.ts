@@ -109,7 +109,7 @@ describe("a token", () => {
     expect(calls.length).toBe(2);
   });
 
-  it("that somebody else has written is renewed at once", async () => {
+  it("that another program has written is renewed at once", async () => {
     await start();
     writeFileSync(file, tokenOf({ serial: 70 }));
     await pass(TOKEN_CHECK_MS);

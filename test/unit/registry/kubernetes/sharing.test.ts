@@ -112,7 +112,7 @@ describe("what follows for the row of a pod", () => {
 });
 
 describe("who has the address of a member", () => {
-  type HolderStatus = "gone" | "twin" | "alive";
+  type HolderStatus = "gone" | "migrating" | "alive";
   const decideBetween = (
     holders: readonly Holder[],
     statuses: Readonly<Record<string, HolderStatus>>,
@@ -135,17 +135,17 @@ describe("who has the address of a member", () => {
     [
       "the other runs the same machine: both",
       [THEIRS],
-      { b: "twin" },
+      { b: "migrating" },
       { kind: "replace", state: "Bound", sharers: [THEIRS] },
     ],
     ["the other lives: that one", [THEIRS], { b: "alive" }, { kind: "taken" }],
     [
       "of two one is gone: the other and ours",
       [THEIRS, third],
-      { b: "gone", x: "twin" },
+      { b: "gone", x: "migrating" },
       { kind: "replace", state: "Bound", sharers: [third] },
     ],
-    ["two live: no third", [THEIRS, third], { b: "twin", x: "twin" }, { kind: "taken" }],
+    ["two live: no third", [THEIRS, third], { b: "migrating", x: "migrating" }, { kind: "taken" }],
   ] as const)("%s", async (_what, holders, statuses, wanted) => {
     expect(await decideBetween(holders, statuses)).toEqual(wanted);
   });
@@ -165,7 +165,7 @@ describe("who has the address of a member", () => {
     ],
     [
       "it runs the same machine, which answers as it should: both, in no doubt",
-      "twin",
+      "migrating",
       {},
       { kind: "replace", state: "Bound", sharers: [THEIRS] },
     ],
@@ -202,7 +202,13 @@ describe("who has the address of a member", () => {
       { isConfirmed: true },
       { kind: "replace", state: "Bound", sharers: [] },
     ],
-    ["it runs the same machine: both", "there", "twin", {}, { kind: "replace", state: "Bound", sharers: [THEIRS] }],
+    [
+      "it runs the same machine: both",
+      "there",
+      "migrating",
+      {},
+      { kind: "replace", state: "Bound", sharers: [THEIRS] },
+    ],
     ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", sharers: [] }],
   ] as const)("the other's node answers, %s", async (_what, state, status, changes, wanted) => {
     const task = taskOf(objectOf([THEIRS], "there"));
@@ -229,10 +235,10 @@ describe("who has the address of a member", () => {
     expect(await decideBetween([THEIRS], { b: "gone" }, false)).toEqual({ kind: "taken" });
   });
   it("not ours, when another NIC of the machine has it", async () => {
-    expect(await decideBetween([{ ...THEIRS, ifName: "net1" }], { b: "twin" })).toEqual({ kind: "taken" });
+    expect(await decideBetween([{ ...THEIRS, ifName: "net1" }], { b: "migrating" })).toEqual({ kind: "taken" });
   });
   it("is asked of the object as it is now", async () => {
-    const readHolderStatus = async (): Promise<HolderStatus> => "twin";
+    const readHolderStatus = async (): Promise<HolderStatus> => "migrating";
     const task = { object: WITHOUT_US, full: undefined };
     expect(await takeOver({ node: "n2", isLivePod: async () => true, readHolderStatus }, bound, task)).toEqual({
       kind: "read",
