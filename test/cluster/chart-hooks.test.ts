@@ -1,0 +1,191 @@
+/** The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
+import { applyObject } from "../../scripts/lab/apply.ts";
+import {
+  allocationObject,
+  allocationSpec,
+  boundObject,
+  CRDS,
+  namespaceObject,
+  poolObject,
+} from "../../scripts/lab/cluster/objects.ts";
+import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const NAMESPACE = "net-system";
+const API = "/apis/ipam.vendor.io/v1";
+const CLEANER = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-cleaner`;
+const AGENT = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-agent`;
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/net-berth-controller`;
+
+const directory = mkdtempSync(join(tmpdir(), "berth-hooks-"));
+let plane: ControlPlane;
+let kubeconfig: string;
+let objects: KubeObject[];
+
+const isHook = ({ metadata }: KubeObject): boolean => metadata.annotations?.["helm.sh/hook"] !== undefined;
+
+beforeAll(async () => {
+  using chart = copyChart();
+  const words = [
+    "--namespace",
+    NAMESPACE,
+    "--kube-version",
+    "1.34.4",
+    "--set-json",
+    'ipPools={"lan":{"subnet":"10.7.0.0/24"}}',
+  ];
+  const text = runHelm("template", "net", chart.directory, ...words);
+  objects = parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
+  plane = await startControlPlane();
+  await applyObject(plane.client, namespaceObject(NAMESPACE) as KubeObject);
+  const hooks = objects.filter(isHook);
+  for (const object of hooks.filter(({ kind }) => kind !== "Job")) await applyObject(plane.client, object);
+  const { data } = hooks.find(({ kind }) => kind === "ConfigMap") as KubeObject;
+  for (const [name, content] of Object.entries(data)) writeFileSync(join(directory, name), String(content));
+  const account = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/net-berth-hooks/token`;
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
+  const { status } = await plane.client.create(account, request);
+  kubeconfig = await plane.writeKubeconfig("hooks", { token: status.token });
+});
+
+afterAll(async () => {
+  await plane?.stop();
+  rmSync(directory, { recursive: true });
+});
+
+/** Runs what the Job's container would run; `more` options count last. */
+function runJob(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
+  const job = objects.find(({ kind, metadata }) => kind === "Job" && metadata.name === `net-berth-${name}`);
+  const [container] = job?.spec.template.spec.containers ?? [];
+  expect(container.command).toEqual(["/usr/bin/berth-controller"]);
+  const args = container.args.map((word: string) => word.replace("/hook", directory));
+  const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
+  return runCommand([...program, ...args, "--kubeconfig", kubeconfig, ...more], { timeoutMs: 90_000 });
+}
+
+async function isGone(path: string): Promise<boolean> {
+  try {
+    await plane.client.get(path);
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 404) return true;
+    throw error;
+  }
+}
+
+const names = async (plural: string): Promise<string[]> =>
+  (await plane.client.get(`${API}/${plural}`)).items.map(({ metadata }: KubeObject) => metadata.name);
+
+/** What the DaemonSet controller does, which does not run here: all nodes are clean as soon as there is a cleaner. */
+async function reportClean(): Promise<void> {
+  await expect.poll(() => isGone(CLEANER), { timeout: 60_000 }).toBe(false);
+  const { metadata } = await plane.client.get(CLEANER);
+  const status = { observedGeneration: metadata.generation, desiredNumberScheduled: 2, currentNumberScheduled: 2 };
+  const ready = { ...status, numberReady: 2, numberMisscheduled: 0 };
+  await plane.client.patch(`${CLEANER}/status`, { status: ready });
+}
+
+describe("apply-crds", () => {
+  it("installs the definitions, which are then served", async () => {
+    const { exitCode, stderr, stdout } = await runJob("apply-crds");
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(stdout.split("\n")).toContain("Applied ippools.ipam.vendor.io");
+    expect(await names("ippools")).toEqual([]);
+  });
+
+  it("upgrades definitions that another program has written", async () => {
+    const path = `${CRDS}/subnets.ipam.vendor.io`;
+    const { spec } = await plane.client.get(path);
+    const [version] = structuredClone(spec.versions);
+    version.additionalPrinterColumns = [];
+    delete version.schema.openAPIV3Schema.properties.spec.properties.namespaceName;
+    await plane.client.patch(path, { spec: { versions: [version] } });
+    expect((await runJob("apply-crds")).exitCode).toBe(0);
+    expect((await plane.client.get(path)).spec.versions).toEqual(spec.versions);
+  });
+
+  it("names a file that is no definition, and changes nothing", async () => {
+    const other = mkdtempSync(join(tmpdir(), "berth-hooks-"));
+    writeFileSync(join(other, "a.yaml"), "kind: ConfigMap\n");
+    const program = [process.execPath, join(root, "dist", "berth-controller.mjs"), "apply-crds", other];
+    const { exitCode, stderr } = await runCommand([...program, "--kubeconfig", kubeconfig]);
+    rmSync(other, { recursive: true });
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("a.yaml")]);
+  });
+});
+
+describe("uninstall", () => {
+  beforeAll(async () => {
+    for (const object of objects.filter((each) => !isHook(each))) await applyObject(plane.client, object);
+    const metadata = { finalizers: ["ipam.vendor.io/in-use"] };
+    await plane.client.create(`${API}/ippools`, {
+      ...poolObject({ name: "blue", subnet: "10.6.0.0/24" }),
+      metadata: { name: "blue", ...metadata },
+    });
+    await plane.client.create(`${API}/ipallocations`, boundObject({ address: "10.6.0.21", node: "n1" }));
+    const cooling = allocationSpec("10.6.0.22", { state: "Cooling", holders: [] });
+    await plane.client.create(`${API}/ipallocations`, allocationObject(cooling));
+    const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "net-berth-controller" } };
+    await plane.client.create(LEASE.replace(/\/[^/]+$/, ""), lease);
+  });
+
+  it("refuses with a list while addresses are in use, and changes nothing", async () => {
+    const { exitCode, stdout, stderr } = await runJob("uninstall");
+    expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}10\.6\.0\.21, pod shop\/web-0 on node n1$/m)]);
+    expect(stdout).not.toContain("10.6.0.22");
+    expect(stderr).toContain("Refused, nothing was changed: 1 addresses are in use");
+    expect([await isGone(AGENT), await isGone(LEASE)]).toEqual([false, false]);
+    expect(await names("ipallocations")).toHaveLength(2);
+  });
+
+  it("ends in time when a node is never clean, and names it; keeps the objects with --keep-state", async () => {
+    const labels = cleanerLabels();
+    const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
+    const spec = { nodeName: "n9", serviceAccountName: "default", containers: [{ name: "a", image: "a" }] };
+    const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } };
+    await plane.client.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account);
+    await plane.client.create(pods, { apiVersion: "v1", kind: "Pod", metadata: { name: "cleaner-n9", labels }, spec });
+    const startMs = performance.now();
+    const { exitCode, stdout, stderr } = await runJob("uninstall", "--force", "--keep-state", "--limit=4");
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+    expect(stdout).toContain('Node n9 was not cleaned in time; run "berth-agent uninstall" there');
+    expect([await isGone(CLEANER), await isGone(AGENT), await isGone(LEASE)]).toEqual([true, true, true]);
+    expect(await names("ipallocations")).toHaveLength(2);
+    expect(await names("ippools")).toEqual(["blue", "lan"]);
+  });
+
+  it("removes all objects past finalizers and policies when the nodes are clean, and can be repeated", async () => {
+    const clean = reportClean();
+    const { exitCode, stdout, stderr } = await runJob("uninstall", "--force");
+    await clean;
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("All nodes are clean\n");
+    for (const kind of ["ippools", "subnets", "ipallocations", "ippoolusages", "reservedips", "coordinators"])
+      expect(await names(kind), kind).toEqual([]);
+    expect(await isGone(CLEANER)).toBe(true);
+    const again = reportClean();
+    expect((await runJob("uninstall")).exitCode).toBe(0);
+    await again;
+  });
+
+  it("delete-crds removes the definitions, also when there are none", async () => {
+    expect((await runJob("delete-crds")).exitCode).toBe(0);
+    expect(await isGone(`${CRDS}/ippools.ipam.vendor.io`)).toBe(true);
+    expect((await runJob("delete-crds")).exitCode).toBe(0);
+  });
+});
+
+/** Labels of the cleaner's pods. */
+function cleanerLabels(): object {
+  const config = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "net-berth-hooks");
+  return JSON.parse(config?.data["cleaner.json"]).spec.selector.matchLabels;
+}
