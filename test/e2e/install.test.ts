@@ -135,7 +135,7 @@ describe("install", () => {
       ["--aliases-only"],
       "/berth-ifacer belongs to another product; nothing was changed\n",
     ],
-  ])("refuses to replace another product's %s and changes nothing", async (_, names, words, wanted) => {
+  ])("refuses to replace %s of another product and changes nothing", async (_, names, words, wanted) => {
     for (const name of names) writeForeign(name);
     const { exitCode, stdout, stderr } = await install(...words);
     expect([exitCode, stdout, stderr]).toEqual([1, "", expect.stringContaining(wanted)]);
