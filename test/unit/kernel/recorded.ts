@@ -19,7 +19,19 @@ import type { Recorded, RecordedMessage } from "./record/record.ts";
 export type Family = "link" | "kinds" | "address" | "route" | "rule" | "neighbour" | "netconf" | "nftables";
 
 export function readRecorded(family: Family): Recorded[] {
-  return JSON.parse(readFileSync(join(import.meta.dirname, "recorded", `${family}.json`), "utf8"));
+  const text = readFileSync(join(import.meta.dirname, "recorded", `${family}.txt`), "utf8");
+  return text.split(/^\$ /m).slice(1).map(parseRecorded);
+}
+
+/** A command and its messages, as record/record.ts writes them. */
+function parseRecorded(text: string): Recorded {
+  const [command = "", ...lines] = text.trimEnd().split("\n");
+  const messagesOf = (mark: string): RecordedMessage[] =>
+    lines
+      .map((line) => line.split(" "))
+      .filter(([first]) => first === mark)
+      .map(([, type, flags, payload = ""]) => ({ type: Number(type), flags: Number(flags), payload }));
+  return { command, sent: messagesOf(">"), received: messagesOf("<") };
 }
 
 export function messageOf({ type, flags, payload }: RecordedMessage): Message {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { PlanWorld } from "./plan-world.ts";
+import { PlanWorld } from "../../../world/planned-subnets.ts";
 
 let world: PlanWorld;
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
-import { PlanWorld } from "./plan-world.ts";
+import { PlanWorld } from "../../../world/planned-subnets.ts";
 
 let world: PlanWorld;
 

@@ -1,5 +1,5 @@
 /**
- * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.json.
+ * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.txt.
  * Run by hand, as root: `node test/unit/kernel/record/record.ts`, or with the names of the families to record: `kinds` needs a kernel that has
  * all kinds of links. Times of day and ports are left out; MACs and indexes are fixed here.
  * Effects: a network namespace for the time of the run; compiles record.c; writes the files.
@@ -25,6 +25,13 @@ export interface Recorded {
   /** Of what `ip` asks to know names, nothing. */
   readonly sent: readonly RecordedMessage[];
   readonly received: readonly RecordedMessage[];
+}
+
+/** `$ command`, then each message in a line: `>` sent or `<` received, its type, flags and payload. */
+function formatRecorded({ command, sent, received }: Recorded): string {
+  const lineOf = (mark: string) => (message: RecordedMessage) =>
+    `${mark} ${message.type} 0x${message.flags.toString(16)} ${message.payload}`.trimEnd();
+  return `${[`$ ${command}`, ...sent.map(lineOf(">")), ...received.map(lineOf("<"))].join("\n")}\n`;
 }
 
 /** Without sequence number and port. Some tools send more bytes than their message has. */
@@ -90,7 +97,7 @@ try {
     execFileSync("ip", ["netns", "add", netns]);
     for (const line of preparation) execFileSync("ip", ["netns", "exec", netns, ...line.split(" ")]);
     const rows = list.map((command) => record(library, command));
-    writeFileSync(join(folder, `${family}.json`), `${JSON.stringify(rows, null, 2)}\n`);
+    writeFileSync(join(folder, `${family}.txt`), rows.map(formatRecorded).join(""));
     execFileSync("ip", ["netns", "del", netns]);
     console.log(`${family}: ${rows.length} commands`);
   }

@@ -1,15 +1,15 @@
 /** Subnets, pools and demands as plain values, and plans carried out on them as by an API server without other writers. */
-import { decodeControlledPool, decodeControlledSubnet } from "../../../../host/controller/objects.ts";
-import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../../../host/controller/subnets/model.ts";
-import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
-import { emptyPool, entryOf, poolChange, subnetStatus } from "../../../../host/controller/subnets/pool-object.ts";
-import { readSubnet } from "../../../../host/controller/subnets/view.ts";
-import type { Liveness } from "../../../../host/controller/types.ts";
-import { spansOf } from "../../../../host/core/spans.ts";
-import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
-import { type Ip, parseIp } from "../../../../host/net/ip.ts";
-import { parseRange } from "../../../../host/net/range.ts";
-import { ScriptedPoolOwners } from "../../../fakes/scripted-pool-owners.ts";
+import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
+import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
+import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
+import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
+import { readSubnet } from "../../host/controller/subnets/view.ts";
+import type { Liveness } from "../../host/controller/types.ts";
+import { spansOf } from "../../host/core/spans.ts";
+import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
+import { type Ip, parseIp } from "../../host/net/ip.ts";
+import { parseRange } from "../../host/net/range.ts";
+import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 
 interface Stored {
   readonly metadata: Record<string, unknown>;
