@@ -17,7 +17,7 @@ interface Stored {
   status?: object;
 }
 
-export class PlanWorld {
+export class PlannedSubnets {
   readonly applications = new ScriptedPoolOwners();
   readonly subnets = new Map<string, Stored>();
   readonly pools = new Map<string, Stored>();

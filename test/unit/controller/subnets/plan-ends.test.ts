@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { PlanWorld } from "../../../world/planned-subnets.ts";
+import { PlannedSubnets } from "../../../world/planned-subnets.ts";
 
-let world: PlanWorld;
+let world: PlannedSubnets;
 
 beforeEach(() => {
-  world = new PlanWorld();
+  world = new PlannedSubnets();
   world.subnet("blue", { subnet: "10.9.0.0/24" });
 });
 

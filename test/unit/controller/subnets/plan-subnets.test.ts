@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
-import { PlanWorld } from "../../../world/planned-subnets.ts";
+import { PlannedSubnets } from "../../../world/planned-subnets.ts";
 
-let world: PlanWorld;
+let world: PlannedSubnets;
 
 beforeEach(() => {
-  world = new PlanWorld();
+  world = new PlannedSubnets();
   world.subnet("blue", { subnet: "10.9.0.0/24" });
 });
 
@@ -172,7 +172,7 @@ describe("what is in the way", () => {
     ["of no names", { namespaceName: [] }, {}, undefined],
   ]; // biome-ignore format: a table
   test.each(borders)("a Subnet for namespaces %s", (_what, spec, labels, refusal) => {
-    const world = new PlanWorld();
+    const world = new PlannedSubnets();
     world.labels = labels;
     world.subnet("blue", { subnet: "10.9.0.0/29", ...spec });
     world.applications.want("a", "u1", { count: 2 });
@@ -187,7 +187,7 @@ describe("what is in the way", () => {
   });
 
   test("a Subnet that is closed to a namespace takes nothing away from it, and gives it nothing more", () => {
-    const world = new PlanWorld();
+    const world = new PlannedSubnets();
     world.subnet("blue", { subnet: "10.9.0.0/28" });
     world.applications.want("a", "u1", { count: 2 });
     world.step();
@@ -249,7 +249,7 @@ describe("what no pool gets", () => {
 
 test("200 workloads are planned in a moment, and a /8 costs what a /20 does", () => {
   const took = ["10.0.0.0/20", "11.0.0.0/8"].map((subnet) => {
-    const many = new PlanWorld();
+    const many = new PlannedSubnets();
     many.subnet("blue", { subnet });
     for (let at = 0; at < 200; at++) many.applications.want(`w${at}`, `u${at}`, { count: 11 });
     const beganMs = performance.now();
@@ -261,7 +261,7 @@ test("200 workloads are planned in a moment, and a /8 costs what a /20 does", ()
 });
 
 beforeEach(() => {
-  world = new PlanWorld();
+  world = new PlannedSubnets();
   world.subnet("blue", { subnet: "10.9.0.0/24" });
 });
 
@@ -286,7 +286,7 @@ test("a pool in deletion is written when more is reserved for it than it has: it
 });
 
 beforeEach(() => {
-  world = new PlanWorld();
+  world = new PlannedSubnets();
   world.subnet("blue", { subnet: "10.9.0.0/24" });
 });
 
