@@ -11,42 +11,36 @@ interface Artifact {
 /** Returns JSON that is the same for the same artifact. */
 export function writeSbom(artifact: Artifact, components: readonly Component[], facts: Facts): Buffer {
   const subject = `berth@${facts.version}`;
-  const licenses = [{ license: { id: "Apache-2.0" } }];
   const inside = (name?: string) => components.filter(({ within }) => within === name).map(reference);
   const owners = components.filter(({ name, within }) => within === undefined && inside(name).length > 0);
-  return Buffer.from(
-    `${JSON.stringify(
-      {
-        bomFormat: "CycloneDX",
-        specVersion: "1.6",
-        serialNumber: `urn:uuid:${uuidOf(artifact.sha256)}`,
-        version: 1,
-        metadata: {
-          timestamp: new Date(facts.timeSeconds * 1000).toISOString(),
-          component: {
-            "bom-ref": subject,
-            type: artifact.type,
-            name: "berth",
-            version: facts.version,
-            description: facts.description,
-            licenses,
-            hashes: [{ alg: "SHA-256", content: artifact.sha256 }],
-            properties: [
-              { name: "berth:artifact", value: artifact.name },
-              { name: "berth:revision", value: facts.revision },
-            ],
-          },
-        },
-        components: components.map(describe),
-        dependencies: [
-          { ref: subject, dependsOn: inside() },
-          ...owners.map((owner) => ({ ref: reference(owner), dependsOn: inside(owner.name) })),
+  const bom = {
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    serialNumber: `urn:uuid:${uuidOf(artifact.sha256)}`,
+    version: 1,
+    metadata: {
+      timestamp: new Date(facts.timeSeconds * 1000).toISOString(),
+      component: {
+        "bom-ref": subject,
+        type: artifact.type,
+        name: "berth",
+        version: facts.version,
+        description: facts.description,
+        licenses: [{ license: { id: "Apache-2.0" } }],
+        hashes: [{ alg: "SHA-256", content: artifact.sha256 }],
+        properties: [
+          { name: "berth:artifact", value: artifact.name },
+          { name: "berth:revision", value: facts.revision },
         ],
       },
-      undefined,
-      2,
-    )}\n`,
-  );
+    },
+    components: components.map(describe),
+    dependencies: [
+      { ref: subject, dependsOn: inside() },
+      ...owners.map((owner) => ({ ref: reference(owner), dependsOn: inside(owner.name) })),
+    ],
+  };
+  return Buffer.from(`${JSON.stringify(bom, undefined, 2)}\n`);
 }
 
 function describe(component: Component): object {
