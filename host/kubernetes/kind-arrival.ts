@@ -26,7 +26,7 @@ const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "
 const BUILT_IN = /(?:^|\.)k8s\.io$/;
 
 /** Returns the name of the definition behind `/apis/GROUP/VERSION/PLURAL`, `PLURAL.GROUP`; undefined if there can be none. */
-export function definitionOf(path: string): string | undefined {
+function definitionOf(path: string): string | undefined {
   const [, group, plural] = /^\/apis\/([^/]+)\/[^/]+\/([^/]+)$/.exec(path) ?? [];
   if (group === undefined || !group.includes(".") || BUILT_IN.test(group)) return undefined;
   return `${plural}.${group}`;

@@ -1,7 +1,8 @@
 /** Prefetch on a {@link TestNode}, with a door before its registry at which claims wait until a test lets them through. */
 import { addAddresses } from "../../host/agent/ipam/add.ts";
-import { identifyPod } from "../../host/agent/ipam/pod-identity.ts";
+import { identifyRequest } from "../../host/agent/ipam/pod-identity.ts";
 import { Prefetcher, UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
+import type { AttachRequest } from "../../host/cni/request.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../host/ipam/plan-prefetch.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Claim } from "../../host/registry/registry.ts";
@@ -82,6 +83,15 @@ async function orAborted(work: Promise<void>, signal: AbortSignal | undefined): 
   await Promise.race([work, aborted.promise]);
 }
 
+/** What the runtime says of the pod with an ADD. */
+function requestOf(pod: Pod, ifName: string, body?: object): AttachRequest {
+  const runtimeConfig = { "io.kubernetes.cri.pod-annotations": pod.annotations };
+  const { name } = pod;
+  return addRequest(ifName, {
+    ...{ pod: name, uid: ownerOfPod(pod), containerId: `c-${name}`, body: { runtimeConfig, ...body } },
+  });
+}
+
 interface PrefetchingOptions {
   /** What the definitions say of a pod's NICs. */
   readonly nics?: (pod: Pod) => readonly AnnouncedNic[];
@@ -98,9 +108,7 @@ export class Prefetching {
     const { nics = () => [nic("eth0")], mayBegin = Promise.resolve() } = options;
     const deps = node.ipam();
     const { prober } = deps.detection;
-    const identityOf = async (pod: Pod) => ({
-      ...identifyPod({ ...pod, uid: ownerOfPod(pod), containerId: "" }, node.snapshot),
-    });
+    const identityOf = async (pod: Pod) => identifyRequest(requestOf(pod, "eth0"), node.snapshot);
     this.node = node;
     this.door = door;
     this.prefetcher = new Prefetcher({ ...deps, prober, identityOf }, { nics, ready: mayBegin });
@@ -110,12 +118,7 @@ export class Prefetching {
   /** The addresses that the ADD of the pod's NIC gets. */
   async add(pod: Pod, ifName = "eth0", options: { signal?: AbortSignal; body?: object } = {}): Promise<string> {
     const { signal = new AbortController().signal, body } = options;
-    const podAnnotations = { "io.kubernetes.cri.pod-annotations": pod.annotations };
-    const request = addRequest(ifName, {
-      ...{ pod: pod.name, uid: ownerOfPod(pod), containerId: `c-${pod.name}` },
-      body: { runtimeConfig: podAnnotations, ...body },
-    });
-    const { result } = await addAddresses(this.#deps, request, signal);
+    const { result } = await addAddresses(this.#deps, requestOf(pod, ifName, body), signal);
     return result.ips.map(({ address }) => formatIp(address.ip)).join(" ");
   }
 

@@ -54,7 +54,7 @@ export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
 type Known = Pick<Snapshot, "pods" | "vendorConf">;
 
 /** What a request says about the pod. */
-export interface PodHints {
+interface PodHints {
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
@@ -71,7 +71,7 @@ export function identifyRequest(request: AttachRequest, snapshot: Known): PodIde
 }
 
 /** Throws ConfigError when an annotation of the pod is invalid. */
-export function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
+function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
   const { namespace, name } = hints;
   const known = namespace === "" || name === "" ? undefined : snapshot.pods.get(`${namespace}/${name}`);
   const annotations = known?.annotations ?? hints.annotations;

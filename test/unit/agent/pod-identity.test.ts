@@ -1,29 +1,35 @@
 import { describe, expect, it } from "vitest";
-import { identifyPod, identifyRequest, type PodHints } from "../../../host/agent/ipam/pod-identity.ts";
-import { decodeRequest } from "../../../host/cni/request.ts";
-import { decodeManifests } from "../../../host/resources/manifest.ts";
-import { assembleSnapshot } from "../../../host/resources/snapshot.ts";
+import { identifyRequest } from "../../../host/agent/ipam/pod-identity.ts";
+import type { AttachRequest } from "../../../host/cni/request.ts";
+import { addRequest } from "../../world/node.ts";
+import { decodedSnapshot } from "../../world/subjects.ts";
 
 const ANNOTATION = "ipam.vendor.io/default-route-nic";
 
-function snapshotOf(...pods: object[]) {
-  const resources = pods.flatMap((metadata) =>
-    decodeManifests(JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata }), "test"),
-  );
-  return assembleSnapshot([{ source: "test", resources }]);
-}
-
-const SNAPSHOT = snapshotOf(
+const PODS = [
   { namespace: "shop", name: "web-0", uid: "uid-m", labels: { app: "web" }, annotations: { [ANNOTATION]: "net1" } },
   { namespace: "shop", name: "bare" },
-);
+];
+const SNAPSHOT = decodedSnapshot(...PODS.map((metadata) => ({ apiVersion: "v1", kind: "Pod", metadata })));
 
-function identify(hints: Partial<PodHints>) {
-  return identifyPod({ namespace: "", name: "", containerId: "c1", ...hints }, SNAPSHOT);
+interface PodHints {
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly uid?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+function identify({ namespace = "", name = "", uid = "", annotations }: PodHints) {
+  const args = Object.entries({ NAMESPACE: namespace, NAME: name, UID: uid });
+  const request = {
+    ...{ containerId: "c1", args: new Map(args.map(([key, value]) => [`K8S_POD_${key}`, value])) },
+    netConf: { runtimeConfig: { podAnnotations: annotations } },
+  } as unknown as AttachRequest;
+  return identifyRequest(request, SNAPSHOT);
 }
 
 describe("the identity of a pod", () => {
-  const owners: [what: string, hints: Partial<PodHints>, owner: string][] = [
+  const owners: [what: string, hints: PodHints, owner: string][] = [
     ["the runtime's UID", { namespace: "shop", name: "web-0", uid: "uid-r" }, "uid-r"],
     ["else the manifest's", { namespace: "shop", name: "web-0" }, "uid-m"],
     ["else the container", { namespace: "shop", name: "bare" }, "c1"],
@@ -64,13 +70,7 @@ describe("the identity of a pod", () => {
 
   it("is read from CNI_ARGS and runtimeConfig", () => {
     const runtimeConfig = { "io.kubernetes.cri.pod-annotations": { [ANNOTATION]: "net1" } };
-    const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: {}, runtimeConfig });
-    const headers = {
-      ...{ "cni-command": "ADD", "cni-containerid": "c9", "cni-netns": "/run/netns/x", "cni-ifname": "eth0" },
-      ...{ "cni-path": "/bin", "cni-args": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=new;K8S_POD_UID=" },
-    };
-    const request = decodeRequest("berth", headers, body);
-    if (request.command !== "ADD") throw new Error("no ADD");
+    const request = addRequest("eth0", { pod: "new", uid: "", containerId: "c9", body: { runtimeConfig } });
     expect(identifyRequest(request, SNAPSHOT)).toMatchObject({
       owner: "c9",
       namespace: "shop",

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { definitionOf, KIND_RETRY_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import { KIND_RETRY_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
 import { MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/reflector.ts";
 import { until } from "../../world/recorded-log.ts";
@@ -49,8 +50,15 @@ describe("the definition behind a collection", () => {
     ["/apis/networking.k8s.io/v1/servicecidrs", undefined],
     ["/apis/apps/v1/statefulsets", undefined],
     ["/api/v1/pods", undefined],
-  ])("%s: %s", (path, name) => {
-    expect(definitionOf(path)).toBe(name);
+  ])("%s: %s is watched", async (path, name) => {
+    const watched: unknown[] = [];
+    const api: KubeApi = {
+      call: async () => ({}),
+      watch: async ({ query }) => void watched.push(query.fieldSelector),
+      close: async () => {},
+    };
+    await new KindArrival({ api, path, random: () => 0.5 }).close();
+    expect(watched).toEqual(name === undefined ? [] : [`metadata.name=${name}`]);
   });
 });
 
