@@ -19,6 +19,7 @@ interface InstallFlags {
 interface UninstallFlags extends Pick<InstallFlags, "cniBinDir" | "cniConfDir" | "dryRun"> {
   readonly runDir: string;
   readonly stateDir: string;
+  readonly logDir: string;
   readonly keepState?: boolean;
 }
 
@@ -79,10 +80,18 @@ export function addInstallCommands(program: Command): void {
     .addOption(confDir)
     .addOption(new Option("--run-dir <directory>", "directory of the agent's socket").default("/run/berth"))
     .addOption(new Option("--state-dir <directory>", "directory of registry and spool").default("/var/lib/berth"))
-    .option("--keep-state", "keep registry and spool")
+    .addOption(new Option("--log-dir <directory>", "directory of the coordinator's log").default("/var/log/vendor"))
+    .option("--keep-state", "keep registry, spool and log")
     .addOption(dryRun)
-    .action(({ cniBinDir, cniConfDir, runDir, stateDir, keepState = false, dryRun = false }: UninstallFlags) => {
-      const directories = { cniBinDirectory: cniBinDir, cniConfDirectory: cniConfDir, runDirectory: runDir };
-      return run(() => uninstall({ ...directories, stateDirectory: stateDir, keepState }, { dryRun, print }));
+    .action((flags: UninstallFlags) => {
+      const { keepState = false, dryRun = false } = flags;
+      const directories = {
+        cniBinDirectory: flags.cniBinDir,
+        cniConfDirectory: flags.cniConfDir,
+        runDirectory: flags.runDir,
+        stateDirectory: flags.stateDir,
+        logDirectory: flags.logDir,
+      };
+      return run(() => uninstall({ ...directories, keepState }, { dryRun, print }));
     });
 }

@@ -22,7 +22,7 @@ const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 /** Pools first: while they are there, an agent that still runs could allocate. */
 const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS];
 
-/** How long the pods of agents and controller may take to end: milliseconds. @limit */
+/** How long the pods of agents and controller may take to end, but a quarter of the limit at most: milliseconds. @limit */
 export const STOP_WAIT_MS = 60_000;
 
 /** Most addresses in use that a refusal lists. @limit */
@@ -88,7 +88,8 @@ function describe(spec: ListedObject["spec"] = {}): string {
 }
 
 /** Agents would claim their addresses again, and the controller would add finalizers. */
-async function stopPods({ api, namespace, agent, controller, selector, print }: UninstallOptions): Promise<void> {
+async function stopPods(options: UninstallOptions): Promise<void> {
+  const { api, namespace, agent, controller, selector, limitMs, print } = options;
   const query = { propagationPolicy: "Background" };
   await callIfThere(api, { method: "DELETE", path: objectPath(DEPLOYMENTS, { namespace, name: controller }), query });
   await callIfThere(api, { method: "DELETE", path: objectPath(DAEMON_SETS, { namespace, name: agent }), query });
@@ -97,7 +98,8 @@ async function stopPods({ api, namespace, agent, controller, selector, print }: 
     left = await listObjects(api, collectionPath(PODS, namespace), selector);
     return left.length === 0;
   };
-  if (await pollUntil(performance.now() + STOP_WAIT_MS, areGone)) print("Agents and controller have stopped");
+  const waitMs = Math.min(STOP_WAIT_MS, limitMs / 4);
+  if (await pollUntil(performance.now() + waitMs, areGone)) print("Agents and controller have stopped");
   else
     for (const pod of left) print(`Pod ${pod.metadata.name} on node ${pod.spec?.nodeName} has not stopped; going on`);
 }

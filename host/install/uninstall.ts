@@ -4,10 +4,13 @@ import { join } from "node:path";
 import { OWN_NETNS } from "../kernel/netns.ts";
 import { openNamespace } from "../kernel/open-namespace.ts";
 import { listMarked } from "./conflist.ts";
-import { removeFile } from "./files.ts";
+import { listNames, removeFile } from "./files.ts";
 import { planPluginRemoval } from "./plugins.ts";
 import { planRoutingRemoval } from "./routing.ts";
-import { InstallError, runSteps, type StepOptions } from "./step.ts";
+import { InstallError, runSteps, type Step, type StepOptions } from "./step.ts";
+
+/** Default name of the coordinator's log. */
+const LOG_FILE = "coordinator.log";
 
 interface UninstallOptions {
   readonly cniBinDirectory: string;
@@ -16,12 +19,14 @@ interface UninstallOptions {
   readonly runDirectory: string;
   /** Of registry and spool. */
   readonly stateDirectory: string;
+  /** Of the coordinator's log; other products may have files there. */
+  readonly logDirectory: string;
   readonly keepState: boolean;
 }
 
 /** Carries out the removal. Throws InstallError while an agent serves the socket. */
 export async function uninstall(options: UninstallOptions, stepOptions: StepOptions): Promise<void> {
-  const { cniBinDirectory, cniConfDirectory, runDirectory, stateDirectory, keepState } = options;
+  const { cniBinDirectory, cniConfDirectory, runDirectory, stateDirectory, logDirectory, keepState } = options;
   const socket = join(runDirectory, "agent.sock");
   if (await answers(socket)) {
     throw new InstallError(`An agent serves ${socket}; stop it first, or it would set up everything again`);
@@ -32,9 +37,15 @@ export async function uninstall(options: UninstallOptions, stepOptions: StepOpti
     ...planPluginRemoval(cniBinDirectory),
     ...planRoutingRemoval(host),
     ...removeFile(runDirectory),
-    ...(keepState ? [] : removeFile(stateDirectory)),
+    ...(keepState ? [] : [...removeFile(stateDirectory), ...planLogRemoval(logDirectory)]),
   ];
   await runSteps(steps, stepOptions);
+}
+
+/** The directory goes with its last file. */
+function planLogRemoval(directory: string): Step[] {
+  const isOthers = listNames(directory).some((name) => name !== LOG_FILE);
+  return removeFile(isOthers ? join(directory, LOG_FILE) : directory);
 }
 
 function answers(path: string): Promise<boolean> {

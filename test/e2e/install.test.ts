@@ -211,8 +211,9 @@ describe("uninstall", () => {
 
   beforeEach(async () => {
     netns = await createNetns("berth-uninstall");
-    for (const folder of ["run", "state"]) mkdirSync(join(host, folder));
-    for (const file of ["run/agent.sock.registry", "state/registry.sqlite"]) writeFileSync(join(host, file), "");
+    for (const folder of ["run", "state", "log"]) mkdirSync(join(host, folder));
+    for (const file of ["run/agent.sock.registry", "state/registry.sqlite", "log/coordinator.log"])
+      writeFileSync(join(host, file), "");
   });
 
   afterEach(() => netns.delete());
@@ -220,7 +221,7 @@ describe("uninstall", () => {
   const inNetns = (...argv: readonly string[]) => requireCommand(netns.enter(argv));
   const uninstall = (...words: readonly string[]) => {
     const folders = ["--cni-bin-dir", bin, "--cni-conf-dir", conf];
-    const own = ["--run-dir", join(host, "run"), "--state-dir", join(host, "state")];
+    const own = ["run", "state", "log"].flatMap((name) => [`--${name}-dir`, join(host, name)]);
     return runCommand(netns.enter(agent("uninstall", ...folders, ...own, ...words)));
   };
 
@@ -261,7 +262,14 @@ describe("uninstall", () => {
     expect((await uninstall("--dry-run")).stdout).toContain(`remove ${join(bin, "berth")}\n`);
     expect(readdirSync(bin).sort()).toEqual(ALL);
     await uninstall("--keep-state");
-    expect([existsSync(join(host, "state/registry.sqlite")), existsSync(join(host, "run"))]).toEqual([true, false]);
+    const paths = ["state/registry.sqlite", "log/coordinator.log", "run"];
+    expect(paths.map((path) => existsSync(join(host, path)))).toEqual([true, true, false]);
+  });
+
+  it("leaves another product's logs", async () => {
+    writeFileSync(join(host, "log/other.log"), "");
+    await uninstall();
+    expect(readdirSync(join(host, "log"))).toEqual(["other.log"]);
   });
 
   it("refuses while an agent serves the socket", async () => {

@@ -10,8 +10,8 @@ metadata:
     helm.sh/hook: {{ .events }}
     helm.sh/hook-weight: "0"
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-    # Helm 3.18 or newer prints why a hook failed.
-    helm.sh/hook-output-log-policy: hook-failed
+    # Helm 3.18 or newer prints why a hook failed, and what a clean-up could not reach.
+    helm.sh/hook-output-log-policy: hook-succeeded,hook-failed
 spec:
   backoffLimit: 0
   activeDeadlineSeconds: {{ .seconds }}
@@ -124,6 +124,8 @@ spec:
               mountPath: /run
             - name: lib
               mountPath: /var/lib
+            - name: log
+              mountPath: /var/log
       containers:
         # Keeps the pod Ready.
         - name: done
@@ -152,5 +154,9 @@ spec:
         - name: lib
           hostPath:
             path: /var/lib
+            type: Directory
+        - name: log
+          hostPath:
+            path: /var/log
             type: Directory
 {{- end }}
