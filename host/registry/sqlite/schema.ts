@@ -79,7 +79,9 @@ export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
   if (found === SCHEMA_VERSION) return;
   if (found > SCHEMA_VERSION || found < 0) {
-    throw new RegistryError(`The registry has format ${found}; this version of Berth reads format ${SCHEMA_VERSION}`);
+    throw new RegistryError(
+      `The registry has format ${found}; this version of Berth reads up to format ${SCHEMA_VERSION}. Nothing was changed; start the newer version of Berth again`,
+    );
   }
   try {
     database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);

@@ -209,7 +209,7 @@ describe("SQLite registry: trouble", () => {
       file.exec("PRAGMA user_version = 99");
       file.close();
       await expect(world.open()).rejects.toThrow(
-        `The registry has format 99; this version of Berth reads format ${format}`,
+        `The registry has format 99; this version of Berth reads up to format ${format}. Nothing was changed; start the newer version of Berth again`,
       );
     }));
 
