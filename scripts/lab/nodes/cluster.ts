@@ -22,6 +22,7 @@ import { applyCrds } from "../cluster/crds.ts";
 import { definitionsCrd, nodeObject, settingsObject } from "../cluster/objects.ts";
 import type { KubernetesVersion } from "../cluster/plane-parts.ts";
 import { applyRights } from "../cluster/rights.ts";
+import { type CommandOptions, type CommandOutcome, runCommand } from "../command.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
@@ -45,6 +46,10 @@ export interface RealClusterOptions {
   readonly controllers?: number;
   /** Default: `containerd-1`. */
   readonly runtime?: Runtime;
+  /** False: nothing of Berth, and each node has its own /opt/cni and /etc/cni; then there is no network by default either. Default: true. */
+  readonly hasBerth?: boolean;
+  /** Archives of further images. */
+  readonly images?: readonly string[];
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
 }
@@ -55,6 +60,8 @@ export interface RealCluster extends AsyncDisposable {
   readonly nodes: readonly RealNode[];
   /** The plugins of all nodes. */
   readonly binDir: string;
+  /** Runs a command where the control plane is, as its administrator. */
+  run(argv: readonly string[], options?: CommandOptions): Promise<CommandOutcome>;
   /** SIGKILL, and a new one. From 0; the first one is the leader as long as it lives. */
   restartController(index: number): Promise<void>;
   /** Throws when there is none. */
@@ -88,7 +95,8 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
 }
 
 async function openCluster(options: RealClusterOptions, stack: AsyncDisposableStack): Promise<RealCluster> {
-  const { nodes: count, network = "berth", controllers: controllerCount = 1 } = options;
+  const { nodes: count, hasBerth = true } = options;
+  const { network = hasBerth ? "berth" : undefined, controllers: controllerCount = hasBerth ? 1 : 0 } = options;
   const { runtime = "containerd-1", kubernetes = "1.34" } = options;
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   const directory = await mkdtemp(join(tmpdir(), `berth-nodes-${process.pid}-`));
@@ -101,6 +109,8 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     address: LAN.gateway,
     accounts,
     hasManagers: true,
+    // No name server knows the nodes.
+    serverArgs: ["--kubelet-preferred-address-types=InternalIP"],
     kubernetes,
   });
   stack.defer(() => plane.stop());
@@ -121,12 +131,17 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     plane,
     directory,
     switch: wires,
-    binDir: await gatherPlugins(directory),
-    images: await writeImages(directory),
+    binDir: hasBerth ? join(directory, "bin") : "/opt/cni/bin",
+    isInstallable: !hasBerth,
+    images: [...(await writeImages(directory)), ...(options.images ?? [])],
     multusKubeconfig: await plane.writeKubeconfig("multus", { token: await requestToken(plane.client, "multus") }),
     runtime,
     kubernetes,
   };
+  const pluginFolders = hasBerth
+    ? [site.binDir]
+    : numbers.map((number) => join(directory, nodeName(number), site.binDir));
+  for (const folder of pluginFolders) await gatherPlugins(folder, hasBerth);
   const started = await Promise.allSettled(numbers.map((number) => addRealNode(site, { number, network })));
   const nodes: RealNode[] = [];
   for (const each of started) {
@@ -135,12 +150,14 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   }
   stack.defer(async () => void (await Promise.all(nodes.map((node) => node.remove()))));
   for (const each of started) if (each.status === "rejected") throw each.reason;
-  const cluster = clusterOf({ plane, nodes, restartController, binDir: site.binDir }, stack);
-  await cluster.ready();
+  const run: RealCluster["run"] = (argv, { env, ...rest } = {}) =>
+    runCommand(wires.enter(argv), { ...rest, env: { ...env, KUBECONFIG: plane.kubeconfig } });
+  const cluster = clusterOf({ plane, nodes, run, restartController, binDir: site.binDir }, stack);
+  if (network !== undefined) await cluster.ready();
   return cluster;
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "restartController" | "binDir">;
+type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "restartController" | "binDir">;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;
@@ -192,28 +209,31 @@ async function startController(plane: ControlPlane, machine: Netns, index: numbe
 }
 
 /** All plugins in one folder, as on a node. */
-async function gatherPlugins(directory: string): Promise<string> {
-  const binDir = join(directory, "bin");
-  await mkdir(binDir);
-  const folders = [join(root, "dist", "bin"), referenceTool("plugins").directory, referenceTool("multus").directory];
+async function gatherPlugins(binDir: string, hasBerth: boolean): Promise<void> {
+  await mkdir(binDir, { recursive: true });
+  const others = (["plugins", "multus"] as const).map((tool) => referenceTool(tool).directory);
+  const folders = hasBerth ? [join(root, "dist", "bin"), ...others] : others;
   for (const folder of folders) {
     const names = (await readdir(folder)).filter((name) => !name.startsWith("."));
     await Promise.all(names.map((name) => symlink(join(folder, name), join(binDir, name))));
   }
-  return binDir;
 }
 
 /** What a cluster has before its nodes come. The nodes are registered here, so that tokens can be bound to them. */
 async function furnish(
   client: KubeClient,
-  { settings }: RealClusterOptions,
+  { settings, hasBerth = true }: RealClusterOptions,
   numbers: readonly number[],
 ): Promise<void> {
-  await applyCrds(client);
-  const objects: KubeObject[] = [
+  const common: KubeObject[] = [
     definitionsCrd(),
     ...["kube-system", NAMESPACE].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
     ...multusRights(),
+  ];
+  for (const object of common) await applyObject(client, object);
+  if (!hasBerth) return;
+  await applyCrds(client);
+  const objects: KubeObject[] = [
     { ...settingsObject({ ...SETTINGS, ...settings }), metadata: { name: "vendor-conf", namespace: "kube-system" } },
     pool("lan", { ips: [BERTH_RANGE], default: true }),
     ...numbers.map((number) => nodeObject(nodeName(number))),

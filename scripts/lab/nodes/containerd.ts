@@ -2,7 +2,7 @@
  * containerd on a node's machine, Debian's or version 2: its configuration, its start, the images of the lab.
  * Effects: files below the machine's folder; a process there.
  */
-import { mkdir, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceTool } from "../../setup/paths.mjs";
 import { PAUSE_IMAGE } from "./image.ts";
@@ -15,45 +15,58 @@ export interface RuntimeOptions {
   readonly runtime: Runtime;
   /** Where the plugins are. */
   readonly binDir: string;
+  /** Network definitions; containerd follows what happens there. */
+  readonly confDir: string;
   /** Archives that are imported. */
   readonly images: readonly string[];
   /** For the plugins, which inherit it. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface RuntimePlace {
-  readonly socket: string;
-  /** Network definitions; containerd follows what happens there. */
-  readonly confDir: string;
+export const START_MS = 30_000;
+/** What containerd writes when the CRI serves; a kubelet that is faster ends. */
+const SERVING = "Start streaming server";
+
+export function runtimeSocket({ directory }: Pick<Machine, "directory">): string {
+  return join(directory, "containerd.sock");
 }
 
-export const START_MS = 30_000;
+/** Runs containerd's own client on the machine. */
+export function ctr(machine: Machine, runtime: Runtime, ...args: readonly string[]): Promise<string> {
+  return machine.run([
+    programOf(runtime, "ctr"),
+    "--address",
+    runtimeSocket(machine),
+    "--namespace",
+    "k8s.io",
+    ...args,
+  ]);
+}
 
-export function runtimePlace({ directory }: Pick<Machine, "directory">): RuntimePlace {
-  return { socket: join(directory, "containerd.sock"), confDir: join(directory, "net.d") };
+function programOf(runtime: Runtime, name: string): string {
+  return runtime === "containerd-2" ? join(referenceTool("containerd").directory, name) : name;
 }
 
 /** Resolves when it answers and has the images. */
 export async function startContainerd(machine: Machine, options: RuntimeOptions): Promise<MachineProcess> {
-  const place = runtimePlace(machine);
-  await mkdir(place.confDir, { recursive: true });
   const config = join(machine.directory, "containerd.toml");
   const isSecond = options.runtime === "containerd-2";
   const format = isSecond ? formatConfig2 : formatConfig;
-  await writeFile(config, format(machine, place, options.binDir));
+  await writeFile(config, format(machine, options));
   // It finds the shim of its own version in PATH.
   const path = isSecond ? `${referenceTool("containerd").directory}:${process.env.PATH}` : `${process.env.PATH}`;
-  const program = (name: string): string => (isSecond ? join(referenceTool("containerd").directory, name) : name);
-  const daemon = await machine.start("containerd", [program("containerd"), "--config", config], {
+  const countStarts = async (): Promise<number> =>
+    (await readFile(join(machine.directory, "containerd.log"), "utf8").catch(() => "")).split(SERVING).length;
+  const before = await countStarts();
+  const daemon = await machine.start("containerd", [programOf(options.runtime, "containerd"), "--config", config], {
     ...options.env,
     PATH: path,
   });
   try {
-    const ctr = [program("ctr"), "--address", place.socket, "--namespace", "k8s.io"];
-    await daemon.until(() => machine.run([...ctr, "version"]).then(() => true), START_MS);
-    const known = await machine.run([...ctr, "images", "list", "--quiet"]);
-    if (!known.includes(PAUSE_IMAGE))
-      for (const image of options.images) await machine.run([...ctr, "images", "import", image]);
+    const client = (...args: string[]) => ctr(machine, options.runtime, ...args);
+    await daemon.until(async () => (await countStarts()) > before, START_MS);
+    const known = await client("images", "list", "--quiet");
+    if (!known.includes(PAUSE_IMAGE)) for (const image of options.images) await client("images", "import", image);
   } catch (error) {
     await daemon.end("SIGKILL");
     throw error;
@@ -62,7 +75,7 @@ export async function startContainerd(machine: Machine, options: RuntimeOptions)
 }
 
 /** What is kept over a reboot is in the folder; the state of what runs is below /run, which is not. */
-function formatConfig({ directory }: Machine, { socket, confDir }: RuntimePlace, binDir: string): string {
+function formatConfig({ directory }: Machine, { binDir, confDir }: RuntimeOptions): string {
   const unused = ["snapshotter.v1.btrfs", "snapshotter.v1.zfs", "snapshotter.v1.devmapper", "snapshotter.v1.aufs"];
   const disabled = [...unused, "internal.v1.opt", "tracing.processor.v1.otlp", "internal.v1.tracing"];
   return `version = 2
@@ -70,7 +83,7 @@ root = "${join(directory, "containerd")}"
 state = "/run/containerd"
 disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", ")}]
 [grpc]
-  address = "${socket}"
+  address = "${runtimeSocket({ directory })}"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "${PAUSE_IMAGE}"
   restrict_oom_score_adj = true
@@ -87,13 +100,13 @@ disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", 
 }
 
 /** The same for containerd 2. */
-function formatConfig2({ directory }: Machine, { socket, confDir }: RuntimePlace, binDir: string): string {
+function formatConfig2({ directory }: Machine, { binDir, confDir }: RuntimeOptions): string {
   return `version = 3
 root = "${join(directory, "containerd")}"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 [grpc]
-  address = "${socket}"
+  address = "${runtimeSocket({ directory })}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "${PAUSE_IMAGE}"
 [plugins."io.containerd.cri.v1.runtime"]

@@ -2,10 +2,10 @@
  * CRI-O on a node's machine, from the set-up target `versions`: its configuration, its start, the images of the lab.
  * Effects: files below the machine's folder; a process there.
  */
-import { access, mkdir, readFile, writeFile } from "node:fs/promises";
+import { access, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { referenceTool, root } from "../../setup/paths.mjs";
-import { type RuntimeOptions, runtimePlace, START_MS } from "./containerd.ts";
+import { type RuntimeOptions, runtimeSocket, START_MS } from "./containerd.ts";
 import { BUSYBOX_IMAGE, PAUSE_IMAGE } from "./image.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 
@@ -14,17 +14,15 @@ const RUN = "/run/crio";
 
 /** Resolves when it answers. */
 export async function startCrio(machine: Machine, options: RuntimeOptions): Promise<MachineProcess> {
-  const place = runtimePlace(machine);
   const [config, policy] = [join(machine.directory, "crio.toml"), join(machine.directory, "policy.json")];
-  await mkdir(place.confDir, { recursive: true });
   await writeFile(policy, JSON.stringify({ default: [{ type: "insecureAcceptAnything" }] }));
-  await writeFile(config, formatConfig(machine, { policy, binDir: options.binDir }));
+  await writeFile(config, formatConfig(machine, policy, options));
   await hideUnmountedControllers(machine);
   for (const archive of options.images) await importImage(machine, policy, archive);
   const argv = [join(referenceTool("crio").directory, "crio"), "--config", config, "--config-dir", ""];
   const daemon = await machine.start("crio", argv, options.env);
   try {
-    await daemon.until(() => machine.run(["test", "-S", place.socket]).then(() => true), START_MS);
+    await daemon.until(() => machine.run(["test", "-S", runtimeSocket(machine)]).then(() => true), START_MS);
   } catch (error) {
     await daemon.end("SIGKILL");
     throw error;
@@ -59,8 +57,7 @@ async function hideUnmountedControllers(machine: Machine): Promise<void> {
 
 const storeOf = ({ directory }: Machine): string => join(directory, "crio");
 
-function formatConfig(machine: Machine, { policy, binDir }: { policy: string; binDir: string }): string {
-  const { socket, confDir } = runtimePlace(machine);
+function formatConfig(machine: Machine, policy: string, { binDir, confDir }: RuntimeOptions): string {
   return `[crio]
 root = "${storeOf(machine)}"
 runroot = "${RUN}/storage"
@@ -69,7 +66,7 @@ log_dir = "${join(machine.directory, "crio-pods")}"
 version_file = "${RUN}/version"
 clean_shutdown_file = "${join(machine.directory, "crio-clean")}"
 [crio.api]
-listen = "${socket}"
+listen = "${runtimeSocket(machine)}"
 [crio.runtime]
 default_runtime = "runc"
 cgroup_manager = "cgroupfs"

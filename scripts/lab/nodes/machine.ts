@@ -8,7 +8,7 @@
  *   await machine.powerOff();                         // as when the plug is pulled
  *
  * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the boot ID new each time.
- * All other files are those of this machine, by the same paths.
+ * An installable machine also has /opt and changes of /etc for itself. All other files are those of this machine, by the same paths.
  * Effects: processes; files below `directory`.
  */
 import { randomUUID } from "node:crypto";
@@ -24,6 +24,8 @@ export interface MachineOptions {
   readonly name: string;
   readonly directory: string;
   readonly netns: Netns;
+  /** Gives it /opt and /etc of its own; /etc begins as this machine's, without networks. What is installed there stays in its folder. */
+  readonly isInstallable?: boolean;
 }
 
 /** A program that runs on the machine. */
@@ -59,6 +61,13 @@ export interface Machine {
 
 /** In the new mount namespace; the arguments are the folder and what becomes the first process. */
 const INIT = `set -e
+# As systemd has it: what is mounted later appears in containers that ask for it.
+mount --make-rshared /
+if [ "$2" = installable ]; then
+  mount --bind "$0/opt" /opt
+  mount -t overlay -o "lowerdir=/etc,upperdir=$0/etc,workdir=$0/etc-work" etc /etc
+  [ -e "$0/etc/cni" ] || { rm -rf /etc/cni && mkdir -p /etc/cni/net.d; }
+fi
 mount -t tmpfs -o mode=755 run /run
 mount --bind "$0/lib" /var/lib
 mount --bind "$0/log" /var/log
@@ -71,15 +80,18 @@ const GONE_MS = 60_000;
 const PAUSE_MS = 10;
 const OUTPUT_CHARACTERS = 6_000;
 
-export async function bootMachine({ name, directory, netns }: MachineOptions): Promise<Machine> {
-  for (const folder of ["lib", "log"]) await mkdir(join(directory, folder), { recursive: true });
+export async function bootMachine(options: MachineOptions): Promise<Machine> {
+  const { name, directory, netns, isInstallable = false } = options;
+  for (const folder of ["lib", "log", "opt", "etc", "etc-work"])
+    await mkdir(join(directory, folder), { recursive: true });
   await writeFile(join(directory, "boot-id"), `${randomUUID()}\n`);
   const pause = join(root, "dist", "nodes", "pause");
+  const kind = isInstallable ? "installable" : "";
   const own = ["--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc"];
-  const holder = await startDaemon(name, ["unshare", ...own, "sh", "-c", INIT, directory, pause], netns);
+  const holder = await startDaemon(name, ["unshare", ...own, "sh", "-c", INIT, directory, pause, kind], netns);
   try {
     const init = await findInit(holder, pause);
-    return machineOf({ name, directory, netns }, holder, init);
+    return machineOf(options, holder, init);
   } catch (error) {
     await holder.kill();
     throw error;

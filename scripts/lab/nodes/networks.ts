@@ -7,11 +7,21 @@
  *   current      the first in CNI 1.1, in which a runtime may call STATUS and GC
  *   collected    the first in the oldest widespread format, with the service networks that the controller collects
  *   bare         macvlan with Berth and nothing else: what is compared with
+ *   overlay      Multus, and host-local for the default network: what a cluster has to which Berth is added
  *   host-local   macvlan with a range for each node by the reference plugin
  */
 import type { KubeObject } from "../kube-client.ts";
 
-export const NETWORKS = ["berth", "detecting", "multus", "current", "collected", "bare", "host-local"] as const;
+export const NETWORKS = [
+  "berth",
+  "detecting",
+  "multus",
+  "current",
+  "collected",
+  "bare",
+  "overlay",
+  "host-local",
+] as const;
 export type NetworkName = (typeof NETWORKS)[number];
 
 /** The switch that all nodes and pods are plugged into. */
@@ -37,12 +47,13 @@ const CNI_VERSIONS: Readonly<Partial<Record<NetworkName, string>>> = { collected
 
 /** The one configuration list of a node. */
 export function networkList(name: NetworkName, place: NetworkPlace): object {
-  if (name === "multus") return multusList(place);
+  if (name === "multus") return multusList(place, "berth");
+  if (name === "overlay") return multusList(place, "host-local");
   const cniVersion = CNI_VERSIONS[name] ?? "1.0.0";
   return { cniVersion, name: `lan-${name}`, plugins: pluginsOf(name, place) };
 }
 
-function pluginsOf(name: Exclude<NetworkName, "multus">, { number }: NetworkPlace): object[] {
+function pluginsOf(name: Exclude<NetworkName, "multus" | "overlay">, { number }: NetworkPlace): object[] {
   if (name === "host-local") {
     const ranges = [[{ subnet: LAN.subnet, ...hostLocalRange(number), gateway: LAN.gateway }]];
     return [macvlan({ type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] })];
@@ -58,9 +69,9 @@ function macvlan(ipam: object): object {
   return { type: "macvlan", master: "eth0", mode: "bridge", ipam };
 }
 
-function multusList(place: NetworkPlace): object {
+function multusList(place: NetworkPlace, network: NetworkName): object {
   const { binDir, multusKubeconfig } = place;
-  const delegates = [networkList("berth", place)];
+  const delegates = [networkList(network, place)];
   const multus = {
     type: "multus",
     kubeconfig: multusKubeconfig,

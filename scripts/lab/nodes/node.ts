@@ -17,7 +17,7 @@ import { type CommandOutcome, runCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { findPodProcesses, makeCgroups, removeCgroups } from "./cgroups.ts";
-import { type Runtime, runtimePlace, startContainerd } from "./containerd.ts";
+import { type Runtime, startContainerd } from "./containerd.ts";
 import { startCrio } from "./crio.ts";
 import { startKubelet, staticPodFolder } from "./kubelet.ts";
 import { bootMachine, type Machine, type MachineProcess } from "./machine.ts";
@@ -30,7 +30,10 @@ export interface Site {
   readonly directory: string;
   /** Where the bridge `lan` is. */
   readonly switch: Netns;
+  /** The plugins, as a path of the nodes. */
   readonly binDir: string;
+  /** Nodes without Berth, of which each has /opt and /etc of its own for an installation. */
+  readonly isInstallable: boolean;
   readonly images: readonly string[];
   readonly multusKubeconfig: string;
   readonly runtime: Runtime;
@@ -40,7 +43,8 @@ export interface Site {
 export interface RealNodeOptions {
   /** From 1. */
   readonly number: number;
-  readonly network: NetworkName;
+  /** Undefined: none, until one is installed. */
+  readonly network: NetworkName | undefined;
 }
 
 /** `containerd` stands for the runtime, which may be another one. */
@@ -49,6 +53,7 @@ export type NodeProgram = "containerd" | "kubelet";
 export interface RealNode {
   readonly name: string;
   readonly address: string;
+  /** Throws on an installable node: its agent is a pod. */
   readonly agent: Agent;
   /** Of the machine that runs now; throws while there is none. */
   readonly machine: Machine;
@@ -74,6 +79,9 @@ export interface RealNode {
   remove(): Promise<void>;
 }
 
+/** Of an installable node; the chart's default. */
+const CONF_DIR = "/etc/cni/net.d";
+
 /** As the object's name, and its account's. */
 export const nodeName = (number: number): string => `node${number}`;
 export const nodeAccount = (number: number) => ({ name: `system:node:${nodeName(number)}`, groups: ["system:nodes"] });
@@ -94,7 +102,7 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
   const address = `10.99.0.${10 + number}`;
   const directory = join(site.directory, name);
   const cgroup = `berth-${process.pid}-${name}`;
-  await mkdir(directory);
+  await mkdir(directory, { recursive: true });
   await makeCgroups(cgroup);
   stack.defer(() => removeCgroups(cgroup));
   const netns = await plugIn(site.switch, name, address);
@@ -103,39 +111,44 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
   const running = new RunningNode({ site, name, address, directory, cgroup, netns, kubeconfig });
   stack.defer(() => running.crash());
   await running.bootMachine();
-  const { confDir } = runtimePlace({ directory });
-  await mkdir(confDir);
-  const setNetwork = (wanted: NetworkName) => writeNetwork(confDir, networkList(wanted, { ...site, number }));
-  await setNetwork(network);
-  const agent = await startNodeAgent(site, running, confDir);
-  stack.defer(() => agent.delete());
-  await running.startPrograms(agent);
+  const { confDir } = running;
+  await running.machine.run(["mkdir", "-p", confDir]);
+  const setNetwork = (wanted: NetworkName) =>
+    writeNetwork(join(running.machine.root, confDir), networkList(wanted, { ...site, number }));
+  if (network !== undefined) await setNetwork(network);
+  const agent = site.isInstallable ? undefined : await startNodeAgent(site, running, confDir);
+  stack.defer(async () => agent?.delete());
+  running.pluginEnv = agent?.env ?? {};
+  await running.startPrograms();
   const node: RealNode = {
     name,
     address,
-    agent,
+    get agent() {
+      if (agent === undefined) throw new Error(`The agent of ${name} is no process of the lab`);
+      return agent;
+    },
     get machine() {
       return running.machine;
     },
     stop: (program, signal) => running.stop(program, signal),
-    start: (program) => running.start(program, agent),
+    start: (program) => running.start(program),
     restart: async (program, signal) => {
       await running.stop(program, signal);
-      await running.start(program, agent);
+      await running.start(program);
     },
     signal: (program, signal) => running.signal(program, signal),
     restartAgent: async () => {
-      await agent.kill("SIGKILL");
-      await agent.start();
+      await node.agent.kill("SIGKILL");
+      await node.agent.start();
     },
     crash: async () => {
-      await agent.kill("SIGKILL");
+      await agent?.kill("SIGKILL");
       await running.crash();
     },
     boot: async () => {
       await running.bootMachine();
-      await agent.start();
-      await running.startPrograms(agent);
+      await agent?.start();
+      await running.startPrograms();
     },
     setNetwork,
     execInPod: async (uid, argv) => {
@@ -196,6 +209,8 @@ interface NodePlace {
 class RunningNode {
   readonly place: NodePlace;
   readonly #programs = new Map<NodeProgram, MachineProcess>();
+  /** How the plugins find the agent. */
+  pluginEnv: Readonly<Record<string, string>> = {};
   #machine: Machine | undefined;
 
   constructor(place: NodePlace) {
@@ -208,12 +223,19 @@ class RunningNode {
   }
 
   async bootMachine(): Promise<void> {
-    this.#machine = await bootMachine(this.place);
+    const { isInstallable } = this.place.site;
+    this.#machine = await bootMachine({ ...this.place, isInstallable });
   }
 
-  async startPrograms(agent: Agent): Promise<void> {
-    await this.start("containerd", agent);
-    await this.start("kubelet", agent);
+  /** Where containerd looks for networks, as a path of the machine. */
+  get confDir(): string {
+    const { site, directory } = this.place;
+    return site.isInstallable ? CONF_DIR : join(directory, "net.d");
+  }
+
+  async startPrograms(): Promise<void> {
+    await this.start("containerd");
+    await this.start("kubelet");
   }
 
   async stop(program: NodeProgram, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
@@ -233,12 +255,12 @@ class RunningNode {
     await rm(join(this.place.directory, "containerd.sock"), { force: true });
   }
 
-  async start(program: NodeProgram, { env }: Agent): Promise<void> {
+  async start(program: NodeProgram): Promise<void> {
     const { site, name, address, kubeconfig, cgroup } = this.place;
     const startRuntime = site.runtime === "crio" ? startCrio : startContainerd;
     const started =
       program === "containerd"
-        ? await startRuntime(this.machine, { ...site, env })
+        ? await startRuntime(this.machine, { ...site, confDir: this.confDir, env: this.pluginEnv })
         : await startKubelet(this.machine, {
             node: name,
             address,

@@ -6,6 +6,8 @@ export interface WorkloadSpec {
   readonly name: string;
   readonly replicas?: number;
   readonly annotations?: Readonly<Record<string, string>>;
+  /** Value of the label `app`. Default: the name. */
+  readonly app?: string;
   /** Of the template's spec. */
   readonly pod?: object;
   /** For /bin/busybox; default: a container that waits. */
@@ -41,11 +43,11 @@ function template(spec: WorkloadSpec): object {
 }
 
 export function podOf(spec: WorkloadSpec): KubeObject {
-  const { name, annotations = {} } = spec;
+  const { name, annotations = {}, app = name } = spec;
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, labels: { app: name }, annotations },
+    metadata: { name, labels: { app }, annotations },
     spec: podSpec(spec),
   };
 }
