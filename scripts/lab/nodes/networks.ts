@@ -7,7 +7,8 @@
  *   current      the first in CNI 1.1, in which a runtime may call STATUS and GC
  *   collected    the first in the oldest widespread format, with the service networks that the controller collects
  *   bare         macvlan with Berth and nothing else: what is compared with
- *   overlay      Multus, and host-local for the default network: what a cluster has to which Berth is added
+ *   own          a network of each node's own, by ptp and host-local
+ *   overlay      the same by way of Multus: what a cluster has to which Berth is added
  *   host-local   macvlan with a range for each node by the reference plugin
  */
 import type { KubeObject } from "../kube-client.ts";
@@ -20,6 +21,7 @@ export const NETWORKS = [
   "collected",
   "bare",
   "overlay",
+  "own",
   "host-local",
 ] as const;
 export type NetworkName = (typeof NETWORKS)[number];
@@ -48,7 +50,7 @@ const CNI_VERSIONS: Readonly<Partial<Record<NetworkName, string>>> = { collected
 /** The one configuration list of a node. */
 export function networkList(name: NetworkName, place: NetworkPlace): object {
   if (name === "multus") return multusList(place, "berth");
-  if (name === "overlay") return multusList(place, "host-local");
+  if (name === "overlay") return multusList(place, "own");
   const cniVersion = CNI_VERSIONS[name] ?? "1.0.0";
   return { cniVersion, name: `lan-${name}`, plugins: pluginsOf(name, place) };
 }
@@ -58,6 +60,7 @@ function pluginsOf(name: Exclude<NetworkName, "multus" | "overlay">, { number }:
     const ranges = [[{ subnet: LAN.subnet, ...hostLocalRange(number), gateway: LAN.gateway }]];
     return [macvlan({ type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] })];
   }
+  if (name === "own") return [{ type: "ptp", ipam: { type: "host-local", subnet: `10.245.${number}.0/24` } }];
   const berth = macvlan({ type: "berth" });
   if (name === "bare") return [berth];
   if (name === "collected") return [berth, { type: "coordinator" }];

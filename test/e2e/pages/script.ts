@@ -70,11 +70,13 @@ export function blocksOf(part: ExecutedPart): Block[] {
   return readBlocks(part.page).filter(({ section }) => findPart(part.page, section) === part);
 }
 
-function scriptOf(part: ExecutedPart): string {
+function scriptOf(part: ExecutedPart, words: Readonly<Record<string, string>>): string {
   const script: string[] = [];
   for (const { line, lines } of blocksOf(part)) {
-    for (const [index, text] of lines.entries()) script[line - 1 + index] = replaceWords(text, part.words ?? {});
+    for (const [index, text] of lines.entries())
+      script[line - 1 + index] = replaceWords(text, { ...part.words, ...words });
   }
+  if (script.length === 0) throw new Error(`${part.page} has no commands of this part`);
   const refused = (part.refused ?? []).map((command) => `<${command}>`).join("");
   script[0] = `refused='${refused}'; ${PROLOGUE}`;
   return `${Array.from(script, (line) => line ?? "").join("\n")}\n`;
@@ -84,12 +86,13 @@ function replaceWords(text: string, words: Readonly<Record<string, string>>): st
   return Object.entries(words).reduce((replaced, [word, value]) => replaced.replaceAll(word, value), text);
 }
 
-/** Executes a part of a page by `run`, which gets a command line. Throws unless every command does what the page says. */
+/** Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws unless every command does what the page says. */
 export async function executePart(
   part: ExecutedPart,
   run: (argv: readonly string[]) => Promise<CommandOutcome>,
+  words: Readonly<Record<string, string>> = {},
 ): Promise<CommandOutcome> {
-  const outcome = await run(["bash", "-c", scriptOf(part)]);
+  const outcome = await run(["bash", "-c", scriptOf(part, words)]);
   const failures = [...outcome.stderr.matchAll(/^FAILED .*?: (.*)$/gm)].map(([, command]) => command);
   const report = `${part.page}:\n${outcome.stdout}${outcome.stderr}`;
   expect(failures, report).toEqual(part.refused ?? []);

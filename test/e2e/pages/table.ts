@@ -17,6 +17,8 @@ export type Place =
   | "new host"
   /** The same with Berth installed. */
   | "host"
+  /** test/long/chart.test.ts: three nodes with the chart's packages, of a release with other names. */
+  | "chart"
   /** test/nodes/networks.test.ts: three nodes with Multus. */
   | "nodes"
   /** test/e2e/release/release.test.ts: a checkout with a release in dist/release. */
@@ -48,6 +50,15 @@ const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/ku
 
 /** The names of a release's files. */
 const RELEASE = { VERSION: manifest.version, ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
+
+/** The names of test/long/chart.test.ts. */
+const CHART_WORDS = {
+  "upgrade berth ": "upgrade odd.one ",
+  "rollback berth ": "rollback odd.one ",
+  "history berth ": "history odd.one ",
+  "install berth ": "install odd.one ",
+  "berth-system": "strange-place",
+};
 
 /** Parts of one place are executed in this order. */
 export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
@@ -85,6 +96,17 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/release.md", place: "release" },
   { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
   { page: "docs/security.md", reason: SINGLE_COMMANDS },
+  { page: "docs/uninstall.md", place: "chart", words: CHART_WORDS },
+  { page: "docs/uninstall.md", section: "While addresses are in use", place: "chart", words: CHART_WORDS },
+  { page: "docs/uninstall.md", section: "Nodes that do not answer", place: "chart", words: CHART_WORDS },
+  { page: "docs/upgrade.md", section: "Upgrade", place: "chart", words: CHART_WORDS },
+  {
+    page: "docs/upgrade.md",
+    section: "Rollback",
+    place: "chart",
+    words: CHART_WORDS,
+    refused: ["helm rollback odd.one --namespace strange-place --wait --timeout 2m"],
+  },
 ];
 
 export function isExecuted(part: ExecutedPart | OmittedPart): part is ExecutedPart {
