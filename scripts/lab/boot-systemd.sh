@@ -42,10 +42,10 @@ ip link set lo up
 
 cat >"$root/srv/add.sh" <<'ADD'
 #!/bin/sh
-# add.sh NAME: an ADD of plugin berth for a new pod.
+# add.sh NAME [UID]: an ADD of plugin berth for a new pod.
 ip netns add "$1"
 export CNI_COMMAND=ADD CNI_CONTAINERID="$1" CNI_NETNS="/run/netns/$1" CNI_IFNAME=eth0 CNI_PATH=/opt/cni/bin
-export CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=$1;K8S_POD_UID=uid-$1"
+export CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=$1;K8S_POD_UID=${2-uid-$1}"
 echo '{"cniVersion": "1.0.0", "name": "lan", "type": "berth", "ipam": {"type": "berth"}}' | /opt/cni/bin/berth
 ADD
 cat >"$units/containerd.service" <<'UNIT'

@@ -22,7 +22,7 @@ export const referenceBin = referenceTool("plugins").directory;
 /** CNI_PATH of every call by default: Berth's plugins first. */
 export const defaultCniPath: readonly string[] = [berthBin, referenceBin];
 
-const cnitoolPath = join(referenceTool("cnitool").directory, "cnitool");
+export const cnitoolPath = join(referenceTool("cnitool").directory, "cnitool");
 const RESULTS = "/var/lib/cni/results";
 
 export interface PluginCall {

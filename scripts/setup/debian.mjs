@@ -28,6 +28,12 @@ const requirements = {
     { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
+    { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },
+    { package: "podman", command: "podman", why: "a runtime of hosts without a cluster" },
+    { package: "containernetworking-plugins", file: "/usr/lib/cni/macvlan", why: "its main plugins" },
+    { package: "containerd", command: "containerd", why: "another runtime, with the client ctr" },
+    { package: "runc", command: "runc", why: "both call it" },
+    { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [

@@ -1,4 +1,7 @@
-/** The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, hardening, uninstall. */
+/** The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, upgrade, hardening, logs, uninstall. */
+import { appendFileSync, cpSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
 
@@ -6,45 +9,109 @@ const UNIT = "berth-agent.service";
 const ADDRESS = /"192\.0\.2\.\d+\/24"/;
 
 let host: Host;
-const run = (...argv: readonly string[]) => host.require(...argv);
-const show = (unit: string, property: string) => host.show(unit, property);
-const add = (name: string) => run("sh", "/srv/add.sh", name);
 
 beforeAll(async () => {
   host = await bootHost();
 });
-
 afterAll(() => host?.stop());
 
+/** `192.0.2.100 lan Bound shop/web-0 eth0 web-0` */
+async function allocations(): Promise<string[]> {
+  const [, ...lines] = (await host.require("berthctl", "allocations")).trim().split("\n");
+  return lines.map((line) => line.replace(/ +/g, " "));
+}
+
 it("the runtime starts when the agent serves, and its first pod gets an address", async () => {
-  expect(await show("containerd.service", "Result")).toBe("success");
-  const ready = Number(await show(UNIT, "ActiveEnterTimestampMonotonic"));
-  expect(Number(await show("containerd.service", "ExecMainStartTimestampMonotonic"))).toBeGreaterThanOrEqual(ready);
-  expect(await run("berthctl", "allocations")).toContain("shop/first");
+  expect(await host.show("containerd.service", "Result")).toBe("success");
+  const ready = Number(await host.show(UNIT, "ActiveEnterTimestampMonotonic"));
+  expect(Number(await host.show("containerd.service", "ExecMainStartTimestampMonotonic"))).toBeGreaterThanOrEqual(
+    ready,
+  );
+  expect(await host.require("berthctl", "allocations")).toContain("shop/first");
 });
 
 it("after kill -9 the agent is restarted, and an ADD meanwhile waits for it", async () => {
-  const pid = await show(UNIT, "MainPID");
-  await run("kill", "-9", pid);
-  expect(await add("killed")).toMatch(ADDRESS);
-  expect(await show(UNIT, "NRestarts")).toBe("1");
-  expect(await show(UNIT, "MainPID")).not.toBe(pid);
+  const pid = await host.show(UNIT, "MainPID");
+  await host.signal(UNIT, "KILL");
+  await expect.poll(() => host.show(UNIT, "MainPID")).not.toBe(pid);
+  expect(await host.add("killed")).toMatch(ADDRESS);
+  expect(await host.show(UNIT, "NRestarts")).toBe("1");
+  expect(await host.show(UNIT, "MainPID")).not.toBe(pid);
 });
 
 it("the agent survives daemon-reexec", async () => {
-  const pid = await show(UNIT, "MainPID");
-  await run("systemctl", "daemon-reexec");
-  await expect.poll(() => show(UNIT, "ActiveState").catch(String), { timeout: 20_000 }).toBe("active");
-  expect(await show(UNIT, "MainPID")).toBe(pid);
-  expect(await add("reexecuted")).toMatch(ADDRESS);
+  const pid = await host.show(UNIT, "MainPID");
+  await host.require("systemctl", "daemon-reexec");
+  await expect.poll(() => host.show(UNIT, "ActiveState").catch(String), { timeout: 20_000 }).toBe("active");
+  expect(await host.show(UNIT, "MainPID")).toBe(pid);
+  expect(await host.add("reexecuted")).toMatch(ADDRESS);
+});
+
+it("an upgrade keeps the addresses of running pods, and ADDs meanwhile wait for the new agent", async () => {
+  const next = join(host.release, "next");
+  for (const name of ["bin", "cni", "examples", "install.sh", "lib", "systemd"])
+    cpSync(join(host.release, name), join(next, name), { recursive: true });
+  writeFileSync(join(next, "VERSION"), "99.0.0\n");
+  for (const plugin of ["berth", "coordinator", "ifacer"]) appendFileSync(join(next, "cni", plugin), "99.0.0");
+  await host.add("before");
+  const allocated = await allocations();
+  const pid = await host.show(UNIT, "MainPID");
+  let isUpgraded = false;
+  const upgraded = host.require("sh", "/srv/release/next/install.sh").finally(() => {
+    isUpgraded = true;
+  });
+  const added: string[] = [];
+  // The pool has fifty addresses.
+  for (; !isUpgraded && added.length < 30; await sleep(200)) added.push(await host.add(`meanwhile-${added.length}`));
+  await upgraded;
+  expect(added.filter((result) => !ADDRESS.test(result))).toEqual([]);
+  expect(await host.show(UNIT, "MainPID")).not.toBe(pid);
+  expect((await host.require("readlink", "/opt/berth/current")).trim()).toBe("99.0.0");
+  const now = await allocations();
+  expect(allocated.filter((line) => !now.includes(line))).toEqual([]);
+  expect(now.length).toBe(allocated.length + added.length);
+});
+
+it("detection finds an address that another machine has, in the pod's namespace", async () => {
+  await host.sh(`
+    ip link add lan0 type veth peer name lan1 && ip link set lan0 up
+    ip netns add other && ip link set lan1 netns other && ip -n other addr add 192.0.2.60/24 dev lan1 && ip -n other link set lan1 up
+    mkdir -p /etc/cni/net.d
+    cat >/etc/berth/pools.d/taken.yaml <<'POOL'
+apiVersion: ipam.vendor.io/v1
+kind: IPPool
+metadata: {name: taken}
+spec: {subnet: 192.0.2.0/24, ips: [192.0.2.60]}
+POOL
+    berthctl network seg --type macvlan --master lan0 --ipv4-pool taken --ipv4-pool lan --detectIPConflict true --conflist >/etc/cni/net.d/10-seg.conflist`);
+  await expect(host.chain("add", "seg", "probed-0")).rejects.toThrow(
+    /Address 192\.0\.2\.60 of pool "taken" is in use by /,
+  );
+  expect(await host.chain("add", "seg", "probed-1")).toMatch(/"192\.0\.2\.1\d\d\/24"/);
+  expect(await allocations()).toContainEqual(expect.stringMatching(/^192\.0\.2\.60 taken Quarantined /));
+});
+
+it("logrotate rotates the coordinator's log, and later lines are in the new file", async () => {
+  await host.sh(
+    'berthctl network logged --type macvlan --master lan0 --logOptions \'{"logFile": "/var/log/vendor/lan.log", "logLevel": "debug"}\' --conflist >/etc/cni/net.d/20-logged.conflist',
+  );
+  const log = "/var/log/vendor/lan.log";
+  const read = (path: string) => host.require("cat", path).catch(() => "");
+  await host.chain("add", "logged", "web-0");
+  await expect.poll(() => read(log)).toContain("web-0");
+  await host.require("logrotate", "--force", "--state", "/run/logrotate", "/etc/logrotate.d/berth");
+  expect([await read(`${log}.1`), await read(log)]).toEqual([expect.stringContaining("web-0"), ""]);
+  let pods = 0;
+  const addAndRead = () => host.chain("add", "logged", `web-${++pods}`).then(() => read(log));
+  await expect.poll(addAndRead, { timeout: 10_000 }).toMatch(/web-[1-9]/);
 });
 
 it("an uninstall is refused with the addresses in use, and with --force leaves nothing", async () => {
   const refused = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("shop/first")]);
-  expect(await show(UNIT, "ActiveState")).toBe("active");
-  await run("sh", "/opt/berth/current/install.sh", "uninstall", "--force");
-  const left = await run(
+  expect(await host.show(UNIT, "ActiveState")).toBe("active");
+  await host.require("sh", "/opt/berth/current/install.sh", "uninstall", "--force");
+  const left = await host.require(
     "sh",
     "-c",
     "find / -xdev -name '*berth*' -not -path '/srv/*' -not -path '/proc/*'; ls /opt/cni/bin",
