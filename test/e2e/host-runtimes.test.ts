@@ -87,7 +87,16 @@ it("Podman gives a container an address of the pool, the same after a restart, a
 });
 
 it("containerd's go-cni gives a container an address, and releases it", async () => {
-  await host.require("podman", "save", "--quiet", "--format", "oci-archive", "--output", "/tmp/box.oci", "localhost/box");
+  await host.require(
+    "podman",
+    "save",
+    "--quiet",
+    "--format",
+    "oci-archive",
+    "--output",
+    "/tmp/box.oci",
+    "localhost/box",
+  );
   await host.require("systemd-run", "--unit=containerd-for-ctr", "--property=Type=notify", "containerd");
   await host.require("ctr", "images", "import", "--snapshotter", "native", "/tmp/box.oci");
   const options = ["--rm", "--snapshotter", "native", "--cpu-shares", "0", "--cni"];
