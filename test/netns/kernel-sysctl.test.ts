@@ -1,6 +1,7 @@
 /** Settings of a namespace on the real kernel: there, and only there. */
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readSysctl, writeSysctl } from "../../host/kernel/sysctl.ts";
@@ -64,4 +65,25 @@ it.each(refused)("refuses %s", (_, call, message) => {
 
 it("of a namespace that is absent is an error that names it", () => {
   expect(() => readSysctl("/run/netns/absent", key)).toThrow(expect.objectContaining({ name: "NetnsError" }));
+});
+
+it("is written by way of BERTH_SYSCTL_DIR where /proc/sys is read-only, as in a container", () => {
+  const directory = mkdtempSync(join(tmpdir(), "berth-sysctls-"));
+  const module = join(import.meta.dirname, "../../host/kernel/sysctl.ts");
+  const program = `const { readSysctl, writeSysctl } = await import(${JSON.stringify(module)});
+    const before = readSysctl(${JSON.stringify(path)}, "${key}");
+    writeSysctl(${JSON.stringify(path)}, "${key}", before === "2" ? "1" : "2");`;
+  const container = `mount --bind /proc/sys/net ${directory}; mount --bind /proc/sys /proc/sys
+    mount -o remount,bind,ro /proc/sys; exec "$0" --input-type=module -e "$1"`;
+  const run = (env: NodeJS.ProcessEnv) =>
+    spawnSync("unshare", ["--mount", "sh", "-ec", container, process.execPath, program], { env, encoding: "utf8" });
+  try {
+    const [outside, before] = [ownValue(), readSysctl(path, key)];
+    expect(run(process.env).stderr).toContain("EROFS");
+    expect(run({ ...process.env, BERTH_SYSCTL_DIR: directory }).stderr).toBe("");
+    expect(readSysctl(path, key)).toBe(before === "2" ? "1" : "2");
+    expect(ownValue()).toBe(outside);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

@@ -3,7 +3,14 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { explainPod, explainPool, showAllocations, showHealth, showPools } from "../../../host/cli/commands.ts";
+import {
+  explainPod,
+  explainPool,
+  probeHealth,
+  showAllocations,
+  showHealth,
+  showPools,
+} from "../../../host/cli/commands.ts";
 import { formatTable } from "../../../host/cli/table.ts";
 
 /** An agent that gives these answers by path. */
@@ -45,6 +52,20 @@ describe("berthctl", () => {
       ),
     );
   });
+
+  it.each<[status: string, live: boolean, ready: boolean]>([
+    ["ready", true, true],
+    ["not ready", true, false],
+  ])("health --probe: an agent that is %s is live: %s, ready: %s, whatever its problems are", (status, live, ready) => {
+    const health = { status, version: "1", problems: ["x"], spool: { waiting: 0, rejected: 1 } };
+    return withAgent({ "/v1/health": health }, async (socket) => {
+      expect((await probeHealth(socket, "live")).ok).toBe(live);
+      expect((await probeHealth(socket, "ready")).ok).toBe(ready);
+    });
+  });
+
+  it("health --probe: no agent is neither", () =>
+    expect(probeHealth("/nonexistent/agent.sock", "live")).rejects.toThrow("No agent answers"));
 
   it("allocations: continues to the last page", () => {
     const line = {
