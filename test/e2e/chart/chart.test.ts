@@ -191,6 +191,16 @@ describe("another release and namespace", () => {
     const named = new Set(text.match(/system:serviceaccount:[\w:-]+/g));
     expect([...named].filter((user) => !users.includes(user))).toEqual([]);
     expect(named.size).toBe(2);
+    const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
+    expect(policies.length).toBeGreaterThan(8);
+    for (const { metadata, spec } of policies) {
+      const [, component] = /-(agent|controller)-\w+$/.exec(metadata.name) ?? [];
+      // The others are about everyone else: they name whom they leave out.
+      const wanted = users.filter((user) => user.endsWith(`-${component ?? "controller"}`));
+      expect(wanted).toHaveLength(1);
+      const [condition] = spec.matchConditions;
+      for (const user of wanted) expect(condition.expression, metadata.name).toContain(`'${user}'`);
+    }
     const subjects = objects.flatMap(({ subjects = [], spec }) => [
       ...subjects,
       ...(spec?.rules ?? []).flatMap((rule: { subjects?: { serviceAccount: object }[] }) =>
