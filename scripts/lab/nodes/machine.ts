@@ -12,7 +12,7 @@
  * Effects: processes; files below `directory`.
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../setup/paths.mjs";
@@ -189,7 +189,9 @@ async function untilGone(pid: number): Promise<void> {
   const deadline = performance.now() + GONE_MS;
   for (;;) {
     const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-    if (status === "" || /^State:\s+[ZX]/m.test(status)) return;
+    // The first thread may be a zombie while others still hold sockets.
+    const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+    if (status === "" || (/^State:\s+[ZX]/m.test(status) && threads.length <= 1)) return;
     if (performance.now() > deadline) throw new Error(`Process ${pid} does not end: ${status.split("\n")[2]}`);
     await sleep(PAUSE_MS);
   }
