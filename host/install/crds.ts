@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import { objectPath, type Resource } from "../kubernetes/paths.ts";
+import { collectionPath, objectPath, type Resource } from "../kubernetes/paths.ts";
 import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
@@ -16,6 +16,11 @@ export const CRD_WAIT_MS = 60_000;
 const crdSchema = z.looseObject({
   kind: z.literal("CustomResourceDefinition"),
   metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({
+    group: z.string(),
+    names: z.looseObject({ plural: z.string() }),
+    versions: z.array(z.looseObject({ name: z.string() })).min(1),
+  }),
 });
 
 const conditionsSchema = z.object({
@@ -44,8 +49,12 @@ export async function applyCrds({ api, directory, print }: CrdOptions): Promise<
     await applyObject(api, objectPath(CRDS, crd.metadata), crd);
     print(`Applied ${crd.metadata.name}`);
   }
-  for (const { metadata } of crds) {
-    const isServed = () => isEstablished(api, metadata.name);
+  for (const { metadata, spec } of crds) {
+    const collection = { apiVersion: `${spec.group}/${spec.versions[0]?.name}`, plural: spec.names.plural };
+    // An established kind is answered for a moment later than its definition says so.
+    const isServed = async () =>
+      (await isEstablished(api, metadata.name)) &&
+      (await callIfThere(api, { method: "GET", path: collectionPath(collection), query: { limit: 1 } })) !== undefined;
     if (!(await pollUntil(performance.now() + CRD_WAIT_MS, isServed)))
       throw new Error(
         `The API server does not serve ${metadata.name} after ${CRD_WAIT_MS / 1000} seconds; see its conditions`,
