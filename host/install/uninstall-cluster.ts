@@ -77,7 +77,7 @@ async function refuseIfUsed({ api, print }: UninstallOptions): Promise<void> {
   for (const { spec } of used.slice(0, MAX_LISTED_ADDRESSES)) print(`  ${describe(spec)}`);
   if (used.length > MAX_LISTED_ADDRESSES) print(`  and ${used.length - MAX_LISTED_ADDRESSES} more`);
   throw new InstallError(
-    `Refused, nothing was changed: ${used.length} addresses are in use. Delete their pods first, or set the value uninstall.force by helm upgrade`,
+    `Refused, nothing was changed: ${used.length} addresses are in use. Delete their pods first. To uninstall nevertheless: helm rollback to the last revision, helm upgrade with uninstall.force=true, helm uninstall`,
   );
 }
 

@@ -357,6 +357,7 @@ describe("with Multus", () => {
     expect(refused.stdout + refused.stderr).toContain(`on node ${down.name}`);
     const startMs = performance.now();
     const { stdout, stderr } = await followPage(scene, "docs/uninstall.md", "While addresses are in use", {
+      REVISION: "1",
       VERSION: CURRENT.version,
     });
     console.log(`helm uninstall while a node is down: ${seconds(performance.now() - startMs)} s`);

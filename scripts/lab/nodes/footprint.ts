@@ -8,6 +8,8 @@ import type { RealNode } from "./node.ts";
 
 /** Of containerd, kubelet, and the library of CNI. */
 const FOREIGN = ["/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"];
+/** Of the kubelets' heartbeats. */
+const NODE_LEASES = "kube-node-lease";
 const FOLDERS = ["/opt", "/etc/cni", "/run", "/var/lib", "/var/log"];
 /** Type, mode, owner, path, target of a link; then the content of what a runtime reads. */
 const LIST_FILES = `find ${FOLDERS.join(" ")} \\( ${FOREIGN.map((path) => `-path ${path}`).join(" -o ")} \\) -prune -o -printf '%M %U %p %l\\n' | sort
@@ -29,7 +31,9 @@ export async function readApiFootprint(client: KubeClient): Promise<string[]> {
     for (const { name, verbs } of resources as { name: string; verbs: string[] }[]) {
       if (!verbs.includes("list") || name === "events") continue;
       const { items } = await client.get(`/${version}/${name}`);
-      for (const { metadata } of items) lines.push(`${version}/${name} ${metadata.namespace ?? ""} ${metadata.name}`);
+      for (const { metadata } of items)
+        if (metadata.namespace !== NODE_LEASES)
+          lines.push(`${version}/${name} ${metadata.namespace ?? ""} ${metadata.name}`);
     }
   }
   return lines;
