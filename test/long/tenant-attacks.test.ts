@@ -78,8 +78,9 @@ function poolOf(at: number): object {
   });
 }
 
-async function add(namespace: string, name: string, ifName = "eth0") {
-  const identity = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name}`;
+/** As runtimes of today call it: with the pod's UID, for which the watched pod will do. */
+async function add({ namespace, name, uid }: objects.LabPod, ifName = "eth0") {
+  const identity = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
   const call = {
     plugin: "berth",
     containerId: `${namespace}-${name}`,
@@ -103,7 +104,7 @@ async function others(times: number): Promise<number[]> {
   for (let count = 0; count < times; count++) {
     const pod = await objects.createPod(world.client, { name: `other-${pods++}`, node: NODE });
     const startedMs = performance.now();
-    const { exitCode, text } = await add("shop", pod.name);
+    const { exitCode, text } = await add(pod);
     tookMs.push(performance.now() - startedMs);
     expect(exitCode, text).toBe(0);
     await del("shop", pod.name);
@@ -171,7 +172,7 @@ async function strike(annotations: Record<string, unknown>): Promise<{ text: str
     node: NODE,
     annotations,
   });
-  const { exitCode, text } = await add("evil", pod.name);
+  const { exitCode, text } = await add(pod);
   if (exitCode === 0) await del("evil", pod.name);
   await objects.deletePod(world.client, pod);
   return { text, refusal: exitCode === 0 ? "" : text };
@@ -229,7 +230,7 @@ describe("one tenant", () => {
       node: NODE,
       annotations: { ippools: list(32, ["p*"]) },
     });
-    expect((await add("evil", pod.name)).exitCode).toBe(0);
+    expect((await add(pod)).exitCode).toBe(0);
     const bound = await boundOf("evil");
     rows.push(["H2, addresses of a pod with one NIC and a list of 32", `${bound}`]);
     expect(bound).toBe(1);
@@ -266,7 +267,7 @@ describe("one tenant", () => {
     const events = async () => (await world.client.get(`${objects.NAMESPACES}/evil/events`)).items;
     const isRefused = ({ message }: { message: string }) => message.includes(refusal);
     await vi.waitFor(async () => expect((await events()).some(isRefused)).toBe(true), { timeout: 60_000 });
-    expect((await add("evil", hoard.name)).exitCode).not.toBe(0);
+    expect((await add(hoard)).exitCode).not.toBe(0);
     const allotted = async () => Object.keys((await world.client.get(`${SUBNETS}/campus`)).status?.pools ?? {}).length;
     expect(await allotted()).toBe(0);
     // Without the fixed number the owner gets what its one pod needs.
@@ -279,7 +280,7 @@ describe("one tenant", () => {
       owner: modest,
     });
     const isAdded = async () => {
-      const { exitCode, text } = await add("evil", one.name);
+      const { exitCode, text } = await add(one);
       expect(exitCode, text).toBe(0);
     };
     await vi.waitFor(isAdded, { timeout: 60_000, interval: 500 });
@@ -304,7 +305,7 @@ describe("one tenant", () => {
           annotations,
           owner: { ...owner, name, uid: name },
         });
-        await add("evil", name);
+        await add(pod);
         await objects.deletePod(world.client, pod);
       }),
     );
