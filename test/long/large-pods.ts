@@ -5,6 +5,7 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createKubeClient } from "../../scripts/lab/kube-client.ts";
 
 interface Tenant {
@@ -17,8 +18,8 @@ interface Tenant {
 
 export interface LargePods {
   readonly pid: number;
-  /** Creates them, bound to that node, until `isOver`; resolves to their number. */
-  attack(nodeName: string, isOver: () => boolean): Promise<number>;
+  /** Creates them, bound to that node, until `isOver`; resolves to their number. `perSecond`: at most so many; default: one after the other. */
+  attack(nodeName: string, isOver: () => boolean, perSecond?: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -29,12 +30,14 @@ export function startLargePods(tenant: Tenant): LargePods {
   child.send(tenant);
   return {
     pid: child.pid ?? 0,
-    attack: async (nodeName, isOver) => {
+    attack: async (nodeName, isOver, perSecond = Number.POSITIVE_INFINITY) => {
       let count = 0;
       for (; !isOver(); count++) {
+        const next = sleep(1_000 / perSecond);
         child.send(nodeName);
         const [failure] = await once(child, "message");
         if (failure !== "created") throw new Error(failure);
+        await next;
       }
       return count;
     },

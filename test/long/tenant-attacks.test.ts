@@ -33,6 +33,8 @@ const MAX_RATIO = 3;
 const DEFINITIONS = 61;
 /** What the attacks may add to the agent's memory, most of it what a call leaves to be collected. */
 const MAX_GROWTH_MIB = 32;
+/** Requests a second of a client of Kubernetes' Go library with its default settings. */
+const CLIENT_RATE = 5;
 const NODE = "n1";
 const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
@@ -340,11 +342,13 @@ describe("one tenant", () => {
       };
       await world.client.create("/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions", object);
     };
-    const large = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver);
-    expect(await measure("H4, large pods", large(NODE))).toBeLessThanOrEqual(MAX_RATIO);
-    // The API server and etcd of the same machine write megabytes meanwhile: how much of the ratio is the agent's?
-    const ofElsewhere = "H4, large pods, against the same on another node";
-    expect(await measure(ofElsewhere, large(NODE), large("elsewhere"))).toBeLessThanOrEqual(MAX_RATIO);
+    const steady: Attack = (isOver) => tenant.attack(NODE, isOver, CLIENT_RATE);
+    expect(await measure("H4, large pods", steady)).toBeLessThanOrEqual(MAX_RATIO);
+    // One after the other they take all of the API server's one processor, whichever node they are on: only the agent's part of it is judged.
+    const flood = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver);
+    await measure("H4, a flood of large pods", flood(NODE));
+    const ofElsewhere = "H4, a flood of large pods, against the same on another node";
+    expect(await measure(ofElsewhere, flood(NODE), flood("elsewhere"))).toBeLessThanOrEqual(MAX_RATIO);
     await measure(
       "H4, definitions of 1.4 MB",
       repeat(() => (definitions < DEFINITIONS ? definition() : strike({ [NETWORKS]: "d1" }))),
