@@ -1,7 +1,7 @@
 /** The network list that makes Berth's chain the default network of a host. Only lists with Berth's mark are replaced or removed. */
 import { basename, join } from "node:path";
 import { decodeNetworkList } from "../config/network-definition.ts";
-import { findContent, listNames, makeDirectory, removeFile, replaceFile } from "./files.ts";
+import { findContent, listNames, makeDirectory, removeFile, writeFile } from "./files.ts";
 import { InstallError, type Step } from "./step.ts";
 
 /** A key of the list that runtimes ignore. */
@@ -37,8 +37,7 @@ function planWrite(directory: string, target: string, text: string): Step[] {
   if (current !== undefined && !isMarked(current.toString())) {
     throw new InstallError(`File ${target} was not written by Berth and is not replaced; choose another file name`);
   }
-  const verb = current === undefined ? "create" : "replace";
-  return [...makeDirectory(directory), { text: `${verb} ${target}`, run: () => replaceFile(target, content, 0o644) }];
+  return [...makeDirectory(directory), writeFile(target, content, 0o644)];
 }
 
 /** Returns the paths of the lists that Berth wrote. */

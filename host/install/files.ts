@@ -1,22 +1,9 @@
 /** Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss. */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errnoOf } from "../lib/describe.ts";
+import { replaceFile } from "../lib/replace-file.ts";
 import type { Step } from "./step.ts";
 
 /** Begins the name of a file that is still being written. Runtimes and kubelet ignore names with a dot in front. */
@@ -25,33 +12,13 @@ const TEMPORARY = ".berth-install-";
 /** Age from which a temporary file belongs to an installer that has died: milliseconds. @limit */
 export const ABANDONED_MS = 600_000;
 
-/** Replaces or creates the file. A program that is being executed goes on with its old content. */
-export function replaceFile(path: string, content: Uint8Array, mode: number): void {
+/** Plans the file with this content. */
+export function writeFile(path: string, content: Uint8Array, mode: number): Step {
   const temporary = join(dirname(path), `${TEMPORARY}${basename(path)}-${randomBytes(6).toString("hex")}`);
-  const file = openSync(temporary, "wx", 0o600);
-  try {
-    try {
-      writeFileSync(file, content);
-      fchmodSync(file, mode);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
-  syncDirectory(dirname(path));
-}
-
-function syncDirectory(path: string): void {
-  const directory = openSync(path, "r");
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  return {
+    text: `${existsSync(path) ? "replace" : "create"} ${path}`,
+    run: () => replaceFile(path, { content, mode, temporary }),
+  };
 }
 
 /** Returns the content; undefined if there is no such file. A symbolic link to nothing, or a directory, is an error. */

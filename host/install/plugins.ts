@@ -2,8 +2,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
-import { messageOf } from "../lib/describe.ts";
-import { ABANDONED_MS, findContent, listTemporaries, makeDirectory, removeFile, replaceFile } from "./files.ts";
+import { errnoOf, messageOf } from "../lib/describe.ts";
+import { ABANDONED_MS, findContent, listTemporaries, makeDirectory, removeFile, writeFile } from "./files.ts";
 import { InstallError, type Step } from "./step.ts";
 
 /** Text of the shim in every version (native/reply.c). A file without it is another product's. */
@@ -43,9 +43,7 @@ export function planPlugins({ directory, shim, aliasesOnly }: PluginOptions): St
 function planPlugin(path: string, shim: Uint8Array): Step[] {
   const current = findContent(path);
   const isSame = current?.equals(shim) && (statSync(path).mode & 0o7777) === MODE;
-  if (isSame) return [];
-  const verb = current === undefined ? "create" : "replace";
-  return [{ text: `${verb} ${path}`, run: () => replaceFile(path, shim, MODE) }];
+  return isSame ? [] : [writeFile(path, shim, MODE)];
 }
 
 function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
@@ -63,8 +61,7 @@ function statusOf(path: string): "absent" | "own" | "foreign" {
     if (content === undefined) return "absent";
     return content.includes(MARK) ? "own" : "foreign";
   } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "EISDIR"))
-      return "foreign";
+    if (["ENOENT", "EISDIR"].includes(errnoOf(error) ?? "")) return "foreign";
     throw new InstallError(`Cannot read ${path}: ${messageOf(error)}; nothing was changed`, { cause: error });
   }
 }

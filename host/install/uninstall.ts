@@ -1,6 +1,7 @@
 /** The removal of everything that Berth has put on a host. */
 import { createConnection } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { DEFAULT_COORDINATOR_CONF } from "../config/coordinator-settings.ts";
 import { OWN_NETNS } from "../kernel/netns.ts";
 import { openNamespace } from "../kernel/open-namespace.ts";
 import { listMarked } from "./conflist.ts";
@@ -9,8 +10,7 @@ import { planPluginRemoval } from "./plugins.ts";
 import { planRoutingRemoval } from "./routing.ts";
 import { InstallError, runSteps, type Step, type StepOptions } from "./step.ts";
 
-/** Default name of the coordinator's log. */
-const LOG_FILE = "coordinator.log";
+const LOG_FILE = basename(DEFAULT_COORDINATOR_CONF.logOptions.logFile);
 
 interface UninstallOptions {
   readonly cniBinDirectory: string;

@@ -2,14 +2,14 @@
  * Renews the node-bound token in a file: at the start, and whenever 40 to 50 percent of its lifetime have passed.
  * Effects: calls to the API server; replaces the file.
  */
-import { open, readFile, realpath, rename, rm } from "node:fs/promises";
+import { readFile, realpath, rm } from "node:fs/promises";
 import { uptime } from "node:os";
-import { dirname } from "node:path";
 import { z } from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { describeValue, errnoOf, messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
+import { replaceFile } from "../../lib/replace-file.ts";
 import type { KubeApi } from "../kube-api.ts";
 import { decodeNodeToken, type NodeToken } from "./node-token.ts";
 
@@ -103,7 +103,7 @@ class TokenRenewal {
     const { status } = decodeConfig(answerSchema, await this.#request(token), "the answer to the TokenRequest");
     const source = "the token in the answer to the TokenRequest";
     const { issuedAt, expiresAt } = requireNode(decodeNodeToken(status.token, source), node, source);
-    await replaceFile(file, `${status.token}\n`);
+    await replaceToken(file, `${status.token}\n`);
     log.info({ file, node, expiresAt: formatTime(expiresAt) }, "Renewed the token of this node");
     const lifetimeMs = (expiresAt - issuedAt) * 1_000;
     return { text: status.token, dueMs: requestedMs + lifetimeMs * (0.5 - random() / 10) };
@@ -134,15 +134,10 @@ function formatTime(seconds: number): string {
   return new Date(seconds * 1_000).toISOString();
 }
 
-/** After a crash the file has the old content or the new one. A link leads to the file that is replaced. */
-async function replaceFile(link: string, content: string): Promise<void> {
+/** A link leads to the file that is replaced. */
+async function replaceToken(link: string, content: string): Promise<void> {
   const path = await realpath(link);
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
-  await using file = await open(temporary, "wx", 0o600);
-  await file.writeFile(content);
-  await file.sync();
-  await rename(temporary, path);
-  await using directory = await open(dirname(path));
-  await directory.sync();
+  await replaceFile(path, { content, mode: 0o600, temporary });
 }
