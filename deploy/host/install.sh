@@ -17,8 +17,6 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token=
-# Text of every version of the shim; what lacks it is another product's file.
-MARK='CNI plugins berth, coordinator and ifacer'
 UNIT=berth-agent.service
 
 usage() { sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" | sed '$d'; }
@@ -58,9 +56,7 @@ run() {
 # The service manager of this host, unless another root is installed.
 manages_services() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
-is_berths() { grep -q "$MARK" "$1" 2>/dev/null; }
-
-# put MODE SOURCE TARGET: by rename, since TARGET may be executed at this moment. Nothing happens when it is the same.
+# put MODE SOURCE TARGET: by rename. Nothing happens when it is the same.
 put() {
     target=$root$3
     if [ -f "$target" ] && cmp -s "$2" "$target"; then return; fi
@@ -71,25 +67,6 @@ put() {
 
 # put_once MODE SOURCE TARGET: a file that belongs to the administrator afterwards.
 put_once() { [ -e "$root$3" ] || put "$@"; }
-
-plugins() {
-    for file in "$here"/cni/*; do
-        name=$(basename "$file")
-        case $aliases_only:$name in
-        yes:coordinator | yes:ifacer) ;;
-        *) echo "$name" ;;
-        esac
-    done
-}
-
-check_plugins() {
-    for name in $(plugins); do
-        target=$root$cni_dir/$name
-        if [ -e "$target" ] && ! is_berths "$target"; then
-            fail "$target belongs to another product; nothing was changed. Use --aliases-only to install berth, berth-coordinator and berth-ifacer, or --cni-dir"
-        fi
-    done
-}
 
 install_version() {
     version=$(cat "$here/VERSION")
@@ -125,9 +102,9 @@ install_all() {
     for part in bin lib cni systemd VERSION; do
         [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
     done
-    check_plugins
+    # First, since it refuses to replace another product's files. Network lists are the administrator's.
+    "$here/bin/berth-agent" install --plugins-only --cni-bin-dir "$root$cni_dir" ${aliases_only:+--aliases-only} ${dry_run:+--dry-run}
     install_version
-    for name in $(plugins); do put 0755 "$here/cni/$name" "$cni_dir/$name"; done
     [ -d "$root/etc/berth/pools.d" ] || run mkdir -p "$root/etc/berth/pools.d"
     install_options
     put_once 0644 "$here/examples/pool.yaml" /etc/berth/pool.yaml.example
@@ -155,15 +132,6 @@ remove() {
     if [ -e "$root$1" ] || [ -L "$root$1" ]; then run rm -rf "$root$1"; fi
 }
 
-# What the coordinator has set up on the node: rules and routes of its protocol number, its nftables table.
-remove_routing() {
-    for family in -4 -6; do
-        [ -z "$(ip $family rule list protocol 98 2>/dev/null)" ] || run ip $family rule flush protocol 98
-        [ -z "$(ip $family route show table all proto 98 2>/dev/null)" ] || run ip $family route flush table all proto 98
-    done
-    if command -v nft >/dev/null && nft list table inet berth >/dev/null 2>&1; then run nft delete table inet berth; fi
-}
-
 uninstall_all() {
     table=$(list_addresses) || exit 1
     used=$(echo "$table" | sed 1d | grep -v ' Cooling ' || true)
@@ -172,22 +140,15 @@ uninstall_all() {
         fail "refused: these addresses are in use. Remove their containers first, or use --force"
     fi
     if manages_services && [ -e /etc/systemd/system/$UNIT ]; then run systemctl disable --now $UNIT; fi
-    [ -n "$root" ] || remove_routing
-    for file in "$root$cni_dir"/berth "$root$cni_dir"/*coordinator "$root$cni_dir"/*ifacer; do
-        if [ -f "$file" ] && is_berths "$file"; then run rm -f "$file"; fi
-    done
+    "$here/bin/berth-agent" uninstall --cni-bin-dir "$root$cni_dir" --cni-conf-dir "$root/etc/cni/net.d" \
+        --run-dir "$root/run/berth" --state-dir "$root/var/lib/berth" --log-dir "$root/var/log/vendor" \
+        ${root:+--files-only} ${keep_state:+--keep-state} ${dry_run:+--dry-run}
     remove /etc/systemd/system/$UNIT
     remove /etc/tmpfiles.d/berth.conf
     remove /etc/logrotate.d/berth
     remove /usr/local/bin/berthctl
     remove /opt/berth
-    remove /run/berth
-    if [ -z "$keep_state" ]; then
-        remove /etc/berth
-        remove /var/lib/berth
-        # Another product may have logs there, too.
-        if [ -d "$root/var/log/vendor" ] && [ -z "$(ls -A "$root/var/log/vendor")" ]; then run rmdir "$root/var/log/vendor"; fi
-    fi
+    [ -n "$keep_state" ] || remove /etc/berth
     if manages_services; then run systemctl daemon-reload; fi
 }
 

@@ -13,6 +13,7 @@ interface InstallFlags {
   readonly cniConfDir: string;
   readonly conflist?: string;
   readonly aliasesOnly?: boolean;
+  readonly pluginsOnly?: boolean;
   readonly dryRun?: boolean;
 }
 
@@ -21,6 +22,7 @@ interface UninstallFlags extends Pick<InstallFlags, "cniBinDir" | "cniConfDir" |
   readonly stateDir: string;
   readonly logDir: string;
   readonly keepState?: boolean;
+  readonly filesOnly?: boolean;
 }
 
 const SHIMS = [new URL("./bin/berth", import.meta.url), new URL("../cni/berth", import.meta.url)] as const;
@@ -38,14 +40,15 @@ async function run(work: () => Promise<void>): Promise<void> {
   }
 }
 
-async function install({ cniBinDir, cniConfDir, conflist, aliasesOnly = false, dryRun = false }: InstallFlags) {
+async function install(flags: InstallFlags) {
+  const { cniBinDir, cniConfDir, conflist, aliasesOnly = false, pluginsOnly = false, dryRun = false } = flags;
   // In the image the plugins are beside the bundles, in the tarball in a folder of their own.
   const shim = readFileSync(SHIMS.find((url) => existsSync(url)) ?? SHIMS[0]);
   const wanted =
     conflist === undefined ? undefined : { name: basename(conflist), text: readFileSync(conflist, "utf8") };
   const steps = [
     ...planPlugins({ directory: cniBinDir, shim, aliasesOnly }),
-    ...planConflist({ directory: cniConfDir, wanted }),
+    ...(pluginsOnly ? [] : planConflist({ directory: cniConfDir, wanted })),
   ];
   await runSteps(steps, { dryRun, print });
 }
@@ -61,10 +64,13 @@ export function addInstallCommands(program: Command): void {
     .description("Install the CNI plugins, by rename; files of other products are never replaced")
     .addOption(binDir)
     .addOption(confDir)
-    .option(
-      "--conflist <file>",
-      "network list to install under its file name; without it, one that was installed is removed",
+    .addOption(
+      new Option(
+        "--conflist <file>",
+        "network list to install under its file name; without it, one that was installed is removed",
+      ).conflicts("pluginsOnly"),
     )
+    .option("--plugins-only", "leave network lists as they are")
     .option(
       "--aliases-only",
       "only berth, berth-coordinator and berth-ifacer, beside another product's coordinator and ifacer",
@@ -82,9 +88,10 @@ export function addInstallCommands(program: Command): void {
     .addOption(new Option("--state-dir <directory>", "directory of registry and spool").default("/var/lib/berth"))
     .addOption(new Option("--log-dir <directory>", "directory of the coordinator's log").default("/var/log/vendor"))
     .option("--keep-state", "keep registry, spool and log")
+    .option("--files-only", "leave the kernel alone: the directories are those of an image, not of this host")
     .addOption(dryRun)
     .action((flags: UninstallFlags) => {
-      const { keepState = false, dryRun = false } = flags;
+      const { keepState = false, filesOnly = false, dryRun = false } = flags;
       const directories = {
         cniBinDirectory: flags.cniBinDir,
         cniConfDirectory: flags.cniConfDir,
@@ -92,6 +99,6 @@ export function addInstallCommands(program: Command): void {
         stateDirectory: flags.stateDir,
         logDirectory: flags.logDir,
       };
-      return run(() => uninstall({ ...directories, keepState }, { dryRun, print }));
+      return run(() => uninstall({ ...directories, keepState, filesOnly }, { dryRun, print }));
     });
 }

@@ -22,22 +22,24 @@ interface UninstallOptions {
   /** Of the coordinator's log; other products may have files there. */
   readonly logDirectory: string;
   readonly keepState: boolean;
+  /** Leaves rules, routes, tables and pairs: the directories are those of another host. */
+  readonly filesOnly: boolean;
 }
 
-/** Carries out the removal. Throws InstallError while an agent serves the socket. */
+/** Carries out the removal. Throws InstallError while an agent serves the socket, except in a dry run. */
 export async function uninstall(options: UninstallOptions, stepOptions: StepOptions): Promise<void> {
-  const { cniBinDirectory, cniConfDirectory, runDirectory, stateDirectory, logDirectory, keepState } = options;
+  const { cniBinDirectory, cniConfDirectory, runDirectory, stateDirectory, logDirectory } = options;
   const socket = join(runDirectory, "agent.sock");
-  if (await answers(socket)) {
+  if (!stepOptions.dryRun && (await answers(socket))) {
     throw new InstallError(`An agent serves ${socket}; stop it first, or it would set up everything again`);
   }
   using host = openNamespace(OWN_NETNS);
   const steps = [
     ...listMarked(cniConfDirectory).flatMap(removeFile),
     ...planPluginRemoval(cniBinDirectory),
-    ...planRoutingRemoval(host),
+    ...(options.filesOnly ? [] : planRoutingRemoval(host)),
     ...removeFile(runDirectory),
-    ...(keepState ? [] : [...removeFile(stateDirectory), ...planLogRemoval(logDirectory)]),
+    ...(options.keepState ? [] : [...removeFile(stateDirectory), ...planLogRemoval(logDirectory)]),
   ];
   await runSteps(steps, stepOptions);
 }

@@ -1,5 +1,6 @@
 /** install.sh of the release tarball, into folders that stand for a host's root. */
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -11,10 +12,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { VERSION } from "../../host/bin/version.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
+import { createNetns } from "../../scripts/lab/netns.ts";
 
 let directory: string;
 let script: string;
@@ -23,6 +25,17 @@ let host: string;
 const install = (...words: readonly string[]) => requireCommand(["sh", script, "--root", host, ...words]);
 const listFiles = () => readdirSync(host, { recursive: true, encoding: "utf8" }).sort();
 const read = (path: string) => readFileSync(join(host, path), "utf8");
+
+/** Writes a network list as `berth-agent install --conflist` does, and returns its path. */
+function writeList(): string {
+  const path = join(host, "etc/cni/net.d/10-berth.conflist");
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(
+    path,
+    JSON.stringify({ name: "lan", plugins: [{ type: "macvlan" }], installedBy: "berth-agent install" }),
+  );
+  return path;
+}
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-install-"));
@@ -38,7 +51,9 @@ afterAll(() => rmSync(directory, { recursive: true }));
 it("installs the version, plugins, unit, directories, settings and an example pool", async () => {
   await install();
   const files = ["etc/systemd/system/berth-agent.service", "etc/tmpfiles.d/berth.conf", "etc/logrotate.d/berth"];
-  const plugins = ["berth", "coordinator", "ifacer"].map((name) => `opt/cni/bin/${name}`);
+  const plugins = ["berth", "berth-coordinator", "berth-ifacer", "coordinator", "ifacer"].map(
+    (name) => `opt/cni/bin/${name}`,
+  );
   for (const path of [...files, ...plugins, "etc/berth/pool.yaml.example", `opt/berth/${VERSION}/lib/node`])
     expect(existsSync(join(host, path)), path).toBe(true);
   for (const path of plugins) expect(statSync(join(host, path)).mode & 0o777).toBe(0o755);
@@ -63,7 +78,8 @@ it("names the kubeconfig of an agent in a cluster", async () => {
 
 it("prints each step and makes none with --dry-run", async () => {
   const printed = await install("--dry-run");
-  expect(printed).toContain(`mv -f ${host}/opt/cni/bin/berth.berth-new ${host}/opt/cni/bin/berth`);
+  expect(printed).toContain(`create ${host}/opt/cni/bin/berth\n`);
+  expect(printed).toContain(`mv -f ${host}/etc/tmpfiles.d/berth.conf.berth-new ${host}/etc/tmpfiles.d/berth.conf\n`);
   expect(listFiles()).toEqual([]);
 });
 
@@ -75,8 +91,21 @@ it("replaces a plugin of another version while it is executed", async () => {
     env: { CNI_COMMAND: "VERSION", BERTH_SOCKET: join(host, "none") },
     stdin: "{}",
   });
-  expect(await install()).toContain(`mv -f ${path}.berth-new ${path}`);
+  expect(await install()).toBe(`replace ${path}\n`);
   await waiting;
+});
+
+it("restores the mode of a plugin", async () => {
+  await install();
+  chmodSync(join(host, "opt/cni/bin/berth"), 0o600);
+  expect(await install()).toBe(`replace ${host}/opt/cni/bin/berth\n`);
+});
+
+it("leaves the network lists of the host as they are", async () => {
+  await install();
+  const list = writeList();
+  expect(await install()).toBe("");
+  expect(existsSync(list)).toBe(true);
 });
 
 it("refuses to replace another product's plugin, changes nothing, and names the way out", async () => {
@@ -99,6 +128,32 @@ it("uninstalls everything of its own and leaves another product's plugin", async
   await install("uninstall");
   const files = listFiles().filter((path) => statSync(join(host, path)).isFile());
   expect(files).toEqual(["opt/cni/bin/macvlan"]);
+});
+
+it("uninstalls what runs have left: registry, the coordinator's log, a network list that Berth wrote", async () => {
+  await install();
+  writeList();
+  for (const folder of ["var/lib/berth/state", "var/log/vendor", "run/berth"])
+    mkdirSync(join(host, folder), { recursive: true });
+  for (const path of [
+    "var/lib/berth/state/registry.sqlite",
+    "var/log/vendor/coordinator.log",
+    "run/berth/agent.sock.registry",
+  ])
+    writeFileSync(join(host, path), "");
+  expect(await install("uninstall", "--dry-run")).toContain(`remove ${host}/var/lib/berth\n`);
+  expect(existsSync(join(host, "opt/berth"))).toBe(true);
+  await install("uninstall");
+  expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
+});
+
+it("uninstalls from a folder without a change of this machine's kernel", async () => {
+  await install();
+  const netns = await createNetns(`berth-install-${process.pid}`);
+  onTestFinished(() => netns.delete());
+  await netns.ip("rule add pref 900 from all lookup 500 protocol 98");
+  await requireCommand(netns.enter(["sh", script, "--root", host, "uninstall"]));
+  expect(await netns.ip("rule")).toContain("900:");
 });
 
 it("keeps settings with --keep-state", async () => {

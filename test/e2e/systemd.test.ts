@@ -108,6 +108,8 @@ it("logrotate rotates the coordinator's log, and later lines are in the new file
 it("an uninstall is refused with the addresses in use, and with --force leaves nothing", async () => {
   const refused = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("shop/first")]);
+  const printed = await host.require("sh", "/opt/berth/current/install.sh", "uninstall", "--force", "--dry-run");
+  expect(printed).toMatch(/^systemctl disable --now berth-agent\.service\n(.*\n)*remove \/opt\/cni\/bin\/berth\n/);
   expect(await host.show(UNIT, "ActiveState")).toBe("active");
   await host.require("sh", "/opt/berth/current/install.sh", "uninstall", "--force");
   const left = await host.require(
