@@ -4,6 +4,13 @@ import { request } from "node:http";
 /** The agent refused the request, or no agent answers. */
 export class AgentError extends Error {
   override readonly name = "AgentError";
+  /** Whether the text is the agent's. */
+  readonly isAnswer: boolean;
+
+  constructor(message: string, isAnswer = false) {
+    super(message);
+    this.isAnswer = isAnswer;
+  }
 }
 
 /** Longest time to wait for an answer: milliseconds. A recovery reads files and namespaces of all pods. */
@@ -51,5 +58,6 @@ export function refusalOf(socketPath: string, path: string, answer: unknown, met
   const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
   return new AgentError(
     `The agent on ${socketPath} refuses ${method} ${path}: ${msg ?? error ?? JSON.stringify(answer)}`,
+    true,
   );
 }

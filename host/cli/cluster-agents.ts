@@ -1,10 +1,11 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { spawnSync } from "node:child_process";
+import { ExitCode } from "./exit-code.ts";
 
 /** Labels that the chart gives to the agents' pods. */
 export const AGENT_LABELS = "app.kubernetes.io/name=berth,app.kubernetes.io/component=agent";
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Absent: all nodes. */
   readonly node?: string;
   readonly selector: string;
@@ -19,14 +20,21 @@ interface AgentPod {
 }
 
 /** Calls `berthctl words` in each agent's pod, with this process's output; returns the highest exit code. Throws if there is no agent. */
-export function callAgents(words: readonly string[], options: ClusterOptions): number {
+export function callAgents(words: readonly string[], options: ClusterOptions): ExitCode {
   const agents = findAgents(options);
   const codes = agents.map(({ namespace, name, node }) => {
     if (agents.length > 1) console.log(`# ${node}`);
     const place = ["--namespace", namespace, name, "--container", "agent"];
     return kubectl(options, ["exec", ...place, "--", "berthctl", ...words], "inherit").status;
   });
-  return Math.max(...codes);
+  return worstOf(codes);
+}
+
+/** Codes that berthctl does not have are of kubectl or of a signal. */
+function worstOf(codes: readonly number[]): ExitCode {
+  const known: readonly ExitCode[] = Object.values(ExitCode);
+  const worst = Math.max(...codes);
+  return known.find((code) => code === worst) ?? ExitCode.NoAnswer;
 }
 
 function findAgents(options: ClusterOptions): AgentPod[] {

@@ -54,6 +54,8 @@ export interface Credentials {
 interface CredentialsOptions {
   /** A file. Default: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
+  /** A context of the kubeconfig; default: its current one. */
+  readonly context?: string | undefined;
   /** Root of the service account's folder; default "/". */
   readonly root?: string;
   /** Default: the process's environment. */
@@ -171,8 +173,8 @@ class CredentialFiles {
   }
 
   #connection(): Promise<Connection> | Connection {
-    const { kubeconfig, root = "", env = process.env } = this.#options;
-    return kubeconfig === undefined ? connectionInCluster(root, env) : readKubeconfig(kubeconfig);
+    const { kubeconfig, context, root = "", env = process.env } = this.#options;
+    return kubeconfig === undefined ? connectionInCluster(root, env) : readKubeconfig(kubeconfig, context);
   }
 
   async #accessOf({ connection, library }: Loaded): Promise<Access> {

@@ -73,10 +73,16 @@ const schema = z.looseObject({
   users: orAbsent(named("user", orAbsent(userSchema))),
 });
 
-/** Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there. */
-export async function readKubeconfig(path: string): Promise<Connection> {
+/** `chosen` is a context in place of the current one. Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there. */
+export async function readKubeconfig(path: string, chosen?: string): Promise<Connection> {
   const source = `file ${describeValue(path)}`;
-  const value = decodeConfig(schema, await readYaml(path, source), source);
+  const content = await readYaml(path, source);
+  const isObject = typeof content === "object" && content !== null && !Array.isArray(content);
+  const value = decodeConfig(
+    schema,
+    chosen === undefined || !isObject ? content : { ...content, "current-context": chosen },
+    source,
+  );
   const directory = dirname(path);
   const absolute = (file: string | undefined) => (file === undefined ? undefined : resolve(directory, file));
 

@@ -48,13 +48,16 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
     ["berthctl", ["no-such"], /unknown command 'no-such'/],
     ["berthctl", ["pools", "--no-such"], /unknown option '--no-such'/],
     ["berthctl", ["explain"], /missing required argument/],
-    ["berthctl", ["explain", "a", "b"], /expected "pool" or "pod"/],
-    ["berthctl", [], /Usage: berthctl/],
+    ["berthctl", ["--socket", "/s", "--context", "c", "pools"], /give one of them/],
   ];
   it.each(rows)("%s %j", async (program, args, said) => {
     const { exitCode, stderr } = await run(program, args);
     expect(stderr).toMatch(said);
     expect(exitCode).toBe(2);
+  });
+
+  it("berthctl alone is its help, on stdout", async () => {
+    expect(await run("berthctl", [])).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^Usage: berthctl/) });
   });
 
   it.each(PROGRAMS)("%s --help and --version are no wrong usage", async (program) => {

@@ -11,7 +11,9 @@ case "$*" in
 *"spec.nodeName=none"*) ;;
 *"spec.nodeName=b"*) printf 'berth\\tagent-2\\tb\\n' ;;
 *"get pods"*) printf 'berth\\tagent-2\\tb\\nberth\\tagent-1\\ta\\n' ;;
-*"--context=away"*) exit 7 ;;
+*"--context=one"*) exit 1 ;;
+*"--context=three"*) exit 3 ;;
+*"--context=away"*) exit 137 ;;
 *) echo "kubectl $*" ;;
 esac
 `;
@@ -33,8 +35,8 @@ const exec = (pod: string, words: string) =>
 it.each([
   [
     "every agent in the order of the nodes",
-    ["pools"],
-    `# a\n${exec("agent-1", "pools")}# b\n${exec("agent-2", "pools")}`,
+    ["health"],
+    `# a\n${exec("agent-1", "health")}# b\n${exec("agent-2", "health")}`,
   ],
   ["the agent of a node", ["--node", "b", "health"], exec("agent-2", "health")],
   [
@@ -46,14 +48,18 @@ it.each([
   expect(await call(...words)).toEqual({ exitCode: 0, stdout, stderr: "" });
 });
 
-it("ends with the exit code of the agent's berthctl", async () => {
-  expect((await call("--context", "away", "--node", "b", "health")).exitCode).toBe(7);
+it.each([
+  ["one", 1],
+  ["three", 3],
+  ["away", 3],
+])("ends with the exit code of the agent's berthctl, %s; others are no answer", async (context, code) => {
+  expect((await call("--context", context, "--node", "b", "health")).exitCode).toBe(code);
 });
 
 it("says which labels it looked for when no agent is running", async () => {
   const { exitCode, stderr } = await call("--node", "none", "health");
   expect([exitCode, stderr]).toEqual([
-    1,
+    3,
     expect.stringContaining('No agent is running on node "none": no pod has the labels app.kubernetes.io/name=berth,'),
   ]);
 });

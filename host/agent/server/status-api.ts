@@ -5,7 +5,11 @@
 import { describeValue } from "../../lib/describe.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
+import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
+import type { HealthRecord } from "../../records/health-record.ts";
+import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Backend } from "../backend.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
@@ -33,7 +37,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options.backend.ipam),
-    "/v1/allocations": (query) => describeAllocations(options.backend.ipam, query),
+    "/v1/allocations": (query) => describeAllocations(options.backend, query),
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
   };
@@ -94,19 +98,24 @@ function describeHealth({ backend, spool, version, socketRestored }: StatusApiOp
   const ready = now.ready && now.trouble === undefined;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };
-  const answer = answerJson({ ...about, spool: spool.count(), socketRestored: socketRestored() });
+  const health: HealthRecord = { ...about, spool: spool.count(), socketRestored: socketRestored() };
+  const answer = answerJson(health);
   return ready ? answer : { ...answer, status: 503 };
 }
 
 async function describePools({ inventory }: AddDeps): Promise<Answer> {
   const usage = Map.groupBy(await inventory.registry.countUsage(), ({ pool }) => pool);
   const { pools } = await inventory.loaded();
-  const known = [...pools.values()].map(({ name, spec }) => {
+  const known = [...pools.values()].map(({ name, spec }): PoolRecord => {
     const counts = inventory.poolCache.counts(name);
     const { total, free } = counts ?? { total: 0n, free: 0n };
     return {
       name,
       subnet: formatPrefix(spec.subnet),
+      addressSpace: spec.addressSpace,
+      gateway: spec.gateway && formatIp(spec.gateway),
+      generatedFrom: spec.generated?.subnet,
+      generatedFor: spec.generated && describePoolOwner(spec.generated.application),
       default: spec.default,
       disabled: spec.disable,
       // Text: an IPv6 pool has more addresses than a JSON number can count.
@@ -117,23 +126,28 @@ async function describePools({ inventory }: AddDeps): Promise<Answer> {
     };
   });
   const gone = [...usage].filter(([name]) => !pools.has(name));
-  const orphaned = gone.map(([name, counts]) => ({ name, gone: true, states: statesOf(counts) }));
+  const orphaned = gone.map(([name, counts]): PoolRecord => ({ name, gone: true, states: statesOf(counts) }));
   return answerJson([...known, ...orphaned]);
 }
 
 /** Counts of the addresses claimed through this pool; overlapping pools count each address once. */
-function statesOf(counts: readonly UsageCount[] = []): Record<string, number> {
+function statesOf(counts: readonly UsageCount[] = []): PoolRecord["states"] {
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
 
-async function describeAllocations({ inventory }: AddDeps, query: URLSearchParams): Promise<Answer> {
+async function describeAllocations(
+  { mode, ipam }: StatusApiOptions["backend"],
+  query: URLSearchParams,
+): Promise<Answer> {
+  const { inventory, node } = ipam;
   const text = query.get("after");
   const after = parseCursor(text);
   if (text !== null && after === undefined) {
     return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
   }
   const page = await inventory.registry.list(after, MAX_PAGE);
-  return answerJson(page.map(describeAllocation));
+  const here = mode === "cluster" ? { node: node.name } : {};
+  return answerJson(page.map((allocation) => ({ ...describeAllocation(allocation), ...here })));
 }
 
 /** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */
@@ -144,7 +158,7 @@ function parseCursor(text: string | null): ListCursor | undefined {
   return ip && { space, ip };
 }
 
-function describeAllocation(allocation: Allocation): Record<string, unknown> {
+function describeAllocation(allocation: Allocation): AllocationRecord {
   const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
     allocation;
   const address = formatIp(ip);
@@ -160,12 +174,12 @@ function describeAllocation(allocation: Allocation): Record<string, unknown> {
     interface: ifName,
     containerId,
     network,
-    cursor: space === "" ? address : `${address}/${space}`,
+    cursor: formatAddressName(address, space),
     ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
   };
 }
 
 /** Without the time of the next probe, which is of the machine's own clock. */
-function describeQuarantine({ reason, mac, parent }: Quarantine): Record<string, unknown> {
+function describeQuarantine({ reason, mac, parent }: Quarantine): AllocationRecord["quarantine"] {
   return { reason, mac, parent };
 }

@@ -9,6 +9,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   core: "lib net",
   cni: "lib net",
   config: "lib net cni",
+  records: "",
   resources: "lib net core cni config",
   plan: "net",
   ipam: "net core cni config resources",
@@ -17,10 +18,10 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
-  agent: "lib net core cni config resources plan ipam kubernetes registry kernel coordinator ifacer",
+  agent: "lib net core cni config records resources plan ipam kubernetes registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core config resources ipam kubernetes registry",
-  cli: "cni config",
+  cli: "lib net core cni config records resources kubernetes",
   bin: "lib core config kernel kubernetes agent install controller cli",
 };
 

@@ -66,7 +66,7 @@ describe("the inspector", () => {
       await bind("10.0.0.7", 1, { pool: "lab", space: "lab" });
       await bind("10.9.0.1", 1, { pool: "old", space: "" });
       await registry.release({ containerId: "10.9.0.1", ifName: "eth0" });
-      const flags = { default: false, disabled: false };
+      const flags = { default: false, disabled: false, addressSpace: "" };
       expect(await get("/v1/pools")).toEqual([
         {
           ...flags,
@@ -82,6 +82,7 @@ describe("the inspector", () => {
           ...flags,
           name: "lab",
           subnet: "10.0.0.0/24",
+          addressSpace: "lab",
           disabled: true,
           total: "254",
           used: "1",

@@ -1,17 +1,17 @@
 /** Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it refuses the agent would refuse, too. */
 import { stringify } from "yaml";
-import { pluginKeys } from "../cni/net-conf.ts";
-import { ConfigError } from "../config/config-error.ts";
-import { coordinatorKeys, decodeCoordinatorConf } from "../config/coordinator-conf.ts";
-import { isDnsLabel, isDnsSubdomain } from "../config/fields/names.ts";
-import { decodeIfacerConf, MAX_VLAN_ID } from "../config/ifacer-conf.ts";
-import { decodeIpamConf } from "../config/ipam-conf.ts";
+import { pluginKeys } from "../../cni/net-conf.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import { coordinatorKeys, decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
+import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
+import { decodeIfacerConf, MAX_VLAN_ID } from "../../config/ifacer-conf.ts";
+import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import {
   decodeAttachedNetwork,
   decodeNetworkList,
   findCoordinatorSettings,
   findIpamConf,
-} from "../config/network-definition.ts";
+} from "../../config/network-definition.ts";
 
 /** Main plugins of the CNI project, and the one for SR-IOV. */
 export const NETWORK_TYPES = ["macvlan", "ipvlan", "bridge", "ptp", "sriov"] as const;

@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { COORDINATOR_FLAGS, FlagError, formatNetwork, type NetworkFlags } from "../../../host/cli/network-conf.ts";
+import {
+  COORDINATOR_FLAGS,
+  FlagError,
+  formatNetwork,
+  type NetworkFlags,
+} from "../../../../host/cli/commands/network-conf.ts";
 
 const DEFAULTS = { cniVersion: "1.0.0", coordinator: true, settings: {} };
 type Row = Omit<NetworkFlags, keyof typeof DEFAULTS> & Partial<NetworkFlags>;

@@ -1,0 +1,16 @@
+/** The process of berthctl and of kubectl berth: prints on stdout and stderr, and ends with the command's exit code. */
+import { runCommands } from "../cli/berthctl.ts";
+import type { Program, Terminal } from "../cli/command-line.ts";
+import { VERSION } from "./version.ts";
+
+export async function runBerthctl(program: Program): Promise<void> {
+  // A reader such as head has enough.
+  process.stdout.on("error", () => process.exit(0));
+  const terminal: Terminal = {
+    write: (text) => void process.stdout.write(text),
+    writeError: (text) => void process.stderr.write(text),
+    // Honours NO_COLOR.
+    isColored: process.stdout.isTTY === true && process.stdout.hasColors(),
+  };
+  process.exitCode = await runCommands({ program, version: VERSION, words: process.argv.slice(2), terminal });
+}

@@ -1,0 +1,209 @@
+/**
+ * What the commands of berthctl share: global options, the source of records, output, and exit codes. `kubectl berth` is the same program with the
+ * API server as its default source.
+ */
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { Command, Option } from "commander";
+import { messageOf } from "../lib/describe.ts";
+import { AGENT_LABELS, callAgents } from "./cluster-agents.ts";
+import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
+import { FORMATS, type Format, Output } from "./output.ts";
+import type { Source } from "./source.ts";
+import { printableLines } from "./text.ts";
+
+/** Options of every command. */
+interface GlobalOptions {
+  readonly socket: string;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly node?: string;
+  readonly selector: string;
+}
+
+/** Options of commands that print records. */
+export interface OutputFlags {
+  readonly output?: Exclude<Format, "table">;
+  readonly headers?: boolean;
+  readonly watch?: boolean;
+}
+
+/** One command that runs. */
+export interface Call {
+  /** The source that the global options choose; opened on first use. */
+  source(): Promise<Source>;
+  readonly out: Output;
+  /** Ends with SIGINT and SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+export type Program = "berthctl" | "kubectl berth";
+
+/** Where a command prints. */
+export interface Terminal {
+  readonly write: (text: string) => void;
+  readonly writeError: (text: string) => void;
+  readonly isColored: boolean;
+}
+
+export interface CommandLineOptions {
+  readonly program: Program;
+  readonly version: string;
+  /** Without the names of interpreter and program. */
+  readonly words: readonly string[];
+  readonly terminal: Terminal;
+}
+
+/** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
+const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector"];
+
+export class CommandLine {
+  readonly root: Command;
+  readonly program: Program;
+  readonly version: string;
+  /** How the command ended. */
+  exitCode: ExitCode = ExitCode.Success;
+  readonly #words: readonly string[];
+  readonly #terminal: Terminal;
+
+  constructor({ program, version, words, terminal }: CommandLineOptions) {
+    this.program = program;
+    this.version = version;
+    this.#words = words;
+    this.#terminal = terminal;
+    const isPlugin = program === "kubectl berth";
+    this.root = new Command(program)
+      .version(version)
+      .exitOverride()
+      .configureHelp({ showGlobalOptions: true })
+      .configureOutput({ writeOut: terminal.write, writeErr: terminal.writeError })
+      .addOption(
+        new Option("--socket <path>", `ask the agent on this unix socket${isPlugin ? ", not the cluster" : ""}`)
+          .default("/run/berth/agent.sock")
+          .env("BERTH_SOCKET"),
+      )
+      .option(
+        "--kubeconfig <file>",
+        `ask the cluster of this kubeconfig${isPlugin ? ", not of kubectl's own" : ", not this node's agent"}`,
+      )
+      .option("--context <name>", "use this context of the kubeconfig")
+      .option("--node <name>", "only this node: its allocations, its agent")
+      .addOption(new Option("--selector <labels>", "labels of the agents' pods").default(AGENT_LABELS).hideHelp());
+  }
+
+  /** Adds a command; its options and action are the caller's. */
+  command(name: string, description: string): Command {
+    return this.root.command(name).description(description);
+  }
+
+  get options(): GlobalOptions {
+    return this.root.opts<GlobalOptions>();
+  }
+
+  /** Whether the API server answers, not the agent of this node. */
+  get isCluster(): boolean {
+    const { kubeconfig, context } = this.options;
+    const isSocketGiven = this.root.getOptionValueSource("socket") === "cli";
+    if (isSocketGiven && (kubeconfig !== undefined || context !== undefined))
+      throw new UsageError("--socket asks an agent, --kubeconfig and --context ask a cluster; give one of them");
+    return kubeconfig !== undefined || context !== undefined || (this.program === "kubectl berth" && !isSocketGiven);
+  }
+
+  /** Runs a command: prints its errors, and sets the exit code. */
+  async run(flags: OutputFlags, work: (call: Call) => Promise<ExitCode>): Promise<void> {
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, end);
+    let source: Promise<Source> | undefined;
+    const open = () => {
+      source ??= this.#openSource();
+      return source;
+    };
+    try {
+      this.exitCode = await work({ source: open, out: this.#openOutput(flags), signal: ending.signal });
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      for (const name of ["SIGINT", "SIGTERM"] as const) process.removeListener(name, end);
+      await source?.then((opened) => opened.close()).catch(() => {});
+    }
+  }
+
+  /**
+   * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster berthctl is called with the same words in
+   * the agents' pods.
+   */
+  async runOnAgents(flags: OutputFlags, work: (socket: string, call: Call) => Promise<ExitCode>): Promise<void> {
+    return this.run(flags, async (call) => {
+      if (!this.isCluster) return work(this.options.socket, call);
+      const { node, selector, kubeconfig, context } = this.options;
+      return callAgents(forwardedWords(this.#words), {
+        selector,
+        ...(node === undefined ? {} : { node }),
+        ...(kubeconfig === undefined ? {} : { kubeconfig }),
+        ...(context === undefined ? {} : { context }),
+      });
+    });
+  }
+
+  #fail(error: unknown): void {
+    this.#terminal.writeError(`${this.program}: ${printableLines(messageOf(error))}
+`);
+    this.exitCode = exitCodeOf(error);
+  }
+
+  #openOutput({ output, headers = true }: OutputFlags): Output {
+    return new Output({
+      format: output ?? "table",
+      hasHeaders: headers,
+      ...this.#terminal,
+    });
+  }
+
+  async #openSource(): Promise<Source> {
+    if (!this.isCluster) {
+      const { NodeSource } = await import("./node-source.ts");
+      return new NodeSource(this.options.socket);
+    }
+    const { openClusterSource } = await import("./cluster-source.ts");
+    const { context } = this.options;
+    return openClusterSource({ kubeconfig: this.#kubeconfig(), context, userAgent: `berthctl/${this.version}` });
+  }
+
+  /** As kubectl finds it. */
+  #kubeconfig(): string | undefined {
+    const { kubeconfig } = this.options;
+    if (kubeconfig !== undefined) return kubeconfig;
+    const { KUBECONFIG = "", KUBERNETES_SERVICE_HOST } = process.env;
+    const path = KUBECONFIG === "" ? join(homedir(), ".kube", "config") : KUBECONFIG;
+    return !existsSync(path) && KUBERNETES_SERVICE_HOST !== undefined ? undefined : path;
+  }
+}
+
+/** Adds the options of a command that prints a table. */
+export function withOutput(command: Command, { canWatch = false } = {}): Command {
+  command
+    .addOption(
+      new Option("-o, --output <format>", "format instead of a table").choices(
+        FORMATS.filter((format) => format !== "table"),
+      ),
+    )
+    .option("--no-headers", "no line of titles");
+  return canWatch ? command.option("-w, --watch", "go on, and print what changes") : command;
+}
+
+/** Adds the option of a command that prints lines for a person, or one record. */
+export function withRecordOutput(command: Command): Command {
+  return command.addOption(new Option("-o, --output <format>", "format instead of text").choices(["json", "yaml"]));
+}
+
+function forwardedWords(words: readonly string[]): string[] {
+  const forwarded: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? "";
+    if (PLACE_OPTIONS.includes(word)) at++;
+    else if (!PLACE_OPTIONS.some((option) => word.startsWith(`${option}=`))) forwarded.push(word);
+  }
+  return forwarded;
+}

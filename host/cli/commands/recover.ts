@@ -1,0 +1,41 @@
+/** `berthctl recover`: restores lost rows of a node's registry (docs/recovery.md). */
+import { askAgent, refusalOf } from "../ask-agent.ts";
+import type { CommandLine } from "../command-line.ts";
+import { ExitCode } from "../exit-code.ts";
+
+interface RecoverFlags {
+  readonly results: readonly string[];
+  readonly netns: readonly string[];
+  readonly dryRun?: true;
+}
+
+export function addRecover(cli: CommandLine): void {
+  cli
+    .command(
+      "recover",
+      "Recover lost registry rows from the cached results of runtimes and the NICs of pods (docs/recovery.md)",
+    )
+    .option("--results <directory...>", "directories with cached results of runtimes", ["/var/lib/cni/results"])
+    .option("--netns <directory...>", "directories with network namespaces of pods", [
+      "/run/netns",
+      "/run/docker/netns",
+    ])
+    .option("--dry-run", "print what would be recovered without writing anything")
+    .action((flags: RecoverFlags) =>
+      cli.runOnAgents({}, async (socket, { out }) => {
+        const answer = await askAgent(socket, `/v1/recover?${queryOf(flags)}`, "POST");
+        if (typeof answer !== "object" || answer === null || !("report" in answer) || !Array.isArray(answer.report))
+          throw refusalOf(socket, "/v1/recover", answer, "POST");
+        out.text(answer.report.join("\n"));
+        return ExitCode.Success;
+      }),
+    );
+}
+
+function queryOf({ results, netns, dryRun }: RecoverFlags): URLSearchParams {
+  return new URLSearchParams([
+    ...results.map((path) => ["results", path]),
+    ...netns.map((path) => ["netns", path]),
+    ...(dryRun === undefined ? [] : [["dryRun", ""]]),
+  ]);
+}

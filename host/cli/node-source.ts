@@ -1,0 +1,69 @@
+/** The records of one node, from its agent's status API. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { decode, formatMismatches } from "../lib/schema.ts";
+import { type AllocationRecord, allocationRecord } from "../records/allocation-record.ts";
+import { type HealthRecord, healthRecord } from "../records/health-record.ts";
+import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
+import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";
+import { type AllocationFilter, matchesFilter, type Source } from "./source.ts";
+
+/** How often `--watch` asks the agent: milliseconds. @limit */
+export const WATCH_INTERVAL_MS = 2_000;
+
+export class NodeSource implements Source {
+  readonly #socket: string;
+
+  constructor(socket: string) {
+    this.#socket = socket;
+  }
+
+  async scope(): Promise<string | undefined> {
+    const { mode, node } = await readHealth(this.#socket);
+    return mode === "cluster"
+      ? `THIS NODE ONLY (${node ?? "unnamed"}); "kubectl berth" shows the whole cluster`
+      : undefined;
+  }
+
+  async pools(): Promise<readonly PoolRecord[]> {
+    const pools = this.#decode(poolRecord, await askForList(this.#socket, "/v1/pools"));
+    return pools.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
+    const records: AllocationRecord[] = [];
+    for (let after = ""; ; ) {
+      const query = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
+      const page = this.#decode(allocationRecord, await askForList(this.#socket, `/v1/allocations${query}`));
+      for (const record of page) if (matchesFilter(record, filter)) records.push(record);
+      const last = page.at(-1);
+      if (last === undefined) return records;
+      after = last.cursor;
+    }
+  }
+
+  async *changes(_: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
+    while (!signal.aborted) {
+      yield;
+      await sleep(WATCH_INTERVAL_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  #decode<S extends z.ZodType>(schema: S, items: readonly unknown[]): z.output<S>[] {
+    const decoded = decode(z.array(schema), items);
+    if (decoded.ok) return decoded.value;
+    throw new AgentError(
+      `The agent on ${this.#socket} answers in a form that this berthctl does not know: ${formatMismatches(decoded.mismatches)}`,
+    );
+  }
+}
+
+/** Rejects with AgentError. */
+export async function readHealth(socket: string): Promise<HealthRecord> {
+  const answer = await askAgent(socket, "/v1/health");
+  const decoded = decode(healthRecord, answer);
+  if (decoded.ok) return decoded.value;
+  throw refusalOf(socket, "/v1/health", answer);
+}

@@ -1,0 +1,155 @@
+/**
+ * Prints records in every format: a table with columns that are described once per kind, names, JSON, YAML. Texts from outside never reach the
+ * terminal unescaped.
+ */
+import { escapeUnprintable, paint, printable, printableLines, type Style } from "./text.ts";
+
+export const FORMATS = ["table", "wide", "name", "json", "yaml"] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** One column of a table. */
+interface Column<T> {
+  readonly title: string;
+  /** The cell; undefined and "" are shown as "-". */
+  readonly cell: (record: T) => string | undefined;
+  /** Numbers are aligned on the right. */
+  readonly isNumber?: true;
+  /** Only with `-o wide`. */
+  readonly isWide?: true;
+  readonly style?: (record: T) => Style | undefined;
+}
+
+/** How records of one kind are shown. */
+export interface Table<T> {
+  /** Names the record on the command line; unique. */
+  readonly nameOf: (record: T) => string;
+  readonly columns: readonly Column<T>[];
+}
+
+interface OutputOptions {
+  readonly format: Format;
+  readonly hasHeaders: boolean;
+  /** Whether the reader is a terminal that shows colours. */
+  readonly isColored: boolean;
+  readonly write: (text: string) => void;
+}
+
+export class Output {
+  readonly #options: OutputOptions;
+  /** Widths of the table that was printed, for the lines that follow it. */
+  #widths: readonly number[] = [];
+
+  constructor(options: OutputOptions) {
+    this.#options = options;
+  }
+
+  get format(): Format {
+    return this.#options.format;
+  }
+
+  /** Prints the records of a kind; `heading` is a line above a table. JSON and YAML are one list. */
+  async list<T>(table: Table<T>, records: readonly T[], heading?: string): Promise<void> {
+    const { format, hasHeaders } = this.#options;
+    if (format === "json" || format === "yaml") return this.value(records);
+    if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
+    const columns = this.#columnsOf(table);
+    const rows = records.map((record) => columns.map((column) => cellOf(column, record)));
+    this.#widths = columns.map(({ title }, at) =>
+      rows.reduce((most, row) => Math.max(most, widthAt(row, at)), title.length),
+    );
+    if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printable(heading), "dim")]);
+    if (hasHeaders)
+      this.#lines([
+        this.#line(
+          columns,
+          columns.map(({ title }) => title),
+        ),
+      ]);
+    this.#lines(rows.map((row, at) => this.#line(columns, row, records[at])));
+  }
+
+  /** Prints more records of a list, as lines of its table, or each as a JSON object on a line or a YAML document. */
+  async more<T>(table: Table<T>, records: readonly T[]): Promise<void> {
+    const { format } = this.#options;
+    if (format === "json") return this.#lines(records.map((record) => escapeUnprintable(JSON.stringify(record))));
+    if (format === "yaml") {
+      for (const record of records) await this.value(record);
+      return;
+    }
+    if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
+    const columns = this.#columnsOf(table);
+    this.#lines(
+      records.map((record) =>
+        this.#line(
+          columns,
+          columns.map((column) => cellOf(column, record)),
+          record,
+        ),
+      ),
+    );
+  }
+
+  /** Prints a value as JSON or YAML. */
+  async value(value: unknown): Promise<void> {
+    if (this.#options.format === "yaml") this.#options.write(`---\n${await formatYaml(value)}`);
+    else this.#options.write(`${escapeUnprintable(JSON.stringify(value, undefined, 2))}\n`);
+  }
+
+  /** Prints lines for a person, and instead of them the value with `-o json` and `-o yaml`. */
+  async report(lines: readonly string[], value: unknown): Promise<void> {
+    if (this.#options.format === "json" || this.#options.format === "yaml") return this.value(value);
+    this.text(lines.join("\n"));
+  }
+
+  /** Prints text for a person; it may have several lines. */
+  text(text: string, style?: Style): void {
+    const shown = printableLines(text);
+    this.#options.write(`${style === undefined ? shown : this.#paint(shown, style)}\n`);
+  }
+
+  #lines(lines: readonly string[]): void {
+    // One string of a hundred thousand lines is cheap; a write for each is not.
+    if (lines.length > 0) this.#options.write(`${lines.join("\n")}\n`);
+  }
+
+  #columnsOf<T>({ columns }: Table<T>): readonly Column<T>[] {
+    return this.#options.format === "wide" ? columns : columns.filter(({ isWide }) => isWide !== true);
+  }
+
+  #line<T>(columns: readonly Column<T>[], cells: readonly string[], record?: T): string {
+    const shown = columns.map(({ isNumber, style }, at) => {
+      const cell = cells[at] ?? "";
+      const blanks = " ".repeat(Math.max(0, (this.#widths[at] ?? 0) - cell.length));
+      const wanted = record === undefined ? undefined : style?.(record);
+      const painted = wanted === undefined ? cell : this.#paint(cell, wanted);
+      return isNumber === true ? `${blanks}${painted}` : `${painted}${blanks}`;
+    });
+    return shown.join("  ").trimEnd();
+  }
+
+  #paint(text: string, style: Style): string {
+    return this.#options.isColored ? paint(text, style) : text;
+  }
+}
+
+function cellOf<T>({ cell }: Column<T>, record: T): string {
+  const text = cell(record);
+  return text === undefined || text === "" ? "-" : printable(text);
+}
+
+function widthAt(row: readonly string[], at: number): number {
+  return row[at]?.length ?? 0;
+}
+
+/** Texts with unprintable characters are quoted, because only quoted text has escapes. */
+async function formatYaml(value: unknown): Promise<string> {
+  const { Document, Scalar, visit } = await import("yaml");
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === "string" && escapeUnprintable(node.value.replaceAll("\n", "\0")) !== node.value)
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return escapeUnprintable(document.toString({ lineWidth: 0 }));
+}

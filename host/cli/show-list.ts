@@ -1,0 +1,55 @@
+/** Prints a list once, or with `--watch` again and again: first all of it, then what has changed. */
+import type { Call, OutputFlags } from "./command-line.ts";
+import { ExitCode, ProblemError } from "./exit-code.ts";
+import type { Table } from "./output.ts";
+import type { Source } from "./source.ts";
+
+interface List<T> {
+  readonly kind: "pools" | "allocations";
+  readonly table: Table<T>;
+  /** Names that the user wrote; each must have a record. */
+  readonly names: readonly string[];
+  readonly read: (source: Source) => Promise<readonly T[]>;
+  /** Returns the record as it is shown when it has gone. */
+  readonly gone: (record: T) => T;
+}
+
+/** Rejects with ProblemError if a name has no record. */
+export async function showList<T>(call: Call, { watch = false }: OutputFlags, list: List<T>): Promise<ExitCode> {
+  const { table, names, read } = list;
+  const source = await call.source();
+  if (watch) return watchList(call, source, list);
+  const [records, scope] = await Promise.all([read(source), source.scope()]);
+  await call.out.list(table, records, scope);
+  const missing = names.filter((name) => !records.some((record) => table.nameOf(record) === name));
+  if (missing.length > 0)
+    throw new ProblemError(
+      `There is no ${list.kind.replace(/s$/, "")} ${missing.map((name) => JSON.stringify(name)).join(", ")}`,
+    );
+  return ExitCode.Success;
+}
+
+async function watchList<T>(
+  { out, signal }: Call,
+  source: Source,
+  { kind, table, read, gone }: List<T>,
+): Promise<ExitCode> {
+  let before: Map<string, { record: T; text: string }> | undefined;
+  for await (const _ of source.changes(kind, signal)) {
+    const records = await read(source);
+    const now = new Map(records.map((record) => [table.nameOf(record), { record, text: JSON.stringify(record) }]));
+    if (before === undefined) {
+      if (out.format === "json" || out.format === "yaml") await out.more(table, records);
+      else await out.list(table, records, await source.scope());
+    } else {
+      const known = before;
+      const changed = [...now]
+        .filter(([name, { text }]) => known.get(name)?.text !== text)
+        .map(([, { record }]) => record);
+      const lost = [...known].filter(([name]) => !now.has(name)).map(([, { record }]) => gone(record));
+      await out.more(table, [...changed, ...lost]);
+    }
+    before = now;
+  }
+  return ExitCode.Success;
+}

@@ -1,0 +1,60 @@
+/** Values as text for a terminal: numbers, and names that may contain anything. */
+
+/** Whole numbers above this are shown by the nearest power of two: 2^32. Below it digits are as short. */
+const MAX_DIGITS = 1n << 32n;
+
+/** A larger number within this distance of a power of two is shown as a sum or difference: `2^64-3`. */
+const NEAR_POWER = 1_000_000n;
+
+/** Returns `4096`, `2^64`, `2^64-3`, or `~1.2e20`. */
+export function formatCount(count: bigint): string {
+  if (count <= MAX_DIGITS) return String(count);
+  const exponent = count.toString(2).length - 1;
+  for (const power of [exponent, exponent + 1]) {
+    const rest = count - (1n << BigInt(power));
+    if (rest === 0n) return `2^${power}`;
+    if (rest < NEAR_POWER && rest > -NEAR_POWER) return `2^${power}${rest > 0n ? "+" : ""}${rest}`;
+  }
+  const digits = String(count);
+  return `~${digits[0]}.${digits[1]}e${digits.length - 1}`;
+}
+
+/** Returns the part as whole percents, rounded down: `0%` only for nothing (else `<1%`), `100%` only for all. "-" of nothing. */
+export function formatPercent(part: bigint, whole: bigint): string {
+  if (whole <= 0n) return "-";
+  const percent = (part * 100n) / whole;
+  return percent === 0n && part > 0n ? "<1%" : `${percent}%`;
+}
+
+/** Control and format characters, line separators and lone surrogates. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+
+const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
+
+/** Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a terminal. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
+}
+
+/** The same for a text of several lines. */
+export function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
+/** Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between tokens stay. */
+export function escapeUnprintable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => {
+    if (character === "\n") return character;
+    const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+  });
+}
+
+export type Style = "red" | "yellow" | "green" | "dim" | "bold";
+
+const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 };
+
+/** Returns the text in a colour; the text must be printable. */
+export function paint(text: string, style: Style): string {
+  return `\u001b[${CODES[style]}m${text}\u001b[0m`;
+}

@@ -1,0 +1,40 @@
+/** A pool as the status API answers it and berthctl shows it. */
+import { z } from "zod";
+
+/** A decimal number as text: an IPv6 pool has more addresses than a JSON number can count. */
+const count = z.string().regex(/^[0-9]{1,39}$/);
+
+const states = z.object({
+  Bound: z.int().min(0).optional(),
+  Cooling: z.int().min(0).optional(),
+  Kept: z.int().min(0).optional(),
+  Quarantined: z.int().min(0).optional(),
+});
+
+/** Newer agents may answer more. Counts are absent if they are not known. */
+export const poolRecord = z.object({
+  name: z.string(),
+  subnet: z.string().optional(),
+  addressSpace: z.string().optional(),
+  gateway: z.string().optional(),
+  /** Addresses that may be allocated. */
+  total: count.optional(),
+  used: count.optional(),
+  free: count.optional(),
+  /** Allocations made from this pool by state. Overlapping pools count each address once. */
+  states,
+  default: z.boolean().optional(),
+  disabled: z.boolean().optional(),
+  /** The pool no longer exists, and some of its addresses are in use. */
+  gone: z.boolean().optional(),
+  /** The pool has been deleted and waits for its last address. */
+  deleting: z.boolean().optional(),
+  /** The Subnet that the pool was generated from. */
+  generatedFrom: z.string().optional(),
+  /** The workload that a generated pool serves: `Deployment shop/web`. */
+  generatedFor: z.string().optional(),
+  /** Why nothing is allocated from the pool: `is refused: …`. */
+  refused: z.string().optional(),
+});
+
+export type PoolRecord = z.output<typeof poolRecord>;

@@ -1,0 +1,291 @@
+/** Whole command lines against an agent that gives fixed answers: what they print, and how they end. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runCommands } from "../../../host/cli/berthctl.ts";
+
+/** An agent that gives these answers by path. */
+async function withAgent(answers: Record<string, unknown>, test: (socket: string) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "berth-cli-"));
+  const socket = join(directory, "agent.sock");
+  const all = { "/v1/health": HEALTH, ...answers };
+  const server = createServer((request, response) => {
+    const answer: unknown = all[(request.url ?? "") as keyof typeof all];
+    response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  try {
+    await test(socket);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(directory, { recursive: true });
+  }
+}
+
+interface Ending {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+async function run(...words: string[]): Promise<Ending> {
+  const texts = { out: "", error: "" };
+  const terminal = {
+    write: (text: string) => {
+      texts.out += text;
+    },
+    writeError: (text: string) => {
+      texts.error += text;
+    },
+    isColored: false,
+  };
+  const code = await runCommands({ program: "berthctl", version: "1.2.3", words, terminal });
+  return { code, ...texts };
+}
+
+const HEALTH = { status: "ready", version: "1", mode: "embedded", problems: [], spool: { waiting: 0, rejected: 0 } };
+const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=eth0&network=";
+const POOL = { name: "p", subnet: "10.0.0.0/29", total: "6", used: "2", free: "4", states: { Quarantined: 2 } };
+const LINE = {
+  ...{ address: "10.0.0.1", cursor: "10.0.0.1", pool: "p", state: "Bound", namespace: "shop", pod: "web-0" },
+  ...{ interface: "eth0", containerId: "c" },
+};
+
+/** Answers of an agent with these allocations, on one page. */
+const pageOf = (...lines: readonly { readonly cursor: string; readonly pod?: string }[]) => ({
+  "/v1/allocations": lines,
+  [`/v1/allocations?after=${encodeURIComponent(lines.at(-1)?.cursor ?? "")}`]: [],
+});
+
+describe("help and usage", () => {
+  it("no words: help on stdout, and success", async () => {
+    expect(await run()).toEqual({ code: 0, out: expect.stringMatching(/^Usage: berthctl /), error: "" });
+  });
+
+  it.each([
+    ["an unknown command", ["no-such"], /unknown command 'no-such'/],
+    ["an unknown option", ["pools", "--no-such"], /unknown option '--no-such'/],
+    ["an unknown format", ["pools", "-o", "xml"], /Allowed choices are wide, name, json, yaml/],
+    ["an unknown state", ["allocations", "--state", "lost"], /Allowed choices are bound, cooling/],
+    ["a missing argument", ["explain"], /missing required argument/],
+    ["arguments that contradict each other", ["--socket", "/s", "--kubeconfig", "/k", "pools"], /give one of them/],
+    [
+      "a kubeconfig that does not exist",
+      ["--kubeconfig", "/nowhere/k", "pools"],
+      /"\/nowhere\/k": found a file that cannot be read/,
+    ],
+    ["flags that make no network", ["network", "lan", "--type", "macvlan"], /Option --master: found nothing/],
+  ])("%s is a usage error: 2", async (_, words, error) => {
+    expect(await run(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
+  });
+
+  it("options that choose the agent may stand before and after the command", () =>
+    withAgent({ "/v1/pools": [] }, async (socket) => {
+      expect((await run("--socket", socket, "pools")).code).toBe(0);
+      expect((await run("pools", "--socket", socket)).code).toBe(0);
+    }));
+});
+
+describe("no answer", () => {
+  it.each([["health"], ["pools"], ["allocations"], ["explain", "web-0"], ["health", "--probe", "live"]])(
+    "berthctl %s without an agent names the socket: 3",
+    async (...words) => {
+      expect(await run(...words, "--socket", "/nowhere/agent.sock")).toEqual({
+        code: 3,
+        out: "",
+        error: expect.stringMatching(/^berthctl: No agent answers on \/nowhere\/agent.sock/),
+      });
+    },
+  );
+
+  it("an answer that is none is said to be none: 3", () =>
+    withAgent({ "/v1/pools": "<html>", [EXPLAIN]: "7" }, async (socket) => {
+      expect(await run("pools", "--socket", socket)).toMatchObject({
+        code: 3,
+        error: expect.stringContaining("answered with status 200 and a body that is not JSON"),
+      });
+      expect(await run("explain", "web-0", "--socket", socket)).toMatchObject({ code: 3 });
+    }));
+
+  it("a record of an unknown form is an error, not a blank: 3", () =>
+    withAgent({ "/v1/pools": [{ ...POOL, total: -6 }] }, async (socket) => {
+      expect(await run("pools", "--socket", socket)).toMatchObject({
+        code: 3,
+        error: expect.stringContaining('field "[0].total": found -6, want text'),
+      });
+    }));
+});
+
+describe("health", () => {
+  it("is success when all is well", () =>
+    withAgent({}, async (socket) => {
+      expect(await run("health", "--socket", socket)).toEqual({ code: 0, out: "berth-agent 1: ready\n", error: "" });
+    }));
+
+  it("lists problems: 1", () => {
+    const health = { ...HEALTH, problems: ["x"], spool: { waiting: 2, rejected: 1 } };
+    return withAgent({ "/v1/health": health }, async (socket) => {
+      const { out, code } = await run("health", "--socket", socket);
+      expect([out.split("\n").slice(1, -1), code]).toEqual([
+        ["- x", "- 2 DELs wait in the spool", "- 1 spooled requests could not be read"],
+        1,
+      ]);
+      expect(JSON.parse((await run("health", "-o", "json", "--socket", socket)).out)).toEqual(health);
+    });
+  });
+
+  it.each<[status: string, live: number, ready: number]>([
+    ["ready", 0, 0],
+    ["not ready", 0, 1],
+  ])("--probe: an agent that is %s is live: %s, ready: %s, whatever its problems are", (status, live, ready) => {
+    const health = { ...HEALTH, status, problems: ["x"], spool: { waiting: 0, rejected: 1 } };
+    return withAgent({ "/v1/health": health }, async (socket) => {
+      expect((await run("health", "--probe", "live", "--socket", socket)).code).toBe(live);
+      expect((await run("health", "--probe", "ready", "--socket", socket)).code).toBe(ready);
+    });
+  });
+});
+
+describe("pools", () => {
+  const rows = [
+    POOL,
+    {
+      ...POOL,
+      name: "large",
+      subnet: "fd00::/64",
+      total: String(2n ** 64n),
+      used: "3",
+      free: String(2n ** 64n - 3n),
+      states: {},
+    },
+    { name: "old", gone: true, states: { Bound: 1 } },
+  ];
+
+  it("numbers are aligned on the right, and large ones are powers of two", () =>
+    withAgent({ "/v1/pools": rows }, async (socket) => {
+      expect((await run("pools", "--socket", socket)).out.split("\n")).toEqual([
+        "POOL   SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
+        "large  fd00::/64     2^64     3  2^64-3    <1%        0            0  -",
+        "old    -                -     -       -      -        0            0  deleted",
+        "p      10.0.0.0/29      6     2       4    33%        0            2  -",
+        "",
+      ]);
+    }));
+
+  it("of another node's cluster says that this is one node", () =>
+    withAgent({ "/v1/health": { ...HEALTH, mode: "cluster", node: "n1" }, "/v1/pools": [] }, async (socket) => {
+      expect((await run("pools", "--socket", socket)).out).toMatch(/^THIS NODE ONLY \(n1\);/);
+      expect((await run("pools", "--no-headers", "--socket", socket)).out).toBe("");
+      expect((await run("pools", "-o", "json", "--socket", socket)).out).toBe("[]\n");
+    }));
+
+  it("by name; one that does not exist: 1", () =>
+    withAgent({ "/v1/pools": rows }, async (socket) => {
+      expect(await run("pools", "p", "-o", "name", "--socket", socket)).toEqual({ code: 0, out: "p\n", error: "" });
+      expect(await run("pools", "p", "q", "-o", "name", "--socket", socket)).toEqual({
+        ...{ code: 1, out: "p\n", error: 'berthctl: There is no pool "q"\n' },
+      });
+    }));
+});
+
+describe("allocations", () => {
+  it("continues to the last page", () => {
+    const line = { ...LINE, cursor: "10.0.0.1/lab", namespace: "", pod: "" };
+    return withAgent(pageOf(line), async (socket) => {
+      expect((await run("allocations", "--socket", socket)).out).toBe(
+        "ADDRESS   POOL  STATE  POD  INTERFACE  NODE  CONTAINER\n10.0.0.1  p     Bound  -    eth0       -     c\n",
+      );
+    });
+  });
+
+  it("shows what is in quarantine, and the machine that answered", () => {
+    const line = { ...LINE, state: "Quarantined", namespace: "", pod: "", interface: "", containerId: "" };
+    const machines = [
+      { mac: "02:11:22:33:44:55", parent: "uplink" },
+      { parent: "" },
+      { reason: "NodeLost", parent: "" },
+    ];
+    const lines = machines.map((quarantine, index) => ({ ...line, address: `10.0.0.${index + 1}`, quarantine }));
+    return withAgent(pageOf(...lines), async (socket) => {
+      expect((await run("allocations", "--no-headers", "--socket", socket)).out.split("\n")).toEqual([
+        "10.0.0.1  p     Quarantined  (02:11:22:33:44:55 behind uplink)  -          -     -",
+        "10.0.0.2  p     Quarantined  (unknown MAC)                      -          -     -",
+        "10.0.0.3  p     Quarantined  (node lost)                        -          -     -",
+        "",
+      ]);
+    });
+  });
+
+  const lines = [
+    LINE,
+    { ...LINE, address: "10.0.0.2", cursor: "10.0.0.2", namespace: "lab", state: "Cooling" },
+    { ...LINE, address: "10.0.0.3", cursor: "10.0.0.3", pool: "q", node: "n2" },
+  ];
+  it.each([
+    [
+      ["-n", "shop"],
+      ["10.0.0.1", "10.0.0.3"],
+    ],
+    [["--pool", "q"], ["10.0.0.3"]],
+    [["--state", "cooling"], ["10.0.0.2"]],
+    [["--node", "n2"], ["10.0.0.3"]],
+    [["-n", "lab", "--pool", "q"], []],
+  ])("%j selects", (words, wanted) =>
+    withAgent(pageOf(...lines), async (socket) => {
+      const { out } = await run("allocations", "-o", "name", ...words, "--socket", socket);
+      expect(out.split("\n").slice(0, -1)).toEqual(wanted);
+    }),
+  );
+
+  it("names with control characters do not reach the terminal", () =>
+    withAgent(pageOf({ ...LINE, pod: "\u001b[2Jweb\u0007\u202e\u009b31m" }), async (socket) => {
+      for (const words of [[], ["-o", "wide"], ["-o", "json"], ["-o", "yaml"]]) {
+        const { out } = await run("allocations", ...words, "--socket", socket);
+        expect(out).not.toMatch(/[[\p{Cc}\p{Cf}]--\n]/v);
+        expect(out).toContain("web");
+      }
+      expect(JSON.parse((await run("allocations", "-o", "json", "--socket", socket)).out)[0].pod).toContain(
+        "\u001b[2Jweb",
+      );
+    }));
+});
+
+it("a refusal of the agent is its words: 1", () => {
+  const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry could not \u001b[31mrecord the address" };
+  const answers = {
+    "/v1/health": refusal,
+    "/v1/pools": refusal,
+    "/v1/allocations": { error: "no" },
+    [EXPLAIN]: refusal,
+  };
+  return withAgent(answers, async (socket) => {
+    for (const command of ["health", "pools"])
+      expect(await run(command, "--socket", socket)).toMatchObject({
+        code: 1,
+        error: expect.stringMatching(
+          /refuses GET \/v1\/\w+: The registry could not \\u\{1b\}\[31mrecord the address\n$/,
+        ),
+      });
+    expect((await run("allocations", "--socket", socket)).error).toMatch(/refuses GET \/v1\/allocations: no\n$/);
+    expect(await run("explain", "web-0", "--socket", socket)).toMatchObject({
+      code: 1,
+      out: "The registry could not \\u{1b}[31mrecord the address\n",
+    });
+  });
+});
+
+it("explain pool: its words, or why there are none", () => {
+  const refusal = { cniVersion: "1.1.0", code: 100, msg: 'There is no IPPool "b"' };
+  const answers = { "/v1/explain?pool=a": { explanation: "pool a" }, "/v1/explain?pool=b": refusal };
+  return withAgent(answers, async (socket) => {
+    expect(await run("explain", "pool", "a", "--socket", socket)).toEqual({ code: 0, out: "pool a\n", error: "" });
+    expect(await run("explain", "pool", "b", "--socket", socket)).toMatchObject({
+      code: 1,
+      out: 'There is no IPPool "b"\n',
+    });
+    expect((await run("explain", "a", "b", "--socket", socket)).error).toMatch(/expected "pool" or "pod" before "b"/);
+  });
+});
