@@ -70,6 +70,7 @@ class Scene implements AsyncDisposable {
     for (const { machine } of scene.cluster.nodes) await machine.run(["mkdir", "-p", "/run/netns"]);
     await scene.cluster.client.apply(`${NAMESPACES}/${SYSTEM}`, namespaceObject(SYSTEM));
     await scene.untilNamespace();
+    await scene.untilRegistered();
     if (network !== undefined) await scene.runFirstPods();
     scene.#before = await scene.footprint();
     return scene;
@@ -95,6 +96,16 @@ class Scene implements AsyncDisposable {
       () => ask().catch(() => undefined),
       () => "no account",
       30_000,
+    );
+  }
+
+  /** A kubelet creates its Node, then the CSINode; without a network the Node does not become Ready. */
+  async untilRegistered(): Promise<void> {
+    const ask = () => this.cluster.client.get("/apis/storage.k8s.io/v1/csinodes");
+    await until(
+      async () => (await ask()).items.length === this.cluster.nodes.length || undefined,
+      async () => JSON.stringify(await ask()),
+      60_000,
     );
   }
 
