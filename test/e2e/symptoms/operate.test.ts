@@ -1,0 +1,83 @@
+/** What an operator meets in `berthctl` and in the agent's log. */
+import { join } from "node:path";
+import { startAgent } from "../../../scripts/lab/agent.ts";
+import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
+import { ipPool } from "../../../scripts/lab/manifests.ts";
+import { eventually } from "../../../scripts/lab/netns-world.ts";
+import { root } from "../../../scripts/setup/paths.mjs";
+import { berthctl, withNode } from "./node.ts";
+import { symptom } from "./page.ts";
+
+const BLUE = { "blue.yaml": ipPool("blue", "10.6.0.0/30", { default: true, gateway: "10.6.0.1" }) };
+
+symptom("berthctl cannot reach the agent", () => berthctl("/run/berth/nowhere.sock", "health"));
+symptom("The agent ends at once: another agent", () =>
+  withNode(BLUE, async ({ agent }) => {
+    const args = ["--socket", agent.socket, "--lock-wait", "0.3"];
+    const second = startAgent({ config: {}, args });
+    return second.then(
+      () => "",
+      (error: Error) => error.message,
+    );
+  }),
+);
+symptom("A pool that was changed keeps its old values", () =>
+  withNode(BLUE, async ({ agent, berthctl }) => {
+    await agent.write("blue.yaml", BLUE["blue.yaml"].replace("10.6.0.0/30", "10.6.0.0/33"));
+    return eventually(
+      () => berthctl("health"),
+      (text) => text.includes("blue.yaml"),
+    );
+  }),
+);
+symptom("A pool has no free addresses although few pods run", () =>
+  withNode(BLUE, async ({ attach, detach, berthctl }) => {
+    await detach(await attach("web-0"));
+    return berthctl("pools");
+  }),
+);
+symptom("The agent is not ready: configuration directory", async () => {
+  const agent = await startAgent({ config: {}, args: ["--config", "/etc/berth/nowhere"] }).catch(
+    (error: Error) => error,
+  );
+  if (agent instanceof Error) return agent.message;
+  try {
+    return await berthctl(agent.socket, "health");
+  } finally {
+    await agent.delete();
+  }
+});
+symptom("No space left on device", () =>
+  withNode(BLUE, async ({ agent, refusal, berthctl }) => {
+    await agent.stop();
+    await requireCommand(["mount", "-t", "tmpfs", "-o", "size=6m", "berth-test", agent.state]);
+    try {
+      await agent.start();
+      await requireCommand(["sh", "-c", `cat /dev/zero > ${agent.state}/filler || true`]);
+      const health = await eventually(
+        () => berthctl("health"),
+        (text) => text.includes("not-ready"),
+        20_000,
+      );
+      return `${health}${await refusal("web-0")}`;
+    } finally {
+      await agent.stop();
+      await requireCommand(["umount", agent.state]);
+    }
+  }),
+);
+symptom("has lost rows", () =>
+  withNode(BLUE, async ({ agent, attach, berthctl }) => {
+    await attach("web-0");
+    await agent.stop();
+    await requireCommand(["sh", "-c", `rm ${join(agent.state, "registry.sqlite")}*`]);
+    await agent.start();
+    return berthctl("health");
+  }),
+);
+symptom("needs Node.js", async () => {
+  const old = 'Object.defineProperty(process.versions,"node",{value:"20.19.0"});process.execve=undefined';
+  const argv = [process.execPath, "--import", `data:text/javascript,${encodeURIComponent(old)}`];
+  const { stdout, stderr } = await runCommand([...argv, join(root, "dist", "berthctl.mjs")]);
+  return stdout + stderr;
+});
