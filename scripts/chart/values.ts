@@ -218,6 +218,12 @@ export const valuesSchema = z.strictObject({
         "Create a NetworkPolicy: nothing connects to the controller but probes and metrics. Without effect with `hostNetwork`.",
     }),
   }),
+  hostAgents: section({
+    enabled: flag.default(false).meta({
+      description:
+        "Allow [agents that are services of a host](install-host.md#in-a-cluster), outside of the DaemonSet, to renew their node-bound tokens. `agent.nodeSelector` keeps the DaemonSet off these nodes.",
+    }),
+  }),
   flowSchema: section({
     enabled: flag
       .default(true)

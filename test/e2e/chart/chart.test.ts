@@ -83,6 +83,7 @@ const FULL: readonly object[] = [
       hostNetwork: false,
       port: 9999,
     },
+    hostAgents: { enabled: true },
     serviceMonitor: { enabled: true, labels: { release: "prometheus" }, interval: "1m" },
     uninstall: { force: true, timeoutSeconds: 100 },
   },
@@ -169,7 +170,8 @@ it("renders the same text twice", () => {
 });
 
 describe("another release and namespace", () => {
-  const objects = render({ primary: { fileName: "05-b.conflist", master: ["eth0"] } }, ODD);
+  const values = { primary: { fileName: "05-b.conflist", master: ["eth0"] }, hostAgents: { enabled: true } };
+  const objects = render(values, ODD);
   const text = JSON.stringify(objects);
 
   it("are in all names, which are short enough", () => {
