@@ -6,6 +6,9 @@ import { hostname } from "node:os";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
+import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
+import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
+import { MetricSet } from "../metrics/metric.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -13,6 +16,8 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
 import { startMaintenance } from "./maintenance.ts";
+import { collectAgent } from "./metrics/collect.ts";
+import { RequestMeter } from "./metrics/request-meter.ts";
 import { watchRegistry } from "./registry-watch.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
@@ -90,8 +95,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const onWaiting = (holder: string): void =>
     log.warn({ state: stateDirectory, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
   const onNotice = (text: string): void => log.warn({ state: stateDirectory }, text);
+  const set: AgentMetricSet = new MetricSet(AGENT_METRICS, (text, error) => log.warn({ err: error }, text));
+  closers.push(measureEventLoop(set.metrics));
   const base = {
     ...options,
+    metrics: set.metrics,
     node,
     bootId,
     nowMs: monotonicMs,
@@ -140,13 +148,20 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: monotonicMs, log });
   closers.push(() => maintenance.close());
   let watch: SocketWatch | undefined;
+  const { version } = options;
+  set.metrics.buildInfo.set({ version, nodejs: process.versions.node, mode: backend.mode }, 1);
+  set.onScrape(() => collectProcess(set.metrics));
+  set.onScrape(() => collectAgent(set.metrics, { backend, spool, restores: watch?.restored ?? 0 }));
+  set.onScrape(() => backend.collectMetrics(set.metrics));
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,
+    meter: new RequestMeter(set.metrics),
     inspect: createStatusApi({
       backend,
       spool,
-      version: options.version,
+      version,
+      metrics: set,
       socketRestored: () => watch?.restored ?? 0,
       explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
     }),

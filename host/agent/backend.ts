@@ -2,8 +2,11 @@
  * What each mode provides: where its resources come from, where its addresses are recorded, and who its pods are. The two implementations are
  * embedded/backend.ts and cluster/backend.ts.
  */
+
+import type { KubeClient } from "../kubernetes/client.ts";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
+import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { Allocation } from "../registry/registry.ts";
 import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
@@ -41,6 +44,8 @@ export interface BackendOptions {
   readonly onNotice?: ((text: string) => void) | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
+  /** Counted by what acts; absent: nothing is counted. */
+  readonly metrics?: AgentMetrics | undefined;
   readonly log: Log;
   /** The registry's thread died, so the agent has to end. */
   readonly onDeath: (error: Error) => void;
@@ -57,6 +62,10 @@ export interface Backend extends ReadinessSource {
   readonly live?: LiveObjects | undefined;
   /** Fills a registry that has lost rows; returns lines of text. Absent where the registry recovers by itself. */
   recover?(options: RecoverOptions): Promise<readonly string[]>;
+  /** The agent's own connection to the API server; undefined where there is none. */
+  readonly client?: KubeClient | undefined;
+  /** Sets the metrics of this mode to what is known now. */
+  collectMetrics(metrics: AgentMetrics): Promise<void>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;

@@ -19,6 +19,9 @@ import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
+import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
+import { MetricSet } from "../metrics/metric.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import { VERSION } from "./version.ts";
@@ -116,7 +119,7 @@ const program = new Command("berth-controller")
       .env("BERTH_IDENTITY"),
   )
   .addOption(
-    new Option("--listen <address>", `address that serves GET /v1/status and /healthz: ${LISTEN_FORMS}`)
+    new Option("--listen <address>", `address that serves GET /v1/status, /healthz and /metrics: ${LISTEN_FORMS}`)
       .argParser(parseListen)
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
       .env("BERTH_LISTEN"),
@@ -161,10 +164,17 @@ async function serve(flags: Flags): Promise<void> {
       now: () => new Date(),
       connectionProblem: () => credentials.problem,
     });
-    const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION });
+    const set = new MetricSet(CONTROLLER_METRICS, (text, error) => log.warn({ err: error }, text));
+    set.metrics.buildInfo.set({ version: VERSION, nodejs: process.versions.node, mode: "cluster" }, 1);
+    const endMeasuring = measureEventLoop(set.metrics);
+    set.onScrape(() => collectProcess(set.metrics));
+    set.onScrape(() => collectApi(set.metrics, api.stats, api.requests));
+    set.onScrape(() => controller.collectMetrics(set.metrics));
+    const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
     log.info({ identity, server: credentials.server, listen: questions.url, version: VERSION }, "Started");
     return {
       stop: async () => {
+        endMeasuring();
         await controller.close();
         await questions.close();
         await api.close();

@@ -5,7 +5,9 @@ import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { Log } from "../lib/log.ts";
+import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
+import { collectController } from "./collect.ts";
 import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
@@ -59,6 +61,8 @@ export interface ControllerProcess {
    * not count.
    */
   readonly stuck: string | undefined;
+  /** Sets the metrics of watches, leadership and controllers to what is known now. */
+  collectMetrics(metrics: ControllerMetrics): void;
   /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
   close(): Promise<void>;
 }
@@ -105,26 +109,29 @@ class ProcessInstance implements ControllerProcess {
   }
 
   get status(): ControllerStatus {
-    const { isLeading = false, holder = "", problem } = this.#election ?? {};
-    const connectionProblem = this.#options.connectionProblem?.();
-    const partProblems = Object.entries(this.#leadership?.problems ?? {});
+    const { isLeading = false, holder = "" } = this.#election ?? {};
+    const { process, ...parts } = this.#problems;
     return {
       identity: this.#options.lease.identity,
       isLeading,
       leader: holder,
       unread: this.#caches.unread,
-      problems: [
-        ...(connectionProblem === undefined ? [] : [connectionProblem]),
-        ...(problem === undefined ? [] : [problem]),
-        ...(this.stuck === undefined ? [] : [this.stuck]),
-        ...this.#caches.problems,
-        ...this.#addressOwners.problems,
-        ...this.#poolOwners.problems,
-        ...partProblems.flatMap(([, problems]) => problems),
-      ],
-      parts: partProblems.map(([name]) => name),
+      problems: [...process, ...Object.values(parts).flat()],
+      parts: Object.keys(parts),
       caches: this.#caches.stats,
     };
+  }
+
+  /** By the controller's name, after those of the process itself. */
+  get #problems(): Readonly<Record<string, readonly string[]>> & { readonly process: readonly string[] } {
+    const own = [this.#options.connectionProblem?.(), this.#election?.problem, this.stuck];
+    const process = [
+      ...own.filter((problem) => problem !== undefined),
+      ...this.#caches.problems,
+      ...this.#addressOwners.problems,
+      ...this.#poolOwners.problems,
+    ];
+    return { process, ...this.#leadership?.problems };
   }
 
   get stuck(): string | undefined {
@@ -133,6 +140,16 @@ class ProcessInstance implements ControllerProcess {
     return ms < CLOSE_PATIENCE_MS
       ? undefined
       : `The controllers have not stopped ${Math.floor(ms / 1000)} s after this process stopped leading`;
+  }
+
+  collectMetrics(metrics: ControllerMetrics): void {
+    const { isLeading } = this.status;
+    collectController(metrics, {
+      isLeading,
+      watches: this.#caches.stats,
+      problems: this.#problems,
+      measurements: this.#leadership?.measurements ?? {},
+    });
   }
 
   async close(): Promise<void> {

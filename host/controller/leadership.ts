@@ -3,7 +3,7 @@
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Leading } from "../kubernetes/lease/leading.ts";
 import { messageOf } from "../lib/describe.ts";
-import type { Controller, ControllerDeps, StartController } from "./types.ts";
+import type { Controller, ControllerDeps, Measurements, StartController } from "./types.ts";
 
 /** By name, in the order in which they start. */
 export type Controllers = Readonly<Record<string, StartController>>;
@@ -11,6 +11,8 @@ export type Controllers = Readonly<Record<string, StartController>>;
 export interface Leadership {
   /** By the controller's name. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
+  /** Of all controllers. */
+  readonly measurements: Measurements;
   /** Stops the controllers in reverse order. Resolves when none of them writes any more; never rejects. The caller has aborted `leading` before. */
   close(): Promise<void>;
 }
@@ -31,6 +33,9 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
   return {
     get problems() {
       return { ...failed, ...Object.fromEntries(running.map(({ name, part }) => [name, part.problems])) };
+    },
+    get measurements() {
+      return Object.assign({}, ...running.map(({ part }) => part.measurements)) as Measurements;
     },
     close: async () => {
       for (const { name, part } of running.splice(0).reverse()) {

@@ -1,9 +1,11 @@
 /**
- * GET /v1/status and GET /healthz on loopback or a unix socket. Read-only.
+ * GET /v1/status, GET /healthz and GET /metrics on loopback or a unix socket. Read-only.
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 import { chmodSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
+import type { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
+import { METRICS_TYPE, type MetricSet } from "../metrics/metric.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import type { ControllerProcess } from "./controller-process.ts";
 
@@ -17,10 +19,12 @@ interface StatusServerOptions {
   readonly address: ListenAddress;
   readonly controller: Pick<ControllerProcess, "status" | "stuck">;
   readonly version: string;
+  readonly metrics: Pick<MetricSet<typeof CONTROLLER_METRICS>, "render">;
 }
 
 interface Answer {
   readonly status: number;
+  readonly type: string;
   readonly body: string;
 }
 
@@ -29,11 +33,11 @@ export async function listenForQuestions(options: StatusServerOptions): Promise<
   const { address } = options;
   if (address.kind === "off") return { url: "", close: async () => {} };
   const server = createServer((request, response) => {
-    const { status, body } = answer(options, request.method ?? "", request.url ?? "/");
-    const type = body.startsWith("{") ? "application/json" : "text/plain";
-    // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
-    response.writeHead(status, { "content-type": type, connection: "close" });
-    response.end(request.method === "HEAD" ? "" : body);
+    void answer(options, request.method ?? "", request.url ?? "/").then(({ status, type, body }) => {
+      // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
+      response.writeHead(status, { "content-type": type, connection: "close" });
+      response.end(request.method === "HEAD" ? "" : body);
+    });
   });
   if (address.kind === "unix") rmSync(address.path, { force: true });
   await new Promise<void>((resolve, reject) => {
@@ -61,21 +65,31 @@ function urlOf(address: ListenAddress, bound: ReturnType<ReturnType<typeof creat
   return `http://${bound.family === "IPv6" ? `[${bound.address}]` : bound.address}:${bound.port}`;
 }
 
-function answer({ controller, version }: StatusServerOptions, method: string, url: string): Answer {
+/** Never rejects. */
+async function answer(
+  { controller, version, metrics }: StatusServerOptions,
+  method: string,
+  url: string,
+): Promise<Answer> {
   const path = url.replace(/[?#].*$/, "");
   if (method !== "GET" && method !== "HEAD") return json(405, { error: `${method} is not served; there is only GET` });
   if (path === "/healthz") return health(controller);
   if (path === "/v1/status") return json(200, { version, ...controller.status });
-  return json(404, { error: `${path.slice(0, 80)} is not served; there are GET /v1/status, GET /healthz` });
+  if (path === "/metrics") return { status: 200, type: METRICS_TYPE, body: await metrics.render() };
+  return json(404, {
+    error: `${path.slice(0, 80)} is not served; there are GET /v1/status, GET /healthz, GET /metrics`,
+  });
 }
 
 /** Reports only whether a restart would help: an API server that does not answer is no reason. */
 function health({ stuck }: Pick<ControllerProcess, "stuck">): Answer {
-  return stuck === undefined ? { status: 200, body: "ok\n" } : { status: 503, body: `${stuck}\n` };
+  return stuck === undefined
+    ? { status: 200, type: "text/plain", body: "ok\n" }
+    : { status: 503, type: "text/plain", body: `${stuck}\n` };
 }
 
 function json(status: number, value: object): Answer {
-  return { status, body: `${JSON.stringify(value)}\n` };
+  return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
 }
 
 export type ListenAddress =

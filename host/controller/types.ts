@@ -5,6 +5,7 @@ import type { Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import type { Log } from "../lib/log.ts";
+import type { MeasuredPool } from "../metrics/pool-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpAllocation, Workload } from "../resources/ip-allocation.ts";
 import type { Namespace } from "../resources/namespace.ts";
@@ -97,10 +98,26 @@ export interface ControllerDeps {
   readonly leading: AbortSignal;
 }
 
+/** What a controller counts anyway, for metrics. */
+export interface Measurements {
+  /** The pools with their usage. */
+  readonly pools?: () => Iterable<MeasuredPool>;
+  /** Of the collection of allocations. */
+  readonly collection?: {
+    /** Allocations that are checked again before anything is done with them. */
+    readonly candidates: number;
+    /** Of these: the check is due. */
+    readonly overdue: number;
+    /** How often each action was taken. */
+    readonly actions: ReadonlyMap<string, number>;
+  };
+}
+
 /** A running controller. */
 export interface Controller {
   /** Sentences for the log and for `berthctl`. */
   readonly problems: readonly string[];
+  readonly measurements?: Measurements;
   /** Resolves when the controller does not write any more. */
   close(): Promise<void>;
 }

@@ -25,7 +25,7 @@ interface KubeClientOptions extends ExchangeOptions {
   readonly random: () => number;
 }
 
-interface KubeStats {
+export interface KubeStats {
   /** Since the client was opened. */
   readonly calls: number;
   readonly attempts: number;
@@ -39,8 +39,19 @@ interface KubeStats {
   readonly watching: number;
 }
 
+/** Requests of one method with one end. */
+export interface ApiRequestCount {
+  /** `GET`, …; `WATCH` for watches. */
+  readonly verb: string;
+  /** HTTP status; "error" if there was no answer. */
+  readonly code: number | "error";
+  readonly count: number;
+}
+
 export interface KubeClient extends KubeApi {
   readonly stats: KubeStats;
+  /** Since the client was opened. */
+  readonly requests: readonly ApiRequestCount[];
 }
 
 export function openKubeClient(options: KubeClientOptions): KubeClient {
@@ -72,6 +83,7 @@ class NetworkClient implements KubeClient {
   readonly #lanes = new Lanes();
   readonly #closing = new AbortController();
   readonly #counts = { calls: 0, attempts: 0, unavailable: 0, watching: 0 };
+  readonly #requests = new RequestCounts();
 
   constructor(options: KubeClientOptions) {
     this.#random = options.random;
@@ -81,6 +93,10 @@ class NetworkClient implements KubeClient {
   get stats(): KubeStats {
     const { connections } = this.#exchange;
     return { ...this.#counts, connections, calling: this.#lanes.underWay, waiting: this.#lanes.waiting };
+  }
+
+  get requests(): readonly ApiRequestCount[] {
+    return this.#requests.all;
   }
 
   async call(call: KubeCall): Promise<KubeObject> {
@@ -131,11 +147,13 @@ class NetworkClient implements KubeClient {
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
       const text = await body.text();
+      this.#requests.add(call.method, status);
       if (isSuccess(status)) return decodeObject(text);
       throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, text));
     } catch (error) {
       if (error instanceof AttemptFailed) throw error;
       const cause = limit.signal.aborted ? limit.signal.reason : error;
+      if (call.signal?.aborted !== true) this.#requests.add(call.method, "error");
       throw new AttemptFailed({ kind: "no answer", code: errnoOf(cause) ?? "" }, cause);
     } finally {
       limit.end();
@@ -145,8 +163,19 @@ class NetworkClient implements KubeClient {
 
   async watch(watch: KubeWatch): Promise<void> {
     this.#counts.watching++;
+    let isOpen = false;
+    const onOpen = (): void => {
+      isOpen = true;
+      this.#requests.add("WATCH", 200);
+      watch.onOpen?.();
+    };
     try {
-      await runWatch(this.#exchange, watch, this.#closing.signal);
+      await runWatch(this.#exchange, { ...watch, onOpen }, this.#closing.signal);
+    } catch (error) {
+      if (!isOpen && !watch.signal.aborted) {
+        this.#requests.add("WATCH", error instanceof ApiError ? error.status : "error");
+      }
+      throw error;
     } finally {
       this.#counts.watching--;
     }
@@ -155,6 +184,21 @@ class NetworkClient implements KubeClient {
   async close(): Promise<void> {
     this.#closing.abort(new Error("The client was closed"));
     await this.#exchange.close();
+  }
+}
+
+/** As many entries as there are pairs of method and status. */
+class RequestCounts {
+  readonly #counts = new Map<string, Map<ApiRequestCount["code"], number>>();
+
+  get all(): readonly ApiRequestCount[] {
+    return [...this.#counts].flatMap(([verb, codes]) => [...codes].map(([code, count]) => ({ verb, code, count })));
+  }
+
+  add(verb: string, code: ApiRequestCount["code"]): void {
+    const codes = this.#counts.get(verb) ?? new Map<ApiRequestCount["code"], number>();
+    this.#counts.set(verb, codes);
+    codes.set(code, (codes.get(code) ?? 0) + 1);
   }
 }
 

@@ -71,6 +71,8 @@ export interface ReflectorStats {
   readonly lists: number;
   readonly watches: number;
   readonly events: number;
+  /** When an event, a bookmark or a complete list came last, by the wall clock; undefined if none has. */
+  readonly lastEventMs: number | undefined;
 }
 
 export class Reflector<T> {
@@ -79,6 +81,7 @@ export class Reflector<T> {
   readonly #closing = new AbortController();
   readonly #synced = new Latch();
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
+  #lastEventMs: number | undefined;
   #isSynced = false;
   /** Version from which to watch; undefined if a list is due. */
   #version: string | undefined;
@@ -120,7 +123,7 @@ export class Reflector<T> {
   }
 
   get stats(): ReflectorStats {
-    return { ...this.#counts };
+    return { ...this.#counts, lastEventMs: this.#lastEventMs };
   }
 
   /** Resolves when the map is complete for the first time. Rejects when the signal ends or the reflector is closed. */
@@ -210,6 +213,7 @@ export class Reflector<T> {
     }
     this.#mirror.keepOnly(seen);
     this.#counts.lists++;
+    this.#lastEventMs = Date.now();
     void this.#arrival?.close();
     this.#arrival = undefined;
     log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
@@ -250,6 +254,7 @@ export class Reflector<T> {
 
   #take({ type, object }: WatchEvent): void {
     this.#counts.events++;
+    this.#lastEventMs = Date.now();
     if (type !== "BOOKMARK" && this.#options.keyOf(object) === this.#missing) this.#missing = undefined;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);

@@ -262,6 +262,8 @@ export interface Registry {
   setCooldowns(cooldowns: Cooldowns): void;
   /** Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no I/O. */
   readonly trouble: string | undefined;
+  /** Calls that are not answered yet; undefined if they are not counted. */
+  readonly pendingCalls?: number | undefined;
   /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
   probe(): Promise<void>;
   close(): Promise<void>;

@@ -34,6 +34,7 @@ const requirements = {
     { package: "containerd", command: "containerd", why: "another runtime, with the client ctr" },
     { package: "runc", command: "runc", why: "both call it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
+    { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [

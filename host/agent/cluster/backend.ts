@@ -10,6 +10,9 @@ import type { KubeClient } from "../../kubernetes/client.ts";
 import { openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
+import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
+import { setTotal } from "../../metrics/metric.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
@@ -27,6 +30,7 @@ import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
+import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
 import { Prefetcher } from "../prefetch/prefetcher.ts";
 import { readHolderStatus } from "./address-owners.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
@@ -126,10 +130,30 @@ export class ClusterBackend implements Backend {
     this.#listeners.detach = detach;
   }
 
+  get client(): KubeClient | undefined {
+    return this.#connection?.client;
+  }
+
+  async collectMetrics(metrics: AgentMetrics): Promise<void> {
+    const { client } = this;
+    if (client !== undefined) collectApi(metrics, client.stats, client.requests);
+    collectWatches(metrics, this.#caches);
+    collectPrefetch(metrics, this.prefetcher.stats());
+    metrics.gcCandidates.set(this.collector.candidates);
+    setTotal(metrics.gcCollected, this.collector.collected);
+    metrics.publisherBacklog.set(this.registry.size.backlog);
+    metrics.lostAddresses.set(this.allocations.stats.lost);
+    await collectNodeAddresses(this.registry, metrics);
+  }
+
+  get #caches() {
+    return { ...this.resources.stats, allocations: this.allocations.stats };
+  }
+
   stats(): Readonly<Record<string, unknown>> {
     return {
       node: this.#node,
-      caches: { ...this.resources.stats, allocations: this.allocations.stats },
+      caches: this.#caches,
       prefetch: this.prefetcher.stats(),
       registry: this.registry.size,
       collected: this.collector.collected,
@@ -197,7 +221,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   registry = await openRegistry(options, { resources, poolCache, lost, isPodGone: (row) => listeners.isPodGone(row) });
   stack.defer(() => registry?.close());
-  inventory = new PoolInventory(poolCache, registry, resources.state.snapshot);
+  inventory = new PoolInventory(poolCache, registry, resources.state.snapshot, options.metrics);
 
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
@@ -206,7 +230,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     snapshot,
   });
   const identifier = openClusterIdentifier({ api, snapshot });
-  const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log });
+  const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics: options.metrics });
   stack.defer(() => detection.prober.close());
   const fencing: FenceDeps = {
     node,

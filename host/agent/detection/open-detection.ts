@@ -16,7 +16,9 @@ export interface Detection extends EarlyStageDeps {
 
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
 
-export function openDetection(given: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs" | "log">): Detection {
+export function openDetection(
+  given: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs" | "log" | "metrics">,
+): Detection {
   const engine = { detect: detectConflict, random: Math.random };
   const { registry } = given;
   const prober = new QuarantineProber({

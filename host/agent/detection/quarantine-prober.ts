@@ -10,6 +10,7 @@ import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyA
 import type { PoolsByName } from "../../ipam/selection.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
+import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
@@ -49,6 +50,8 @@ export interface QuarantineProberDeps {
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;
+  /** Absent: conflicts are not counted. */
+  readonly metrics?: ConflictMetrics | undefined;
 }
 
 interface ConflictFound {
@@ -102,7 +105,24 @@ export class QuarantineProber {
   }
 
   /** Handles a Bound address that another machine answers for. Rejects with RegistryError. */
-  async conflict({ allocation, mac, parent, created = [] }: ConflictFound): Promise<ConflictAction> {
+  async conflict(found: ConflictFound): Promise<ConflictAction> {
+    const action = await this.#quarantine(found);
+    this.#deps.metrics?.conflicts.inc({ action });
+    return action;
+  }
+
+  /** Probes all quarantined addresses that are due. Ends early when the prober is closed. */
+  async probeDue(): Promise<void> {
+    const { registry, nowMs } = this.#deps;
+    const dueMs = nowMs();
+    while (!this.#closed.signal.aborted) {
+      const due = await registry.findQuarantined({ dueMs, limit: PROBES_AT_ONCE });
+      await Promise.all(due.map((each) => this.#probe(each)));
+      if (due.length < PROBES_AT_ONCE) return;
+    }
+  }
+
+  async #quarantine({ allocation, mac, parent, created = [] }: ConflictFound): Promise<ConflictAction> {
     const { registry, nowMs, log } = this.#deps;
     const { ip, pool } = allocation;
     if (mac !== undefined && this.isSuspect(pool, mac)) {
@@ -130,17 +150,6 @@ export class QuarantineProber {
     }
     this.#gatewayProbes = Promise.allSettled([this.#gatewayProbes, this.#probeGateway(pool, mac, parent)]);
     return "quarantined";
-  }
-
-  /** Probes all quarantined addresses that are due. Ends early when the prober is closed. */
-  async probeDue(): Promise<void> {
-    const { registry, nowMs } = this.#deps;
-    const dueMs = nowMs();
-    while (!this.#closed.signal.aborted) {
-      const due = await registry.findQuarantined({ dueMs, limit: PROBES_AT_ONCE });
-      await Promise.all(due.map((each) => this.#probe(each)));
-      if (due.length < PROBES_AT_ONCE) return;
-    }
   }
 
   /** Resolves when no gateway is being probed in the background. */

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
+import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
@@ -13,6 +14,7 @@ import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
+import { collectPoolUsage } from "../metrics/collect.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 
@@ -34,7 +36,7 @@ class EmbeddedBackend implements Backend {
     inventory: PoolInventory,
     registry: RecoverableRegistry,
   ) {
-    const { node, nodeLabels, nowMs, log } = options;
+    const { node, nodeLabels, nowMs, log, metrics } = options;
     const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;
@@ -49,7 +51,7 @@ class EmbeddedBackend implements Backend {
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,
-      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log }),
+      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics }),
       clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
       log,
     };
@@ -66,6 +68,10 @@ class EmbeddedBackend implements Backend {
   recover(options: RecoverOptions): Promise<readonly string[]> {
     const { inventory, log } = this.ipam;
     return recover({ registry: this.#registry, inventory, log }, options);
+  }
+
+  async collectMetrics(metrics: AgentMetrics): Promise<void> {
+    await collectPoolUsage(this.ipam.inventory, metrics);
   }
 
   stats(): Readonly<Record<string, unknown>> {
@@ -100,7 +106,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
     });
-    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot);
+    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, options.metrics);
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();
     return new EmbeddedBackend(options, directory, inventory, registry);

@@ -141,6 +141,11 @@ export class Collector {
     return this.#collected;
   }
 
+  /** How many addresses have a pod that was missed once. */
+  get candidates(): number {
+    return this.#observations.size;
+  }
+
   /** A report of the watch. Returns at once; the check follows in the background. */
   podChanged(pod: Pod): void {
     if (isFinished(pod)) this.#report(pod, { kind: "present", pod: podFacts(pod) });

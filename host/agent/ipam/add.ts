@@ -58,11 +58,11 @@ export async function addAddresses(deps: AddDeps, request: AttachRequest, signal
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {
   const { inventory, networks, detection, cluster } = deps;
-  const { registry, poolCache } = inventory;
+  const { registry, poolCache, metrics } = inventory;
   const { identity, ifName, containerId } = nic;
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
-  const claiming = { registry, poolCache, networks, detection, cluster };
+  const claiming = { registry, poolCache, networks, detection, cluster, metrics };
   const { held, created } = await claimVerified(claiming, { ...demand, skipIfFull });
   const undo = async (): Promise<void> => {
     detection.verified.delete({ containerId, ifName });

@@ -63,8 +63,7 @@ class AddressAllocator {
   #isPartial = false;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
-    const { registry, poolCache, cluster } = deps;
-    const search: Search = { registry, poolCache, cluster, demand, assignments: new Assignments() };
+    const search: Search = { ...deps, demand, assignments: new Assignments() };
     this.#search = search;
     this.#takeOvers = new TakeOvers(search);
     const othersCooling = new OthersCooling(search);
@@ -84,6 +83,7 @@ class AddressAllocator {
     await requireWithinLimits(registry, demand, mayHaveRetained);
     this.#requested.assign(this.#nic);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+      if (attempt > 0) this.#search.metrics?.claimRetries.inc();
       const claimed = await this.#attempt();
       if (claimed !== undefined) return claimed;
       demand.deadline.signal.throwIfAborted();
@@ -114,11 +114,20 @@ class AddressAllocator {
     return undefined;
   }
 
-  #claim(picked: readonly Picked[]): Promise<ClaimOutcome> {
-    const { registry, demand } = this.#search;
+  async #claim(picked: readonly Picked[]): Promise<ClaimOutcome> {
+    const { registry, demand, metrics } = this.#search;
     const proposals = picked.map((each) => proposalOf(each, demand));
     const claim = { ...demand.claimant, proposals, skipOwnCooling: this.#own.skipCooling };
-    return registry.claim(claim, demand.deadline.signal);
+    const startedMs = performance.now();
+    let outcome: ClaimOutcome["kind"] | "failed" = "failed";
+    try {
+      const claimed = await registry.claim(claim, demand.deadline.signal);
+      outcome = claimed.kind;
+      return claimed;
+    } finally {
+      metrics?.claims.inc({ outcome });
+      metrics?.claimDuration.observe((performance.now() - startedMs) / 1000);
+    }
   }
 
   /** Undefined: nothing is in the way of the next claim. */

@@ -1,5 +1,6 @@
 /** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
+import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -8,6 +9,8 @@ import { spanOf } from "./live-usage.ts";
 export class PoolInventory {
   readonly poolCache: PoolCache;
   readonly registry: Registry;
+  /** Counts the claims of these pools; absent: they are not counted. */
+  readonly metrics: ClaimMetrics | undefined;
   #snapshot: Snapshot;
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
@@ -15,10 +18,11 @@ export class PoolInventory {
   /** Those that the registry has, as text. It runs in another thread. */
   #cooldowns = "";
 
-  constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot) {
+  constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot, metrics?: ClaimMetrics) {
     this.poolCache = poolCache;
     this.registry = registry;
     this.#snapshot = snapshot;
+    this.metrics = metrics;
   }
 
   get snapshot(): Snapshot {

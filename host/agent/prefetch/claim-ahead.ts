@@ -69,7 +69,7 @@ async function claimMissing(
   signal: AbortSignal,
 ): Promise<ClaimedAhead> {
   const { inventory, clock, cluster } = deps;
-  const { registry, poolCache } = inventory;
+  const { registry, poolCache, metrics } = inventory;
   const own = await registry.findOwner(owner);
   const bound = own.filter(({ state }) => state === "Bound");
   const names = nics.map(({ ifName }) => ifName);
@@ -84,7 +84,7 @@ async function claimMissing(
   const demand = await demandAhead(deps, pod, first, deadline);
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
-  const { created } = await allocateAddresses({ registry, poolCache, cluster }, { ...demand, nics: wanted });
+  const { created } = await allocateAddresses({ registry, poolCache, cluster, metrics }, { ...demand, nics: wanted });
   return { claimed: groupByNic(created), found, attached };
 }
 

@@ -26,6 +26,10 @@ export interface Answer {
   readonly status: number;
   readonly body: string;
   readonly notice?: string;
+  /** Of the CNI error; absent in any other answer. */
+  readonly code?: ErrorCode;
+  /** Default: `application/json`. */
+  readonly contentType?: string;
 }
 
 export function answerJson(value: unknown): Answer {
@@ -42,7 +46,7 @@ const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1
 export function answerError(error: unknown, requestBody: string): Answer {
   const refusal = toCniError(error);
   const body = JSON.stringify(formatCniError(refusal, findVersion(requestBody)));
-  return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n` };
+  return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n`, code: refusal.code };
 }
 
 const TRANSIENT: readonly ErrorCode[] = [

@@ -7,6 +7,7 @@ import { createServer, get, type IncomingMessage, type Server, type ServerRespon
 import { dirname } from "node:path";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Log } from "../../lib/log.ts";
+import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { answerError } from "./answer.ts";
 import type { Dispatched, Dispatcher } from "./dispatcher.ts";
 import { SOCKET_RECHECK_MS } from "./socket-watch.ts";
@@ -27,6 +28,8 @@ interface SocketServerOptions {
   readonly inspect: StatusApi;
   /** Called before an ADD: drains the spool. */
   readonly beforeAdd: () => Promise<void>;
+  /** Absent: calls are not counted. */
+  readonly meter?: RequestMeter | undefined;
   /** Fault seam around the answer. */
   readonly faults: (point: string) => void;
   readonly log: Log;
@@ -154,17 +157,24 @@ async function serve(options: SocketServerOptions, request: IncomingMessage, res
   response.once("close", () => {
     if (!response.writableFinished) hungUp.abort();
   });
-  const dispatched = await dispatchBody(options, plugin, request, hungUp.signal);
-  if (hungUp.signal.aborted) {
-    await takeBack(options, dispatched);
-    return;
+  const end = options.meter?.begin(plugin, request.headers["cni-command"]);
+  let found: CallEnd = "undelivered";
+  try {
+    const dispatched = await dispatchBody(options, plugin, request, hungUp.signal);
+    if (hungUp.signal.aborted) {
+      await takeBack(options, dispatched);
+      return;
+    }
+    options.faults("answer.write");
+    response.once("close", () => {
+      if (!response.writableFinished) void takeBack(options, dispatched);
+    });
+    write(response, dispatched);
+    found = dispatched.code ?? 0;
+    options.faults("answer.written");
+  } finally {
+    end?.(found);
   }
-  options.faults("answer.write");
-  response.once("close", () => {
-    if (!response.writableFinished) void takeBack(options, dispatched);
-  });
-  write(response, dispatched);
-  options.faults("answer.written");
 }
 
 async function takeBack({ log }: SocketServerOptions, { undo }: Dispatched): Promise<void> {
@@ -215,10 +225,10 @@ function formatNotice(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, " ").slice(0, 4_000);
 }
 
-function write(response: ServerResponse, { status, body, notice }: Dispatched): void {
+function write(response: ServerResponse, { status, body, notice, contentType = "application/json" }: Dispatched): void {
   const bytes = Buffer.from(body);
   response.writeHead(status, {
-    "Content-Type": "application/json",
+    "Content-Type": contentType,
     "Content-Length": bytes.length,
     Connection: "close",
     ...(notice === undefined ? {} : { "Berth-Notice": formatNotice(notice) }),

@@ -1,8 +1,10 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats. In a cluster these pages show what this node knows:
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats, /metrics. In a cluster these pages show what this node knows:
  * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
+import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
+import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
@@ -29,6 +31,7 @@ interface StatusApiOptions {
   readonly version: string;
   /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
+  readonly metrics: Pick<AgentMetricSet, "render">;
   /** The coordinator's lines about a pod. */
   readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
 }
@@ -39,6 +42,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/pools": () => describePools(options.backend.ipam),
     "/v1/allocations": (query) => describeAllocations(options.backend, query),
     "/v1/stats": async () => answerJson(options.backend.stats()),
+    "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
   };
   return async (method, url) => {

@@ -17,7 +17,7 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import {
   AllocationChecker,
   COLLECTION_PATIENCE_MS,
@@ -67,6 +67,8 @@ class Collector implements GarbageCollector {
   readonly #unsubscribe: (() => void)[];
   #sweepDueMs: number;
   #sweepProblems = new SweepProblems();
+  /** How often each was taken. */
+  readonly #actions = new Map<string, number>();
   #withoutProber: readonly string[] = [];
 
   constructor(deps: ControllerDeps) {
@@ -98,6 +100,11 @@ class Collector implements GarbageCollector {
       (name) => `No ready node can probe address ${name}, whose node is lost`,
     );
     return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#worker.problems];
+  }
+
+  get measurements(): Measurements {
+    const overdue = this.#observations.due(this.#deps.clock.nowMs()).length;
+    return { collection: { candidates: this.#observations.size, overdue, actions: this.#actions } };
   }
 
   sweep(): Promise<readonly Collected[]> {
@@ -274,6 +281,7 @@ class Collector implements GarbageCollector {
         }
       });
     } finally {
+      for (const { action } of collected) this.#actions.set(action, (this.#actions.get(action) ?? 0) + 1);
       sendEvents(this.#deps, collected);
     }
     return collected;

@@ -6,11 +6,12 @@
 import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage.ts";
 import { UsageCounter } from "./usage-counter.ts";
 import { UsageObjects } from "./usage-objects.ts";
@@ -72,6 +73,10 @@ class UsageController implements Controller {
     return this.#loop.problems;
   }
 
+  get measurements(): Measurements {
+    return { pools: () => this.#measurePools() };
+  }
+
   async close(): Promise<void> {
     for (const end of this.#ends) end();
     await this.#loop.close();
@@ -97,6 +102,17 @@ class UsageController implements Controller {
       if (!caches.pools.items.has(name)) await this.#objects.drop(name);
     }
     return nextMs;
+  }
+
+  *#measurePools(): Generator<MeasuredPool> {
+    for (const [name, { value }] of this.#deps.caches.pools.items) {
+      const counts = this.#counter.countsOf(name);
+      if (value === undefined || counts === undefined) continue;
+      const { Bound: bound, Cooling: cooling, Kept: retained, Quarantined: quarantined } = this.#counter.statesOf(name);
+      const states = { free: counts.total - counts.used, bound, cooling, retained, quarantined };
+      const { subnet, generated } = value.spec;
+      yield { name, family: subnet.ip.family, subnet: generated?.subnet, size: counts.total, states };
+    }
   }
 
   #follow(): void {

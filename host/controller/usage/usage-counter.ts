@@ -57,9 +57,14 @@ export class UsageCounter {
     return this.#pages.get(pool)?.tally.counts;
   }
 
+  /** Returns the states of the pool's allocations, wherever their addresses are. Cheap. */
+  statesOf(pool: string): StateCounts {
+    return this.#states.get(pool) ?? NO_STATES;
+  }
+
   /** Returns undefined if there is no such pool. */
   usageOf(pool: string): PoolUsage | undefined {
-    return this.#pages.get(pool)?.tally.usage(this.#states.get(pool) ?? NO_STATES);
+    return this.#pages.get(pool)?.tally.usage(this.statesOf(pool));
   }
 
   /** Returns a new count if the pool has none of its current shape. */

@@ -228,6 +228,10 @@ export class KubernetesRegistry implements Registry {
     return this.#journal.trouble;
   }
 
+  get pendingCalls(): number | undefined {
+    return this.#journal.pendingCalls;
+  }
+
   probe(): Promise<void> {
     return this.#journal.probe();
   }

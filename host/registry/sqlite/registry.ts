@@ -145,6 +145,10 @@ class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#gone?.message ?? this.#trouble;
   }
 
+  get pendingCalls(): number {
+    return this.#waiting.size;
+  }
+
   async probe(): Promise<void> {
     const isThorough = this.#trouble !== undefined;
     if (!isThorough && performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return;

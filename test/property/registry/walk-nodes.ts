@@ -144,7 +144,7 @@ export class Nodes {
           get isSynced() {
             return node.isSynced && !agent.isDead;
           },
-          stats: { lists: 0, bytes: 0, watches: 0, events: 0 },
+          stats: { lists: 0, bytes: 0, watches: 0, events: 0, lastEventMs: undefined },
         },
         collector: { isPodGone },
         lost: { prune: async () => {} },

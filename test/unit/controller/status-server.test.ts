@@ -14,13 +14,14 @@ import {
 const status: ControllerProcess["status"] = {
   ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], problems: [], parts: ["usage"], caches: {} },
 };
+const metrics = { render: async () => "berth_controller_leader 1\n" };
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
 async function listen(address: ListenAddress, stuck?: string): Promise<StatusServer> {
-  const server = await listenForQuestions({ address, controller: { status, stuck }, version: "1.2.3" });
+  const server = await listenForQuestions({ address, controller: { status, stuck }, version: "1.2.3", metrics });
   closing.push(() => server.close());
   return server;
 }
@@ -42,9 +43,15 @@ describe("questions to a controller", () => {
   it.each([
     ["/healthz", {}, 200, "ok\n"],
     ["/healthz", { stuck: "The controllers have not stopped" }, 503, "The controllers have not stopped\n"],
+    ["/metrics", {}, 200, "berth_controller_leader 1\n"],
     ["/healthz", { method: "HEAD" }, 200, ""],
     ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
-    ["/v1/pools", {}, 404, '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz"}\n'],
+    [
+      "/v1/pools",
+      {},
+      404,
+      '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz, GET /metrics"}\n',
+    ],
   ])("%s %j: %i", async (path, options, expected, body) =>
     expect(await ask(LOOPBACK, path, options)).toMatchObject({ status: expected, body }),
   );

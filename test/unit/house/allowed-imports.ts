@@ -14,15 +14,16 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   plan: "net",
   ipam: "net core cni config resources",
   kubernetes: "lib config",
+  metrics: "lib kubernetes",
   registry: "lib net config resources ipam kubernetes",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
-  agent: "lib net core cni config records resources plan ipam kubernetes registry kernel coordinator ifacer",
+  agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core config resources ipam kubernetes registry",
+  controller: "lib net core config resources ipam kubernetes metrics registry",
   cli: "lib net core cni config records resources kubernetes",
-  bin: "lib core config kernel kubernetes agent install controller cli",
+  bin: "lib core config kernel kubernetes metrics agent install controller cli",
 };
 
 /** The same inside the agent. */
@@ -33,17 +34,18 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/detection": "agent/gc",
   "agent/ipam": "agent agent/detection",
   "agent/prefetch": "agent agent/detection agent/ipam",
+  "agent/metrics": "agent/ipam agent/prefetch",
   "agent/explain": "agent/ipam",
   "agent/coordinator": "agent agent/detection agent/ipam",
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/explain agent/ipam",
-  "agent/server": "agent agent/backend.ts agent/explain agent/ipam",
+  "agent/server": "agent agent/backend.ts agent/explain agent/ipam agent/metrics",
   "agent/maintenance.ts": "agent/prefetch agent/server",
-  "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam",
+  "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
-    "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/prefetch agent/server",
+    "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
   "agent/agent.ts":
-    "agent agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/server",
+    "agent agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/server",
 };
 
 /** The same inside the controller. */

@@ -5,6 +5,7 @@ import type { RequestedIp } from "../../../cni/request.ts";
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
 import { type Picked, poolsOf, type Shortage } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
+import type { ClaimMetrics } from "../../../metrics/agent-metrics.ts";
 import { equalIp } from "../../../net/ip.ts";
 import type { AddressSpan, Allocation, Claim, ClaimOutcome, Registry } from "../../../registry/registry.ts";
 import type { Workload } from "../../../resources/ip-allocation.ts";
@@ -39,6 +40,8 @@ export interface AllocateDeps {
   readonly poolCache: PoolCache;
   /** Absent: there are no other nodes. */
   readonly cluster?: ClusterAddresses | undefined;
+  /** Absent: claims are not counted. */
+  readonly metrics?: ClaimMetrics | undefined;
 }
 
 export interface Search extends AllocateDeps {

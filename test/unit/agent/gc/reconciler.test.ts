@@ -28,7 +28,7 @@ class Scene {
   readonly republished: string[] = [];
   readonly gonePods = new Set<string>();
   isSynced = true;
-  readonly stats = { lists: 1, bytes: 0, watches: 0, events: 0 };
+  readonly stats = { lists: 1, bytes: 0, watches: 0, events: 0, lastEventMs: undefined };
 
   constructor(node: TestNode<Journal>) {
     this.node = node;

@@ -25,6 +25,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
       readiness: () => ({ ready: true, problems: ["a hint"] }),
     },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
+    metrics: { render: async () => "berth_agent_ready 1\n" },
     explainCoordinator: () => [],
     version: "1.2.3",
     socketRestored: () => 2,

@@ -1,0 +1,86 @@
+/** The agent's metrics. */
+import { COMMON_METRICS } from "./common-metrics.ts";
+import { counter, gauge, histogram, type MetricSet, type OpenedMetrics } from "./metric.ts";
+import { POOL_METRICS } from "./pool-metrics.ts";
+
+/** Upper bounds of the durations of calls: seconds, from an answer out of memory to the longest ADD that a runtime waits for. */
+const CALL_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20] as const;
+
+export const AGENT_METRICS = {
+  ...COMMON_METRICS,
+  ready: gauge(
+    "berth_agent_ready",
+    "Whether the agent serves ADDs: 1 or 0. STATUS and `berthctl health` say the same.",
+  ),
+  problems: gauge("berth_agent_problems", "Problems that `berthctl health` lists."),
+  cniRequests: counter(
+    "berth_cni_requests_total",
+    "Calls of CNI plugins, by code: `0` for success, a code of docs/errors.md, `undelivered` if the runtime hung up before the answer.",
+    ["plugin", "command", "code"],
+  ),
+  cniDuration: histogram(
+    "berth_cni_request_duration_seconds",
+    "Time from a CNI call's arrival at the agent to its answer, with what it waited for.",
+    { buckets: CALL_BUCKETS_S, labels: ["plugin", "command"] },
+  ),
+  cniInProgress: gauge("berth_cni_requests_in_progress", "Calls of CNI plugins that are not answered yet."),
+  claims: counter(
+    "berth_claims_total",
+    "Claims of addresses, by outcome: `bound`; `taken`, in conflict with another pod or node; `cooling`, the pod's own address was offered; `failed`, no answer from registry or API server.",
+    ["outcome"],
+  ),
+  claimRetries: counter("berth_claim_retries_total", "Claims after the first one of the same ADD or prefetch."),
+  claimDuration: histogram(
+    "berth_claim_duration_seconds",
+    "Time of one claim: the commit of its row, and in a cluster the API server's answer.",
+    { buckets: CALL_BUCKETS_S },
+  ),
+  conflicts: counter(
+    "berth_address_conflicts_total",
+    "Addresses for which another machine answered a probe, by what followed: `quarantined`; `proxyArp`, a machine that answers for any address; `superseded`, the pod was gone.",
+    ["action"],
+  ),
+  nodeAddresses: gauge(
+    "berth_node_addresses",
+    "Addresses in this node's registry by state: `bound`, `cooling`, `retained`, `quarantined`.",
+    ["state"],
+  ),
+  ...POOL_METRICS,
+  prefetchNics: counter(
+    "berth_prefetch_nics_total",
+    "NICs whose addresses were to be claimed before their ADD, by result: `claimed`, `found` (claimed by an earlier agent), `late` (the ADD came first), `withdrawn`, `failed`.",
+    ["result"],
+  ),
+  prefetchAdds: counter("berth_prefetch_adds_total", "First ADDs of NICs that a prefetch could have served."),
+  prefetchHits: counter("berth_prefetch_hits_total", "Of these ADDs: used the prefetched addresses."),
+  prefetchWaste: counter(
+    "berth_prefetch_waste_total",
+    "NICs whose prefetched addresses were released unused, by reason: `discarded` (did not fit), `returned` (the pod went), `timed_out`.",
+    ["reason"],
+  ),
+  gcCandidates: gauge(
+    "berth_gc_candidates",
+    "Addresses whose pod was missed once; they are checked again before they are collected.",
+  ),
+  gcCollected: counter("berth_gc_collected_total", "Leaked addresses that were released."),
+  spoolFiles: gauge("berth_spool_files", "Files in the spool: `waiting` to be replayed, or `rejected` as unreadable.", [
+    "state",
+  ]),
+  journalCalls: gauge("berth_journal_pending_calls", "Calls that wait for the registry's thread."),
+  publisherBacklog: gauge(
+    "berth_publisher_backlog_addresses",
+    "Addresses whose object in the API server is not yet what the journal says.",
+  ),
+  lostAddresses: gauge("berth_lost_addresses", "Addresses of running pods whose objects other pods have."),
+  socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
+} as const;
+
+export type AgentMetrics = OpenedMetrics<typeof AGENT_METRICS>;
+
+export type AgentMetricSet = MetricSet<typeof AGENT_METRICS>;
+
+/** Of claims. */
+export type ClaimMetrics = Pick<AgentMetrics, "claims" | "claimRetries" | "claimDuration">;
+
+/** Of conflict detection. */
+export type ConflictMetrics = Pick<AgentMetrics, "conflicts">;

@@ -1,0 +1,113 @@
+/** Metrics that agent and controller have in common: the build, the process, calls and watches of the API server. */
+import { readdirSync } from "node:fs";
+import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
+import type { ReflectorStats } from "../kubernetes/reflector.ts";
+import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
+
+/** How often the delay of the event loop is measured: milliseconds. @limit */
+export const EVENT_LOOP_PROBE_MS = 500;
+
+export const COMMON_METRICS = {
+  buildInfo: gauge("berth_build_info", "The running build; always 1.", ["version", "nodejs", "mode"]),
+  processCpu: counter("process_cpu_seconds_total", "CPU time of the process, user and system, of all threads."),
+  processMemory: gauge("process_resident_memory_bytes", "Resident memory of the process."),
+  processStart: gauge("process_start_time_seconds", "When the process started, since the epoch."),
+  processFiles: gauge("process_open_fds", "Open file descriptors of the process."),
+  heapUsed: gauge("nodejs_heap_size_used_bytes", "Used part of the JavaScript heap of the main thread."),
+  eventLoopDelay: histogram(
+    "berth_event_loop_delay_seconds",
+    "How late a timer of the main thread fired, measured twice a second: what each answer waits for.",
+    { buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] },
+  ),
+  apiRequests: counter(
+    "berth_api_requests_total",
+    "Requests to the API server, with each attempt of a call, by HTTP method (WATCH for watches) and status; `error`: no answer.",
+    ["verb", "code"],
+  ),
+  apiUnavailable: counter(
+    "berth_api_calls_unavailable_total",
+    "Calls of the API server that were given up because no attempt succeeded in time.",
+  ),
+  apiCalling: gauge(
+    "berth_api_calls",
+    "Calls of the API server at this moment: `running`, or `queued` behind others.",
+    ["state"],
+  ),
+  apiConnections: counter("berth_api_connections_total", "Connections opened to the API server."),
+  watchEvents: counter("berth_watch_events_total", "Events that a watch has received, with bookmarks.", ["collection"]),
+  watchLists: counter("berth_watch_lists_total", "Complete lists of a watched collection.", ["collection"]),
+  watchObjects: gauge("berth_watch_objects", "Objects of a watched collection in memory.", ["collection"]),
+  watchLastEvent: gauge(
+    "berth_watch_last_event_timestamp_seconds",
+    "When a watch last received an event, bookmark or list. `time()` minus this is the longest possible lag of the copy in memory; the API server sends a bookmark every minute.",
+    ["collection"],
+  ),
+} as const;
+
+type CommonMetrics = OpenedMetrics<typeof COMMON_METRICS>;
+
+/** Statuses that Kubernetes' API server and proxies before it use. Others are counted together: a broken proxy cannot make up series. */
+const STATUSES = new Set(
+  "200 201 202 204 301 302 307 308 400 401 403 404 405 406 409 410 413 415 422 429 500 501 502 503 504 error".split(
+    " ",
+  ),
+);
+
+/** Sets what the process itself knows. */
+export function collectProcess(metrics: CommonMetrics): void {
+  const { user, system } = process.cpuUsage();
+  setTotal(metrics.processCpu, (user + system) / 1e6);
+  const { rss, heapUsed } = process.memoryUsage();
+  metrics.processMemory.set(rss);
+  metrics.heapUsed.set(heapUsed);
+  metrics.processStart.set(performance.timeOrigin / 1000);
+  metrics.processFiles.set(readdirSync("/proc/self/fd").length);
+}
+
+/** Returns a function that ends the measurement. */
+export function measureEventLoop({ eventLoopDelay }: Pick<CommonMetrics, "eventLoopDelay">): () => void {
+  let dueMs = performance.now() + EVENT_LOOP_PROBE_MS;
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    eventLoopDelay.observe(Math.max(0, nowMs - dueMs) / 1000);
+    dueMs = nowMs + EVENT_LOOP_PROBE_MS;
+  }, EVENT_LOOP_PROBE_MS).unref();
+  return () => clearInterval(timer);
+}
+
+export function collectApi(metrics: CommonMetrics, stats: KubeStats, requests: Iterable<ApiRequestCount>): void {
+  metrics.apiRequests.reset();
+  for (const { verb, code, count } of requests) {
+    metrics.apiRequests.inc({ verb, code: foldLabel(String(code), STATUSES) }, count);
+  }
+  setTotal(metrics.apiUnavailable, stats.unavailable);
+  setTotal(metrics.apiConnections, stats.connections);
+  metrics.apiCalling.set({ state: "running" }, stats.calling);
+  metrics.apiCalling.set({ state: "queued" }, stats.waiting);
+}
+
+/** `stats` by the name of the collection. */
+export function collectWatches(
+  metrics: CommonMetrics,
+  stats: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>,
+): void {
+  const watches = Object.entries(stats).map(([collection, each]) => [{ collection }, each] as const);
+  setTotals(
+    metrics.watchEvents,
+    watches.map(([labels, { events }]) => [labels, events]),
+  );
+  setTotals(
+    metrics.watchLists,
+    watches.map(([labels, { lists }]) => [labels, lists]),
+  );
+  setGauge(
+    metrics.watchObjects,
+    watches.map(([labels, { objects }]) => [labels, objects]),
+  );
+  setGauge(
+    metrics.watchLastEvent,
+    watches.flatMap(([labels, { lastEventMs }]) =>
+      lastEventMs === undefined ? [] : [[labels, lastEventMs / 1000] as const],
+    ),
+  );
+}

@@ -1,0 +1,30 @@
+/** The controller's metrics. */
+import { COMMON_METRICS } from "./common-metrics.ts";
+import { counter, gauge, type OpenedMetrics } from "./metric.ts";
+import { POOL_METRICS } from "./pool-metrics.ts";
+
+export const CONTROLLER_METRICS = {
+  ...COMMON_METRICS,
+  leader: gauge(
+    "berth_controller_leader",
+    "Whether this replica leads: 1 or 0. Only the leader has the metrics of pools and of collection.",
+  ),
+  problems: gauge(
+    "berth_controller_problems",
+    "Problems that `GET /v1/status` lists, by controller; `process` for those of the replica itself.",
+    ["part"],
+  ),
+  ...POOL_METRICS,
+  gcCandidates: gauge(
+    "berth_gc_candidates",
+    "Allocations that were found without a pod, node or owner once; they are checked again before anything is done.",
+  ),
+  gcOverdue: gauge("berth_gc_overdue", "Of these: the time of the second check has passed."),
+  gcActions: counter(
+    "berth_gc_actions_total",
+    "What the controller did with allocations that no agent releases, by action.",
+    ["action"],
+  ),
+} as const;
+
+export type ControllerMetrics = OpenedMetrics<typeof CONTROLLER_METRICS>;

@@ -1,0 +1,164 @@
+/** Definitions of metrics, and the metrics of one process that are opened from them. docs/monitoring.md is generated from the definitions. */
+import type { Counter, Gauge, Histogram } from "prom-client";
+import PromCounter from "prom-client/lib/counter.js";
+import PromGauge from "prom-client/lib/gauge.js";
+import PromHistogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
+import { messageOf } from "../lib/describe.ts";
+
+/** Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so that many cost no more than a few. @limit */
+export const SCRAPE_SHARE_MS = 500;
+
+/** The media type of {@link MetricSet.render}: the text format of Prometheus. */
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+interface Definition<L extends string> {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly L[];
+}
+
+interface CounterDefinition<L extends string> extends Definition<L> {
+  readonly kind: "counter";
+}
+
+interface GaugeDefinition<L extends string> extends Definition<L> {
+  readonly kind: "gauge";
+}
+
+interface HistogramDefinition<L extends string> extends Definition<L> {
+  readonly kind: "histogram";
+  /** Upper bounds, ascending. */
+  readonly buckets: readonly number[];
+}
+
+export type MetricDefinition<L extends string = string> =
+  | CounterDefinition<L>
+  | GaugeDefinition<L>
+  | HistogramDefinition<L>;
+
+type MetricDefinitions = Readonly<Record<string, MetricDefinition>>;
+
+type Opened<M> =
+  M extends HistogramDefinition<infer L>
+    ? Histogram<L>
+    : M extends GaugeDefinition<infer L>
+      ? Gauge<L>
+      : M extends CounterDefinition<infer L>
+        ? Counter<L>
+        : never;
+
+export type OpenedMetrics<D extends MetricDefinitions> = { readonly [K in keyof D]: Opened<D[K]> };
+
+/** A value with the labels of its series. */
+type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
+
+export function counter<L extends string = never>(
+  name: string,
+  help: string,
+  labels: readonly L[] = [],
+): CounterDefinition<L> {
+  return { kind: "counter", name, help, labels };
+}
+
+export function gauge<L extends string = never>(
+  name: string,
+  help: string,
+  labels: readonly L[] = [],
+): GaugeDefinition<L> {
+  return { kind: "gauge", name, help, labels };
+}
+
+export function histogram<L extends string = never>(
+  name: string,
+  help: string,
+  { buckets, labels = [] }: { readonly buckets: readonly number[]; readonly labels?: readonly L[] },
+): HistogramDefinition<L> {
+  return { kind: "histogram", name, help, labels, buckets };
+}
+
+/** The metrics of one process. */
+export class MetricSet<D extends MetricDefinitions> {
+  readonly metrics: OpenedMetrics<D>;
+  readonly #registry = new Registry();
+  readonly #collectors: (() => void | Promise<void>)[] = [];
+  readonly #onFailure: (text: string, error: unknown) => void;
+  #rendering: Promise<string> | undefined;
+  #failure = "";
+
+  /** `onFailure` is called once for each change of the reason. */
+  constructor(definitions: D, onFailure: (text: string, error: unknown) => void) {
+    this.#onFailure = onFailure;
+    const opened = Object.entries(definitions).map(([key, each]) => [key, this.#open(each)]);
+    this.metrics = Object.fromEntries(opened);
+  }
+
+  /** Calls `collect` before each answer to a scrape: it reads what exists anyway, and sets values. One that fails leaves its values as they were. */
+  onScrape(collect: () => void | Promise<void>): void {
+    this.#collectors.push(collect);
+  }
+
+  /** Returns all series in the text format of Prometheus. Never rejects. */
+  render(): Promise<string> {
+    this.#rendering ??= this.#render().finally(() => {
+      setTimeout(() => {
+        this.#rendering = undefined;
+      }, SCRAPE_SHARE_MS).unref();
+    });
+    return this.#rendering;
+  }
+
+  async #render(): Promise<string> {
+    let failure = "";
+    for (const collect of this.#collectors) {
+      try {
+        await collect();
+      } catch (error) {
+        failure = messageOf(error);
+        if (failure !== this.#failure)
+          this.#onFailure("Reading values for metrics failed; they keep their last ones", error);
+      }
+    }
+    this.#failure = failure;
+    return this.#registry.metrics();
+  }
+
+  #open(definition: MetricDefinition): unknown {
+    const { name, help, labels: labelNames } = definition;
+    const common = { name, help, labelNames, registers: [this.#registry] };
+    switch (definition.kind) {
+      case "counter":
+        return new PromCounter(common);
+      case "gauge":
+        return new PromGauge(common);
+      case "histogram":
+        return new PromHistogram({ ...common, buckets: [...definition.buckets] });
+    }
+  }
+}
+
+/** Replaces all series of a gauge. */
+export function setGauge<L extends string>(gauge: Gauge<L>, samples: Iterable<Sample<L>>): void {
+  gauge.reset();
+  for (const [labels, value] of samples) gauge.set(labels, value);
+}
+
+/** Replaces all series of a counter by totals that are counted elsewhere. */
+export function setTotals<L extends string>(counter: Counter<L>, samples: Iterable<Sample<L>>): void {
+  counter.reset();
+  for (const [labels, total] of samples) counter.inc(labels, total);
+}
+
+/** The same of a counter without labels. */
+export function setTotal(counter: Counter, total: number): void {
+  counter.reset();
+  counter.inc(total);
+}
+
+/** The value of a label for everything that is not known by name: no caller can make up series. */
+const OTHER = "other";
+
+/** Returns the value if it is one of the known ones, else "other". */
+export function foldLabel(value: string, known: ReadonlySet<string>): string {
+  return known.has(value) ? value : OTHER;
+}

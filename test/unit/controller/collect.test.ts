@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { collectController } from "../../../host/controller/collect.ts";
+import type { Measurements } from "../../../host/controller/types.ts";
+import { CONTROLLER_METRICS } from "../../../host/metrics/controller-metrics.ts";
+import { MetricSet } from "../../../host/metrics/metric.ts";
+
+const LEADING: Measurements = {
+  pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
+  collection: { candidates: 5, overdue: 2, actions: new Map([["free", 7]]) },
+};
+
+async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]> {
+  const set = new MetricSet(CONTROLLER_METRICS, () => {});
+  for (const measurements of rounds) {
+    const watches = { pools: { bytes: 9, lists: 1, watches: 1, events: 4, lastEventMs: 1_500, objects: 1 } };
+    const isLeading = measurements !== rounds[1];
+    collectController(set.metrics, { isLeading, watches, problems: { process: [], usage: ["late"] }, measurements });
+  }
+  const text = await set.render();
+  return text.split("\n").filter((line) => /^berth_(?:pool|gc|controller|watch)/.test(line));
+}
+
+it("the leader's metrics have pools, collection, watches and problems", async () =>
+  expect(await seriesAfter(LEADING)).toEqual([
+    'berth_watch_events_total{collection="pools"} 4',
+    'berth_watch_lists_total{collection="pools"} 1',
+    'berth_watch_objects{collection="pools"} 1',
+    'berth_watch_last_event_timestamp_seconds{collection="pools"} 1.5',
+    "berth_controller_leader 1",
+    'berth_controller_problems{part="process"} 0',
+    'berth_controller_problems{part="usage"} 1',
+    'berth_pools{kind="own"} 1',
+    'berth_pools{kind="generated"} 0',
+    'berth_pool_size_addresses{pool="blue",family="IPv4"} 4',
+    'berth_pool_addresses{pool="blue",family="IPv4",state="free"} 1',
+    'berth_pool_addresses{pool="blue",family="IPv4",state="bound"} 3',
+    "berth_gc_candidates 5",
+    "berth_gc_overdue 2",
+    'berth_gc_actions_total{action="free"} 7',
+  ]));
+
+it("a replica that has stopped leading shows no pools", async () => {
+  const series = await seriesAfter(LEADING, {});
+  expect(series).toContain("berth_controller_leader 0");
+  expect(series.filter((line) => line.startsWith("berth_pool") || line.startsWith("berth_gc_actions"))).toEqual([]);
+});
