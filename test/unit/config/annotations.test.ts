@@ -8,6 +8,7 @@ import {
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { parseIp } from "../../../host/net/ip.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
+import { rows } from "../../world/rows.ts";
 
 function decodePod(key: string, value: string) {
   return decodePodAnnotations({ [ANNOTATION_PREFIX + key]: value });
@@ -19,7 +20,9 @@ describe("decodePodAnnotations accepts", () => {
     expect(decodePodAnnotations({ "example.com/ippool": "{", "ipam.vendor.iox/ippool": "" })).toEqual({});
   });
 
-  const rows: [key: string, value: string, expected: object][] = [
+  const pools = (name: string) => ({ ipv4: [name], cleangateway: false });
+  const route = (dst: string, gw: string) => ({ dst: parsePrefix(dst), gw: parseIp(gw) });
+  const accepted: [key: string, value: string, expected: object][] = [
     ["subnet", '{"ipv4":["a","b"]}', { subnet: { ipv4: ["a", "b"] } }],
     ["subnet", "{}", { subnet: {} }],
     ["subnets", '[{"interface":"eth0","ipv6":["a"]}]', { subnets: [{ interface: "eth0", ipv6: ["a"] }] }],
@@ -31,36 +34,22 @@ describe("decodePodAnnotations accepts", () => {
       {
         ippools: [
           { interface: "eth0", ipv4: ["a"], cleangateway: true },
-          { interface: "net1", ipv4: ["b"], cleangateway: false },
+          { interface: "net1", ...pools("b") },
         ],
       },
     ],
-    [
-      "ippools",
-      '[{"ipv4":["a"]},{"ipv4":["b"]}]',
-      {
-        ippools: [
-          { ipv4: ["a"], cleangateway: false },
-          { ipv4: ["b"], cleangateway: false },
-        ],
-      },
-    ],
+    ["ippools", '[{"ipv4":["a"]},{"ipv4":["b"]}]', { ippools: [pools("a"), pools("b")] }],
     [
       "routes",
       '[{"dst":"10.0.0.0/8","gw":"10.6.0.1"},{"dst":"::/0","gw":"fd00::1"}]',
-      {
-        routes: [
-          { dst: parsePrefix("10.0.0.0/8"), gw: parseIp("10.6.0.1") },
-          { dst: parsePrefix("::/0"), gw: parseIp("fd00::1") },
-        ],
-      },
+      { routes: [route("10.0.0.0/8", "10.6.0.1"), route("::/0", "fd00::1")] },
     ],
     ["default-route-nic", "net1", { defaultRouteNic: "net1" }],
     ["ippool-ip-number", "+2", { ippoolIpNumber: { kind: "flexible", count: 2 } }],
     ["ippool-reclaim", "true", { ippoolReclaim: true }],
     ["ippool-reclaim", "false", { ippoolReclaim: false }],
   ];
-  it.each(rows)("%s %s", (key, value, expected) => {
+  it.each(accepted)("%s %s", (key, value, expected) => {
     expect(decodePod(key, value)).toEqual(expected);
   });
 
@@ -77,99 +66,68 @@ describe("decodePodAnnotations accepts", () => {
 });
 
 describe("decodePodAnnotations refuses", () => {
-  const rows: [key: string, value: string, message: string][] = [
-    ["ippool", "", "Malformed JSON at line 1, column 1: found the end of the text, want a value"],
-    ["ippool", "blue", 'Malformed JSON at line 1, column 1: found "blue", want a value'],
-    ["ippool", '{"ipv4":["a"],}', 'Malformed JSON at line 1, column 15: found "}", want a key in quotes'],
-    ["ippool", '{"ipv4":["a"],"ipv4":["b"]}', 'found the key "ipv4" a second time'],
-    ["ippool", "null", "found null, want an object"],
-    ["ippool", '["blue"]', "found a list, want an object"],
-    ["ippool", '{"ipv4":"blue"}', 'field "ipv4": found "blue", want a list'],
-    ["ippool", '{"ipv4":null}', 'field "ipv4": found null, want a list'],
-    ["ippool", '{"ipv4":[]}', 'field "ipv4": found an empty list, want a list of at least one entry'],
-    ["ippool", '{"ipv4":[""]}', 'field "ipv4[0]": found "", want a name'],
-    ["ippool", '{"ipv4":["a",3]}', 'field "ipv4[1]": found 3, want a name'],
-    ["ippool", '{"ipv4":["Blau"]}', 'field "ipv4[0]": found "Blau", want a name'],
-    ["ippool", '{"ipv4":["blåu"]}', 'found "blåu", want a name'],
-    ["ippool", '{"ipv4":["a["]}', 'found "a[", want a name'],
-    ["ippool", '{"ipv5":["a"]}', 'field "ipv5": found an unknown key, want the key "ipv4"'],
-    ["ippool", '{"IPv4":["a"]}', 'field "IPv4": found an unknown key, want the key "ipv4"'],
-    ["ippool", '{"pools":["a"]}', 'field "pools": found an unknown key, want one of the keys ipv4, ipv6'],
-    ["ippool", '{"__proto__":{"ipv4":["a"]}}', 'field "__proto__": found an unknown key'],
-    ["ippool", '{"interface":"eth0","ipv4":["a"]}', 'field "interface": found an unknown key'],
-    ["subnet", '{"ipv4":["blue-*"]}', 'field "ipv4[0]": found "blue-*", want a name'],
-    ["subnets", "{}", "found an object, want a list"],
-    ["subnets", "[]", "found an empty list, want a list of at least one entry"],
-    ["subnets", '[{"ipv4":["a"]}]', 'field "[0].interface": found nothing, want an interface name'],
-    ["subnets", '[{"interface":"eth0","cleangateway":true}]', 'field "[0].cleangateway": found an unknown key'],
-    [
-      "subnets",
-      '[{"interface":"eth0"},{"interface":"eth0"}]',
-      'field "[1].interface": found "eth0", want a value other than that of entry [0]',
-    ],
-    ["ippools", "[]", "found an empty list"],
-    ["ippools", '[{"interface":""}]', 'field "[0].interface": found "", want an interface name'],
-    ["ippools", '[{"interface":"abcdefghijklmnop"}]', "1 to 15 bytes"],
-    [
-      "ippools",
-      '[{"interface":"a"},{"ipv4":["b"]}]',
-      'field "[1].interface": found nothing, want an interface in every entry, as entry [0] has one, or in none',
-    ],
-    [
-      "ippools",
-      '[{"ipv4":["b"]},{"interface":"a"}]',
-      'field "[0].interface": found nothing, want an interface in every entry, as entry [1] has one, or in none',
-    ],
-    [
-      "ippools",
-      '[{"interface":"a"},{"interface":"b"},{"interface":"a"}]',
-      'field "[2].interface": found "a", want a value other than that of entry [0]',
-    ],
-    ["ippools", '[{"cleangateway":"yes"}]', 'field "[0].cleangateway": found "yes", want true or false'],
-    [
-      "ippools",
-      '[{"nic":"eth0"}]',
-      'field "[0].nic": found an unknown key, want one of the keys interface, ipv4, ipv6, cleangateway',
-    ],
-    ["routes", "[]", "found an empty list"],
-    ["routes", "{}", "found an object, want a list"],
-    ["routes", '[{"dst":"10.0.0.0/8"}]', 'field "[0].gw": found nothing, want an IPv4 or IPv6 address'],
-    ["routes", '[{"gw":"10.0.0.1"}]', 'field "[0].dst": found nothing, want a network in CIDR form'],
-    [
-      "routes",
-      '[{"dst":"10.0.0.0","gw":"10.0.0.1"}]',
-      'field "[0].dst": found "10.0.0.0", want a network in CIDR form',
-    ],
-    [
-      "routes",
-      '[{"dst":"10.0.0.1/8","gw":"10.0.0.1"}]',
-      'found "10.0.0.1/8" (that is "10.0.0.0/8"), want its canonical form',
-    ],
-    ["routes", '[{"dst":"FD00::1/64","gw":"fd00::1"}]', '(that is "fd00::/64"), want its canonical form'],
-    [
-      "routes",
-      '[{"dst":"10.0.0.0/8","gw":"fd00::1"}]',
-      'field "[0].gw": found "fd00::1", want an IPv4 address, the family of "dst"',
-    ],
-    ["routes", '[{"dst":"10.0.0.0/8","gw":"10.0.0.1/24"}]', 'field "[0].gw": found "10.0.0.1/24"'],
-    [
-      "routes",
-      '[{"dst":"10.0.0.0/8","gw":"10.0.0.1","via":"x"}]',
-      'field "[0].via": found an unknown key, want one of the keys dst, gw',
-    ],
-    [
-      "routes",
-      '[{"dst":"fd00::/16","gw":"fd00::1"},{"dst":"FD00:0::/16","gw":"fd00::2"}]',
-      'field "[1].dst": found "FD00:0::/16", want a value other than that of entry [0]',
-    ],
-    ["default-route-nic", "", 'found "", want an interface name'],
-    ["default-route-nic", "net 1", 'found "net 1", want an interface name'],
-    ["ippool-ip-number", "+-1", 'found "+-1", want "N" (that many addresses) or "+N"'],
-    ["ippool-ip-number", "", 'found "", want "N"'],
-    ["ippool-reclaim", "yes", 'found "yes", want one of "true", "false"'],
-    ["ippool-reclaim", "True", 'found "True", want one of "true", "false"'],
-  ];
-  it.each(rows)("%s %s", (key, value, message) => {
+  const refused = rows`
+    ippool => Malformed JSON at line 1, column 1: found the end of the text, want a value
+    ippool blue => Malformed JSON at line 1, column 1: found "blue", want a value
+    ippool {"ipv4":["a"],} => Malformed JSON at line 1, column 15: found "}", want a key in quotes
+    ippool {"ipv4":["a"],"ipv4":["b"]} => found the key "ipv4" a second time
+    ippool null => found null, want an object
+    ippool ["blue"] => found a list, want an object
+    ippool {"ipv4":"blue"} => field "ipv4": found "blue", want a list
+    ippool {"ipv4":null} => field "ipv4": found null, want a list
+    ippool {"ipv4":[]} => field "ipv4": found an empty list, want a list of at least one entry
+    ippool {"ipv4":[""]} => field "ipv4[0]": found "", want a name
+    ippool {"ipv4":["a",3]} => field "ipv4[1]": found 3, want a name
+    ippool {"ipv4":["Blau"]} => field "ipv4[0]": found "Blau", want a name
+    ippool {"ipv4":["blåu"]} => found "blåu", want a name
+    ippool {"ipv4":["a["]} => found "a[", want a name
+    ippool {"ipv5":["a"]} => field "ipv5": found an unknown key, want the key "ipv4"
+    ippool {"IPv4":["a"]} => field "IPv4": found an unknown key, want the key "ipv4"
+    ippool {"pools":["a"]} => field "pools": found an unknown key, want one of the keys ipv4, ipv6
+    ippool {"__proto__":{"ipv4":["a"]}} => field "__proto__": found an unknown key
+    ippool {"interface":"eth0","ipv4":["a"]} => field "interface": found an unknown key
+    subnet {"ipv4":["blue-*"]} => field "ipv4[0]": found "blue-*", want a name
+    subnets {} => found an object, want a list
+    subnets [] => found an empty list, want a list of at least one entry
+    subnets [{"ipv4":["a"]}] => field "[0].interface": found nothing, want an interface name
+    subnets [{"interface":"eth0","cleangateway":true}] => field "[0].cleangateway": found an unknown key
+    subnets [{"interface":"eth0"},{"interface":"eth0"}]
+      => field "[1].interface": found "eth0", want a value other than that of entry [0]
+    ippools [] => found an empty list
+    ippools [{"interface":""}] => field "[0].interface": found "", want an interface name
+    ippools [{"interface":"abcdefghijklmnop"}] => 1 to 15 bytes
+    ippools [{"interface":"a"},{"ipv4":["b"]}]
+      => field "[1].interface": found nothing, want an interface in every entry, as entry [0] has one, or in none
+    ippools [{"ipv4":["b"]},{"interface":"a"}]
+      => field "[0].interface": found nothing, want an interface in every entry, as entry [1] has one, or in none
+    ippools [{"interface":"a"},{"interface":"b"},{"interface":"a"}]
+      => field "[2].interface": found "a", want a value other than that of entry [0]
+    ippools [{"cleangateway":"yes"}] => field "[0].cleangateway": found "yes", want true or false
+    ippools [{"nic":"eth0"}]
+      => field "[0].nic": found an unknown key, want one of the keys interface, ipv4, ipv6, cleangateway
+    routes [] => found an empty list
+    routes {} => found an object, want a list
+    routes [{"dst":"10.0.0.0/8"}] => field "[0].gw": found nothing, want an IPv4 or IPv6 address
+    routes [{"gw":"10.0.0.1"}] => field "[0].dst": found nothing, want a network in CIDR form
+    routes [{"dst":"10.0.0.0","gw":"10.0.0.1"}] => field "[0].dst": found "10.0.0.0", want a network in CIDR form
+    routes [{"dst":"10.0.0.1/8","gw":"10.0.0.1"}] => found "10.0.0.1/8" (that is "10.0.0.0/8"), want its canonical form
+    routes [{"dst":"FD00::1/64","gw":"fd00::1"}] => (that is "fd00::/64"), want its canonical form
+    routes [{"dst":"10.0.0.0/8","gw":"fd00::1"}]
+      => field "[0].gw": found "fd00::1", want an IPv4 address, the family of "dst"
+    routes [{"dst":"10.0.0.0/8","gw":"10.0.0.1/24"}] => field "[0].gw": found "10.0.0.1/24"
+    routes [{"dst":"10.0.0.0/8","gw":"10.0.0.1","via":"x"}]
+      => field "[0].via": found an unknown key, want one of the keys dst, gw
+    routes [{"dst":"fd00::/16","gw":"fd00::1"},{"dst":"FD00:0::/16","gw":"fd00::2"}]
+      => field "[1].dst": found "FD00:0::/16", want a value other than that of entry [0]
+    default-route-nic => found "", want an interface name
+    default-route-nic net 1 => found "net 1", want an interface name
+    ippool-ip-number => found "", want "N"
+    ippool-ip-number +-1 => found "+-1", want "N" (that many addresses) or "+N"
+    ippool-reclaim yes => found "yes", want one of "true", "false"
+    ippool-reclaim True => found "True", want one of "true", "false"
+  `;
+  it.each(refused)("%s", (annotation, message) => {
+    const [, key = "", value = ""] = /^(\S+) ?(.*)$/.exec(annotation) ?? [];
     expect(() => decodePod(key, value)).toThrow(ConfigError);
     expect(() => decodePod(key, value)).toThrow(message);
     expect(() => decodePod(key, value)).toThrow(`annotation "ipam.vendor.io/${key}": `);
@@ -220,12 +178,8 @@ describe("decodePodAnnotations refuses", () => {
 
   it("nothing of what is just as much as there may be", () => {
     const same = names(64, () => "*");
-    expect(
-      decodePod(
-        "ippools",
-        nics(32, () => '["*","b?"]'),
-      ).ippools,
-    ).toHaveLength(32);
+    const most = nics(32, () => '["*","b?"]');
+    expect(decodePod("ippools", most).ippools).toHaveLength(32);
     expect(decodePod("ippool", `{"ipv4":${same},"ipv6":${same}}`).ippool?.ipv6).toHaveLength(64);
     expect(decodePod("ippools", nics(7, eight)).ippools).toHaveLength(7);
   });

@@ -45,38 +45,45 @@ function breachesOf(...objects: (IpAllocation | undefined)[]): readonly string[]
   return checker.breaches;
 }
 
+const [COOLING, KEPT] = [object("Cooling"), object("Kept", undefined, { workload: web })];
+const [CONFLICT, LOST] = (["Conflict", "NodeLost"] as const).map((reason) =>
+  object("Quarantined", undefined, { quarantine: { ...conflict, reason } }),
+);
+/** Bound for the identity `web`. */
+const WEB = bound("a", { workload: web });
+const OTHER_MEMBER = { ...web, member: "web-1" };
+
 describe("transitions", () => {
-  const check = (name: string, objects: (IpAllocation | undefined)[], breach: RegExp | undefined): void =>
-    it(name, () => {
-      const breaches = breachesOf(...objects);
-      if (breach === undefined) expect(breaches).toEqual([]);
-      else expect(breaches.join()).toMatch(breach);
-    });
+  const fine: [name: string, ...objects: (IpAllocation | undefined)[]][] = [
+    ["a pod's whole life", bound("a"), COOLING, undefined, bound("b")],
+    ["deleted without a rest", bound("a"), undefined],
+    ["taken over while it cools", bound("a"), COOLING, bound("b")],
+    ["written again for the same pod", bound("a"), bound("a", { since: "2026-11-20T04:00:00Z" })],
+    ["kept and back", WEB, KEPT, bound("b", { workload: web })],
+    ["its identity moves while it is Bound", WEB, elsewhere("b", { workload: web })],
+    ["kept no longer", WEB, KEPT, COOLING],
+    ["a conflict and its end", bound("a"), CONFLICT, undefined],
+    ["its node comes back", bound("a"), LOST, COOLING],
+    ["released and claimed in one write on its node", bound("a"), bound("b")],
+    ["a conflict on an address whose object was lost", CONFLICT],
+    ["deleted twice", bound("a"), undefined, undefined],
+  ];
+  it.each(fine)("%s", (_name, ...objects) => expect(breachesOf(...objects)).toEqual([]));
 
-  check("a pod's whole life", [bound("a"), object("Cooling"), undefined, bound("b")], undefined);
-  check("deleted without a rest", [bound("a"), undefined], undefined);
-  check("taken over while it cools", [bound("a"), object("Cooling"), bound("b")], undefined);
-  check("written again for the same pod", [bound("a"), bound("a", { since: "2026-11-20T04:00:00Z" })], undefined);
-  check("kept and back", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: web })], undefined); // biome-ignore format: a row
-  check("its identity moves while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: web })], undefined); // biome-ignore format: a row
-  check("kept no longer", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), object("Cooling")], undefined); // biome-ignore format: a row
-  check("a conflict and its end", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), undefined], undefined); // biome-ignore format: a row
-  check("its node comes back", [bound("a"), object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost" } }), object("Cooling")], undefined); // biome-ignore format: a row
-  check("released and claimed in one write on its node", [bound("a"), bound("b")], undefined);
-  check("a conflict on an address whose object was lost", [object("Quarantined", undefined, { quarantine: conflict })], undefined); // biome-ignore format: a row
-  check("deleted twice", [bound("a"), undefined, undefined], undefined);
-
-  check("another pod's while it is Bound", [bound("a"), elsewhere("b")], /revision 2, 10.6.0.21: another node's pod's/);
-  check("another identity's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: db })], /another node's pod's/); // biome-ignore format: a row
-  check("another member's while it is Bound", [bound("a", { workload: web }), elsewhere("b", { workload: { ...web, member: "web-1" } })], /another node's pod's/); // biome-ignore format: a row
-  check("another identity's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b", { workload: db })], /another identity/); // biome-ignore format: a row
-  check("another pod's while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), bound("b")], /another identity/); // biome-ignore format: a row
-  check("kept for a member that never had it", [bound("a"), object("Kept", undefined, { workload: web })], /kept for a member/); // biome-ignore format: a row
-  check("freed while it is Kept", [bound("a", { workload: web }), object("Kept", undefined, { workload: web }), undefined], /from Kept to absent/); // biome-ignore format: a row
-  check("created as Cooling", [object("Cooling")], /created as Cooling/);
-  check("Cooling becomes Kept", [bound("a"), object("Cooling"), object("Kept", undefined, { workload: web })], /from Cooling to Kept/); // biome-ignore format: a row
-  check("a conflict becomes Cooling", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Cooling")], /a conflict made Cooling/); // biome-ignore format: a row
-  check("quarantine becomes Kept", [bound("a"), object("Quarantined", undefined, { quarantine: conflict }), object("Kept", undefined, { workload: web })], /from quarantine to Kept/); // biome-ignore format: a row
+  const breaches: [name: string, breach: RegExp, ...objects: (IpAllocation | undefined)[]][] = [
+    ["another pod's while it is Bound", /revision 2, 10.6.0.21: another node's pod's/, bound("a"), elsewhere("b")],
+    ["another identity's while it is Bound", /another node's pod's/, WEB, elsewhere("b", { workload: db })],
+    ["another member's while it is Bound", /another node's pod's/, WEB, elsewhere("b", { workload: OTHER_MEMBER })],
+    ["another identity's while it is Kept", /another identity/, WEB, KEPT, bound("b", { workload: db })],
+    ["another pod's while it is Kept", /another identity/, WEB, KEPT, bound("b")],
+    ["kept for a member that never had it", /kept for a member/, bound("a"), KEPT],
+    ["freed while it is Kept", /from Kept to absent/, WEB, KEPT, undefined],
+    ["created as Cooling", /created as Cooling/, COOLING],
+    ["Cooling becomes Kept", /from Cooling to Kept/, bound("a"), COOLING, KEPT],
+    ["a conflict becomes Cooling", /a conflict made Cooling/, bound("a"), CONFLICT, COOLING],
+    ["quarantine becomes Kept", /from quarantine to Kept/, bound("a"), CONFLICT, KEPT],
+  ];
+  it.each(breaches)("%s", (_name, breach, ...objects) => expect(breachesOf(...objects).join()).toMatch(breach));
 });
 
 describe("objects", () => {
@@ -102,105 +109,85 @@ describe("objects", () => {
 });
 
 describe("attachments", () => {
-  it("a life without a breach", () => {
+  type Event = (checker: AllocationChecker) => void;
+  const answered = (podUid: string, atMs = 0, identity?: string): Event => {
+    const attachment = identity === undefined ? nic(podUid) : { ...nic(podUid), identity };
+    return (checker) => checker.answered(attachment, atMs);
+  };
+  const leaving = (podUid: string, atMs = 10, identity?: string): Event => {
+    const attachment = identity === undefined ? nic(podUid) : { ...nic(podUid), identity };
+    return (checker) => checker.leaving(attachment, atMs);
+  };
+  const mustHold: Event = (checker) => checker.mustHold(nic("a"));
+  const written =
+    (revision: number, object: IpAllocation | undefined): Event =>
+    (checker) =>
+      checker.written({ name: NAME, revision, object });
+  /** Pod a is attached, and its object has come. */
+  const attached = [written(1, bound("a")), answered("a"), mustHold];
+  const run = (...events: Event[]): AllocationChecker => {
     const checker = new AllocationChecker({ minReuseMs: 2_000 });
-    checker.written({ name: NAME, revision: 1, object: bound("a") });
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
+    for (const event of events) event(checker);
+    return checker;
+  };
+
+  it("a life without a breach", () => {
+    const checker = run(...attached);
     expect(checker.attachments).toHaveLength(1);
-    checker.leaving(nic("a"), 10);
-    checker.written({ name: NAME, revision: 2, object: object("Cooling") });
-    checker.written({ name: NAME, revision: 3, object: bound("b") });
-    checker.answered(nic("b"), 2_010);
+    for (const event of [leaving("a"), written(2, COOLING), written(3, bound("b")), answered("b", 2_010)])
+      event(checker);
     checker.mustHold(nic("b"));
     expect(checker.breaches).toEqual([]);
     expect([checker.writes, checker.objects.size]).toEqual([3, 1]);
   });
-  it("two have one address", () => {
-    const checker = new AllocationChecker();
-    checker.answered(nic("a"), 0);
-    checker.answered(nic("b"), 1);
-    expect(checker.breaches).toEqual(["10.6.0.21: given to eth0 of b while eth0 of a has it"]);
-  });
   it("an ADD that is repeated is one attachment", () => {
-    const checker = new AllocationChecker();
-    checker.answered(nic("a"), 0);
-    checker.answered(nic("a"), 1);
+    const checker = run(answered("a"), answered("a", 1));
     expect(checker.breaches).toEqual([]);
     expect(checker.attachments).toHaveLength(1);
   });
-  it("answered without an object", () => {
-    const checker = new AllocationChecker();
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
-    expect(checker.breaches).toEqual(["10.6.0.21: absent when eth0 of a was answered"]);
-  });
-  it("answered with another pod's object", () => {
-    const checker = new AllocationChecker();
-    checker.written({ name: NAME, revision: 1, object: bound("b") });
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
-    expect(checker.breaches).toEqual(["10.6.0.21: Bound eth0 of b when eth0 of a was answered"]);
-  });
-  it("the object goes while the pod lives", () => {
-    const checker = new AllocationChecker();
-    checker.written({ name: NAME, revision: 1, object: bound("a") });
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
-    checker.written({ name: NAME, revision: 2, object: undefined });
-    expect(checker.breaches).toEqual(["revision 2, 10.6.0.21: absent while eth0 of a lives with it"]);
-  });
-  it("the object cools while the pod lives", () => {
-    const checker = new AllocationChecker();
-    checker.written({ name: NAME, revision: 1, object: bound("a") });
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
-    checker.written({ name: NAME, revision: 2, object: object("Cooling") });
-    expect(checker.breaches.join()).toContain("Cooling while eth0 of a lives");
-  });
-  it("the object becomes another pod's on the same node while the pod lives", () => {
-    const checker = new AllocationChecker();
-    checker.written({ name: NAME, revision: 1, object: bound("a") });
-    checker.answered(nic("a"), 0);
-    checker.mustHold(nic("a"));
-    checker.written({ name: NAME, revision: 2, object: bound("b") });
-    expect(checker.breaches.join()).toContain("Bound eth0 of b while eth0 of a lives");
-  });
-  it("another pod's too soon", () => {
-    const checker = new AllocationChecker({ minReuseMs: 2_000 });
-    checker.answered(nic("a"), 0);
-    checker.leaving(nic("a"), 10);
-    checker.answered(nic("b"), 2_009);
-    expect(checker.breaches).toEqual(["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"]);
-  });
-  it("its own pod's at once", () => {
-    const checker = new AllocationChecker({ minReuseMs: 2_000 });
-    checker.answered(nic("a"), 0);
-    checker.leaving(nic("a"), 10);
-    checker.answered(nic("a"), 11);
-    expect(checker.breaches).toEqual([]);
-  });
+  const rows: [name: string, events: readonly Event[], breaches: readonly unknown[]][] = [
+    [
+      "two have one address",
+      [answered("a"), answered("b", 1)],
+      ["10.6.0.21: given to eth0 of b while eth0 of a has it"],
+    ],
+    ["answered without an object", [answered("a"), mustHold], ["10.6.0.21: absent when eth0 of a was answered"]],
+    [
+      "answered with another pod's object",
+      [written(1, bound("b")), answered("a"), mustHold],
+      ["10.6.0.21: Bound eth0 of b when eth0 of a was answered"],
+    ],
+    [
+      "the object goes while the pod lives",
+      [...attached, written(2, undefined)],
+      ["revision 2, 10.6.0.21: absent while eth0 of a lives with it"],
+    ],
+    [
+      "the object cools while the pod lives",
+      [...attached, written(2, COOLING)],
+      [expect.stringContaining("Cooling while eth0 of a lives")],
+    ],
+    [
+      "the object becomes another pod's on the same node while the pod lives",
+      [...attached, written(2, bound("b"))],
+      [expect.stringContaining("Bound eth0 of b while eth0 of a lives")],
+    ],
+    [
+      "another pod's too soon",
+      [answered("a"), leaving("a"), answered("b", 2_009)],
+      ["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"],
+    ],
+    ["its own pod's at once", [answered("a"), leaving("a"), answered("a", 11)], []],
+    ["leaves, but was never there", [leaving("a")], [expect.any(String)]],
+    ["has left before its place in the history came", [answered("a"), leaving("a"), mustHold], []],
+  ];
+  it.each(rows)("%s", (_name, events, breaches) => expect(run(...events).breaches).toEqual(breaches));
   it("its own identity's at once", () => {
-    const checker = new AllocationChecker({ minReuseMs: 2_000 });
-    checker.answered({ ...nic("a"), identity: "set-1/web-0" }, 0);
-    checker.leaving({ ...nic("a"), identity: "set-1/web-0" }, 10);
-    checker.answered({ ...nic("b"), identity: "set-1/web-0" }, 11);
+    const own = "set-1/web-0";
+    const checker = run(answered("a", 0, own), leaving("a", 10, own), answered("b", 11, own));
     expect(checker.breaches).toEqual([]);
-    checker.leaving({ ...nic("b"), identity: "set-1/web-0" }, 20);
-    checker.answered({ ...nic("c"), identity: "set-1/web-1" }, 21);
+    for (const event of [leaving("b", 20, own), answered("c", 21, "set-1/web-1")]) event(checker);
     expect(checker.breaches).toHaveLength(1);
-  });
-  it("leaves, but was never there", () => {
-    const checker = new AllocationChecker();
-    checker.leaving(nic("a"), 10);
-    expect(checker.breaches).toHaveLength(1);
-  });
-  it("has left before its place in the history came", () => {
-    const checker = new AllocationChecker();
-    checker.answered(nic("a"), 0);
-    checker.leaving(nic("a"), 10);
-    checker.mustHold(nic("a"));
-    expect(checker.breaches).toEqual([]);
   });
   it("many breaches are counted, not all listed", () => {
     const checker = new AllocationChecker();
@@ -238,19 +225,22 @@ function subnet(assigned: Readonly<Record<string, readonly string[]>>): Step {
   return (checker, revision) => checker.writtenSubnet({ name, revision, object });
 }
 
-const check = (name: string, steps: readonly Step[], breach?: RegExp): void =>
+const check = (name: string, steps: readonly Step[], breach = /^$/): void =>
   it(name, () => {
     const checker = new PoolChecker();
     for (const [index, step] of steps.entries()) step(checker, index + 1);
-    if (breach === undefined) expect(checker.breaches).toEqual([]);
-    else expect(checker.breaches.join("\n")).toMatch(breach);
+    expect(checker.breaches.join("\n")).toMatch(breach);
   });
 
 const [LOW, HIGH] = ["10.6.0.10-10.6.0.19", "10.6.0.20-10.6.0.29"];
 
 describe("generated pools", () => {
   check("two apart", [pool("a", [LOW]), pool("b", [HIGH])]);
-  check("one that has another's address", [pool("a", [LOW]), pool("b", [HIGH, "10.6.0.19"])], /revision 2: pool b has 10.6.0.19, and so has pool a/); // biome-ignore format: a row
+  check(
+    "one that has another's address",
+    [pool("a", [LOW]), pool("b", [HIGH, "10.6.0.19"])],
+    /revision 2: pool b has 10.6.0.19, and so has pool a/,
+  );
   check("an address that goes from one to the other", [pool("a", [LOW]), pool("a", []), pool("b", [LOW])]);
   check("an address of one that is gone", [pool("a", [LOW]), gone("a"), pool("b", [LOW])]);
   check("the same address in another space", [pool("a", [LOW]), pool("b", [LOW], { generated, addressSpace: "x" })]);
@@ -258,19 +248,39 @@ describe("generated pools", () => {
 
 describe("pools made by hand", () => {
   check("two that overlap", [mine("a", [LOW]), mine("b", [LOW])]);
-  check("one inside which a pool is generated", [mine("a", undefined), pool("b", [LOW])], /pool b has 10.6.0.10-10.6.0.19, and so has pool a/); // biome-ignore format: a row
+  check(
+    "one inside which a pool is generated",
+    [mine("a", undefined), pool("b", [LOW])],
+    /pool b has 10.6.0.10-10.6.0.19, and so has pool a/,
+  );
   check("one that is made over a generated pool", [pool("a", [LOW]), mine("b", [LOW]), pool("a", [LOW])]);
-  check("a generated pool that grows into it", [pool("a", [LOW]), mine("b", [HIGH]), pool("a", [LOW, "10.6.0.20"])], /pool a has 10.6.0.20, and so has pool b/); // biome-ignore format: a row
+  check(
+    "a generated pool that grows into it",
+    [pool("a", [LOW]), mine("b", [HIGH]), pool("a", [LOW, "10.6.0.20"])],
+    /pool a has 10.6.0.20, and so has pool b/,
+  );
 });
 
 describe("what a Subnet's status says", () => {
   check("assigned first, then given", [subnet({ a: [LOW] }), pool("a", []), pool("a", [LOW])]);
   check("given from two entries", [subnet({ a: [HIGH, LOW] }), pool("a", ["10.6.0.15-10.6.0.24"])]);
   check("taken back first, then unassigned", [subnet({ a: [LOW] }), pool("a", [LOW]), pool("a", []), subnet({})]);
-  check("given without it", [subnet({}), pool("a", [LOW])], /pool a has 10.6.0.10-10.6.0.19, which Subnet lan does not assign/); // biome-ignore format: a row
+  check(
+    "given without it",
+    [subnet({}), pool("a", [LOW])],
+    /pool a has 10.6.0.10-10.6.0.19, which Subnet lan does not assign/,
+  );
   check("given beyond it", [subnet({ a: [LOW] }), pool("a", [LOW, HIGH])], /has 10.6.0.20-10.6.0.29, which/);
-  check("unassigned while the pool has it", [subnet({ a: [LOW] }), pool("a", [LOW]), subnet({})], /revision 3: pool a has/); // biome-ignore format: a row
-  check("assigned twice", [subnet({ a: [LOW], b: ["10.6.0.19-10.6.0.22"] })], /Subnet lan assigns 10.6.0.19-10.6.0.22 to a and to b/); // biome-ignore format: a row
+  check(
+    "unassigned while the pool has it",
+    [subnet({ a: [LOW] }), pool("a", [LOW]), subnet({})],
+    /revision 3: pool a has/,
+  );
+  check(
+    "assigned twice",
+    [subnet({ a: [LOW], b: ["10.6.0.19-10.6.0.22"] })],
+    /Subnet lan assigns 10.6.0.19-10.6.0.22 to a and to b/,
+  );
 });
 
 it("repeats what it was given", () => {

@@ -1,6 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import { type Candidate, Lab, LEASES, NAME, TIMINGS } from "../../../world/candidates.ts";
+
+const it = test
+  .extend("lab", () => new Lab())
+  .extend("time", ({ lab }) => lab.time);
 
 /** A clean stop, on a clock that stands still. */
 async function stop({ time }: Lab, ...candidates: Candidate[]): Promise<void> {
@@ -10,9 +14,7 @@ async function stop({ time }: Lab, ...candidates: Candidate[]): Promise<void> {
 }
 
 describe("an election", () => {
-  it("has one leader of two, who renews", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("has one leader of two, who renews", async ({ lab, time }) => {
     const [a, b] = [lab.candidate("a"), lab.candidate("b")];
     await time.advance(120_000);
     expect([a.terms.length, b.terms.length].sort()).toEqual([0, 1]);
@@ -23,9 +25,7 @@ describe("an election", () => {
     await stop(lab, a, b);
   });
 
-  it("hands over at once when the leader stops, and counts it", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("hands over at once when the leader stops, and counts it", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(5_000);
     const b = lab.candidate("b");
@@ -41,9 +41,7 @@ describe("an election", () => {
     expect(lab.spec.holderIdentity).toBeUndefined();
   });
 
-  it("releases the Lease only when no part acts as the leader any more", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("releases the Lease only when no part acts as the leader any more", async ({ lab, time }) => {
     const a = lab.candidate("a", { isSlow: true });
     await time.advance(3_000);
     const closed = a.election.close();
@@ -56,9 +54,7 @@ describe("an election", () => {
     expect(lab.spec.holderIdentity).toBeUndefined();
   });
 
-  it("waits for a leader that died, by its own clock", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("waits for a leader that died, by its own clock", async ({ lab, time }) => {
     let isDead = false;
     lab.candidate("a", { fault: () => (isDead ? "hang" : "ok") });
     await time.advance(3_000);
@@ -73,9 +69,7 @@ describe("an election", () => {
     expect(lab.overlapMs).toBe(0);
   });
 
-  it.each([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs) => {
-    const lab = new Lab();
-    const { time } = lab;
+  it.for([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs, { lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(3_000);
     const b = lab.candidate("b", { skewMs });
@@ -85,9 +79,7 @@ describe("an election", () => {
     expect(lab.overlapMs).toBe(0);
   });
 
-  it("stops leading before another could, when the API server is gone for the leader alone", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("stops leading before another could, when the API server is gone for the leader alone", async ({ lab, time }) => {
     let isCut = false;
     const a = lab.candidate("a", { fault: () => (isCut ? "unreachable" : "ok") });
     await time.advance(3_000);
@@ -111,9 +103,7 @@ describe("an election", () => {
     expect(lab.overlapMs).toBe(0);
   });
 
-  it("leads again when the API server is back for all", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("leads again when the API server is back for all", async ({ lab, time }) => {
     let isDown = false;
     const fault = (): "ok" | "unreachable" => (isDown ? "unreachable" : "ok");
     const [a, b] = [lab.candidate("a", { fault }), lab.candidate("b", { fault })];
@@ -127,9 +117,7 @@ describe("an election", () => {
     expect(lab.overlapMs).toBe(0);
   });
 
-  it("continues to lead after a short outage", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("continues to lead after a short outage", async ({ lab, time }) => {
     let isDown = false;
     const a = lab.candidate("a", { fault: () => (isDown ? "unreachable" : "ok") });
     await time.advance(5_000);
@@ -141,9 +129,7 @@ describe("an election", () => {
     expect(a.election).toMatchObject({ isLeading: true, problem: undefined });
   });
 
-  it("does not lead again before the work of its last time has ended", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("does not lead again before the work of its last time has ended", async ({ lab, time }) => {
     let isDown = false;
     const a = lab.candidate("a", { isSlow: true, fault: () => (isDown ? "unreachable" : "ok") });
     await time.advance(5_000);
@@ -157,9 +143,7 @@ describe("an election", () => {
     expect(a.terms).toHaveLength(2);
   });
 
-  it("stands aside for another while the work of its last time has not ended", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("stands aside for another while the work of its last time has not ended", async ({ lab, time }) => {
     let isCut = false;
     const a = lab.candidate("a", { isSlow: true, fault: () => (isCut ? "unreachable" : "ok") });
     await time.advance(3_000);
@@ -176,9 +160,7 @@ describe("an election", () => {
 });
 
 describe("an election, surprised", () => {
-  it("knows its own write when the answer was lost", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("knows its own write when the answer was lost", async ({ lab, time }) => {
     let lost = 1;
     const fault = ({ method }: KubeCall) => (method === "POST" && lost-- > 0 ? "lost answer" : "ok");
     const a = lab.candidate("a", { fault });
@@ -190,9 +172,7 @@ describe("an election, surprised", () => {
     expect(b.terms).toEqual([]);
   });
 
-  it("continues to lead when the answer to a renewal was lost", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("continues to lead when the answer to a renewal was lost", async ({ lab, time }) => {
     let lost = 0;
     const a = lab.candidate("a", {
       fault: ({ method }) => (method === "PUT" && lost-- > 0 ? "lost answer" : "ok"),
@@ -204,9 +184,7 @@ describe("an election, surprised", () => {
     expect(a.election.isLeading).toBe(true);
   });
 
-  it("gives up at once when another process holds its Lease", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("gives up at once when another process holds its Lease", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(5_000);
     lab.edit({ holderIdentity: "x" });
@@ -217,9 +195,7 @@ describe("an election, surprised", () => {
     expect(a.terms).toHaveLength(2);
   });
 
-  it("the holder recreates a Lease that was deleted by hand, and the other waits", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("the holder recreates a Lease that was deleted by hand, and the other waits", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(5_000);
     const b = lab.candidate("b");
@@ -230,9 +206,7 @@ describe("an election, surprised", () => {
     expect(lab.spec.holderIdentity).toBe("a");
   });
 
-  it("an older record of its own, out of a backup, does not make it lead beside another", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("an older record of its own, out of a backup, does not make it lead beside another", async ({ lab, time }) => {
     let isCut = false;
     const b = lab.candidate("b", { fault: () => (isCut ? "hang" : "ok") });
     await time.advance(5_000);
@@ -252,9 +226,7 @@ describe("an election, surprised", () => {
     expect([...a.terms, ...b.terms].length).toBeGreaterThan(2);
   });
 
-  it("a process that was stopped for a while finds out before it acts", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("a process that was stopped for a while finds out before it acts", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(5_000);
     time.jump(11_000);
@@ -264,9 +236,7 @@ describe("an election, surprised", () => {
     expect(leading?.signal.aborted).toBe(true);
   });
 
-  it("does not begin to lead with an answer that took too long", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("does not begin to lead with an answer that took too long", async ({ lab, time }) => {
     const api = lab.server.client();
     const a = lab.candidate("a", {
       api: {
@@ -284,9 +254,7 @@ describe("an election, surprised", () => {
     expect(a.terms).toHaveLength(1);
   });
 
-  it("says what is refused", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("says what is refused", async ({ lab, time }) => {
     const a = lab.candidate("a", { fault: ({ method }) => (method === "POST" ? "forbidden" : "ok") });
     await time.advance(10_000);
     expect(a.election.problem).toBe(
@@ -296,9 +264,7 @@ describe("an election, surprised", () => {
     void a.election.close();
   });
 
-  it("leaves keys alone that it does not know", async () => {
-    const lab = new Lab();
-    const { time } = lab;
+  it("leaves keys alone that it does not know", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(3_000);
     lab.edit({ strategy: "OldestEmulationVersion" }, { labels: { team: "net" } });
@@ -308,8 +274,7 @@ describe("an election, surprised", () => {
     expect(lab.lease).toMatchObject({ metadata: { labels: { team: "net" } } });
   });
 
-  it("refuses timings with which two could lead", () => {
-    const lab = new Lab();
+  it("refuses timings with which two could lead", ({ lab }) => {
     expect(() => lab.candidate("a", { timings: { ...TIMINGS, renewDeadlineMs: 15_000 } })).toThrow(
       "The lease cannot be held: the lease duration is 15000 ms, want more than the renew deadline of 15000 ms",
     );
