@@ -37,10 +37,7 @@ const requested: ProbeContext = {
 };
 
 const require = <T>(value: T | undefined): T => value ?? expect.unreachable();
-const arp = (frame: Uint8Array, change: Partial<ArpPacket> = {}): ArpPacket => ({
-  ...require(decodeArp(frame)),
-  ...change,
-});
+const arp = (frame: Uint8Array, change: Partial<ArpPacket> = {}) => ({ ...require(decodeArp(frame)), ...change });
 const ndp = (frame: Uint8Array, change: Partial<NdpMessage> = {}) =>
   ({ ...require(decodeNdp(frame)), ...change }) as NdpMessage;
 
@@ -48,50 +45,33 @@ const REPLY = 2;
 const ARP_SHAPE = arp(encodeArpProbe(rival, candidate4));
 const reply = (senderMac: typeof rival, senderIp: typeof candidate4): ArpPacket => ({
   ...ARP_SHAPE,
-  operation: REPLY,
-  senderMac,
-  senderIp,
-  targetMac: own,
-  targetIp: ip("0.0.0.0"),
+  ...{ operation: REPLY, senderMac, senderIp, targetMac: own, targetIp: ip("0.0.0.0") },
 });
 const advertisement = (from: typeof rival, target: typeof candidate6, change: Partial<NdpMessage> = {}) =>
   ndp(encodeNdpAnnouncement(from, target), change);
 
-const conflict4: PacketClass = { kind: "conflict", conflict: { ip: candidate4, mac: rival } };
-const conflict6: PacketClass = { kind: "conflict", conflict: { ip: candidate6, mac: rival } };
+const conflictWith = (ip: typeof candidate4, mac = rival): PacketClass => ({ kind: "conflict", conflict: { ip, mac } });
+const [conflict4, conflict6] = [conflictWith(candidate4), conflictWith(candidate6)];
 const ours: PacketClass = { kind: "ours" };
+const theGateway4: PacketClass = { kind: "gateway", gateway: gateway4, mac: rival };
+const theGateway6: PacketClass = { kind: "gateway", gateway: gateway6, mac: rival };
 
 describe("judgement of ARP", () => {
+  const request = (target: string, senderIp: typeof candidate4) => arp(encodeArpProbe(rival, ip(target)), { senderIp });
   const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
     ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
-    [
-      "a request from the candidate's owner for another",
-      arp(encodeArpProbe(rival, ip("10.6.0.50")), { senderIp: candidate4 }),
-      conflict4,
-    ],
+    ["a request from the candidate's owner for another", request("10.6.0.50", candidate4), conflict4],
     ["an announcement of the candidate", arp(encodeArpAnnouncement(rival, candidate4)), conflict4],
     ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
-    [
-      "an owner whose MAC is nothing",
-      reply(zeroMac, candidate4),
-      { kind: "conflict", conflict: { ip: candidate4, mac: zeroMac } },
-    ],
+    ["an owner whose MAC is nothing", reply(zeroMac, candidate4), conflictWith(candidate4, zeroMac)],
     ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
     ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
     ["our other attachment", reply(sibling, candidate4), ours],
-    ["a reply from the gateway", reply(rival, gateway4), { kind: "gateway", gateway: gateway4, mac: rival }],
-    [
-      "a request from the gateway",
-      arp(encodeArpAnnouncement(rival, gateway4)),
-      { kind: "gateway", gateway: gateway4, mac: rival },
-    ],
+    ["a reply from the gateway", reply(rival, gateway4), theGateway4],
+    ["a request from the gateway", arp(encodeArpAnnouncement(rival, gateway4)), theGateway4],
     ["a gateway that is us", reply(own, gateway4), ours],
     ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
-    [
-      "an ordinary request for the candidate",
-      arp(encodeArpProbe(rival, candidate4), { senderIp: ip("10.6.0.50") }),
-      undefined,
-    ],
+    ["an ordinary request for the candidate", request("10.6.0.7", ip("10.6.0.50")), undefined],
     ["a reply from 0.0.0.0 to the candidate", { ...reply(rival, ip("0.0.0.0")), targetIp: candidate4 }, undefined],
     ["an owner of another address", reply(rival, ip("10.6.0.8")), undefined],
     ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
@@ -101,48 +81,26 @@ describe("judgement of ARP", () => {
 });
 
 describe("judgement of neighbour discovery", () => {
-  const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6) =>
-    ndp(encodeNdpProbe(from, target, nonce));
+  const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6, change: Partial<NdpMessage> = {}) =>
+    ndp(encodeNdpProbe(from, target, nonce), change);
+  const ofRival = (change: Partial<NdpMessage>, nonce = ourNonce) => probe(rival, nonce, candidate6, change);
+  const changed = (change: Partial<NdpMessage>, from = rival) => advertisement(from, candidate6, change);
   const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
     ["an advertisement of the candidate", advertisement(rival, candidate6), conflict6],
-    [
-      "one without override, solicited",
-      advertisement(rival, candidate6, { override: false, solicited: true }),
-      conflict6,
-    ],
-    ["one without the option", advertisement(rival, candidate6, { linkLayer: undefined }), conflict6],
-    [
-      "one whose option names another than its frame",
-      advertisement(sibling, candidate6, { linkLayer: rival }),
-      conflict6,
-    ],
+    ["one without override, solicited", changed({ override: false, solicited: true }), conflict6],
+    ["one without the option", changed({ linkLayer: undefined }), conflict6],
+    ["one whose option names another than its frame", changed({ linkLayer: rival }, sibling), conflict6],
     ["a rival's probe with another nonce", probe(rival, otherNonce), conflict6],
-    [
-      "a rival's probe without a nonce",
-      ndp(encodeNdpProbe(rival, candidate6, ourNonce), { nonce: undefined }),
-      conflict6,
-    ],
-    [
-      "a rival's probe with an empty nonce",
-      ndp(encodeNdpProbe(rival, candidate6, ourNonce), { nonce: new Uint8Array() }),
-      conflict6,
-    ],
+    ["a rival's probe without a nonce", ofRival({ nonce: undefined }), conflict6],
+    ["a rival's probe with an empty nonce", ofRival({ nonce: new Uint8Array() }), conflict6],
     ["our nonce from another MAC: a reflection", probe(rival, ourNonce), ours],
     ["our MAC with another nonce: the kernel's own probe, sent back", probe(own, otherNonce), ours],
     ["our advertisement, sent back", advertisement(own, candidate6), ours],
-    ["our own, without the option", advertisement(own, candidate6, { linkLayer: undefined }), ours],
+    ["our own, without the option", changed({ linkLayer: undefined }, own), ours],
     ["our other attachment", advertisement(sibling, candidate6), ours],
-    [
-      "an advertisement of the gateway",
-      advertisement(rival, gateway6),
-      { kind: "gateway", gateway: gateway6, mac: rival },
-    ],
+    ["an advertisement of the gateway", advertisement(rival, gateway6), theGateway6],
     ["a probe for the gateway's address", probe(rival, otherNonce, gateway6), undefined],
-    [
-      "an ordinary request for the candidate",
-      ndp(encodeNdpProbe(rival, candidate6, otherNonce), { source: ip("fd00::50") }),
-      undefined,
-    ],
+    ["an ordinary request for the candidate", ofRival({ source: ip("fd00::50") }, otherNonce), undefined],
     ["an advertisement of another address", advertisement(rival, ip("fd00::8")), undefined],
     ["a rival's probe for another address", probe(rival, otherNonce, ip("fd00::8")), undefined],
   ];
@@ -216,26 +174,12 @@ describe("the time of a detection", () => {
 });
 
 describe("the schedule of questions", () => {
-  const rows: [object, { sendAtMs: number[]; endAtMs: number }][] = [
-    [
-      { retry: 3, intervalMs: 1_000, timeoutMs: 1_000 },
-      { sendAtMs: [1, 1_001, 2_001], endAtMs: 3_001 },
-    ],
-    [
-      { retry: 1, intervalMs: 1_000, timeoutMs: 50 },
-      { sendAtMs: [1], endAtMs: 51 },
-    ],
-    [
-      { retry: 2, intervalMs: 100, timeoutMs: 1_000 },
-      { sendAtMs: [1, 101], endAtMs: 1_101 },
-    ],
-    [
-      { retry: 2, intervalMs: 1_000, timeoutMs: 100 },
-      { sendAtMs: [1, 1_001], endAtMs: 1_101 },
-    ],
-  ];
-  it.each(rows)("%j", (options, expected) => {
-    const complete = { retry: 0, intervalMs: 0, timeoutMs: 0, ...options };
-    expect(requestSchedule(complete, () => 0.5)).toEqual(expected);
+  it.each([
+    [{ retry: 3, intervalMs: 1_000, timeoutMs: 1_000 }, [1, 1_001, 2_001], 3_001],
+    [{ retry: 1, intervalMs: 1_000, timeoutMs: 50 }, [1], 51],
+    [{ retry: 2, intervalMs: 100, timeoutMs: 1_000 }, [1, 101], 1_101],
+    [{ retry: 2, intervalMs: 1_000, timeoutMs: 100 }, [1, 1_001], 1_101],
+  ])("%j", (timing, sendAtMs, endAtMs) => {
+    expect(requestSchedule(timing, () => 0.5)).toEqual({ sendAtMs, endAtMs });
   });
 });

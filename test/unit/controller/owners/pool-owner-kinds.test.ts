@@ -71,6 +71,12 @@ describe("a Deployment", () => {
 const deployment: Owner = { kind: "Deployment" };
 const rollout: Owner = { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1" };
 const cron: Owner = { kind: "CronJob", apiVersion: "batch/v1" };
+const rolled = (maxSurge: number | string) => ({ spec: { updateStrategy: { rollingUpdate: { maxSurge } } } });
+/** A DaemonSet on 4 nodes, of which so many have the newest version. */
+const nodes = (updatedNumberScheduled: number) => ({
+  status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled },
+});
+const active = (...jobs: object[]) => ({ spec: { parallelism: 3 }, status: { active: jobs } });
 const finished = (type: string, condition = "True") => ({ status: { conditions: [{ type, status: condition }] } });
 
 it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefined]>([
@@ -88,7 +94,6 @@ it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefine
   [
     "of a Deployment, with pods that are left",
     "ReplicaSet",
-
     { owner: deployment, spec: { replicas: 0 }, status: { replicas: 2 } },
     "~Deployment shop/top: 2 replica",
   ],
@@ -101,41 +106,13 @@ it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefine
   ["that is new", "DaemonSet", {}, "DaemonSet shop/web: 0 node"],
   ["on 4 nodes", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
   ["without a surge, rolled out", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
-  [
-    "with a surge, rolled out",
-    "DaemonSet",
-    {
-      spec: { updateStrategy: { rollingUpdate: { maxSurge: "30%" } } },
-      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 3 },
-    },
-    "DaemonSet shop/web: 4 node+2",
-  ],
-  [
-    "with a surge, complete",
-    "DaemonSet",
-    {
-      spec: { updateStrategy: { rollingUpdate: { maxSurge: 2 } } },
-      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 4 },
-    },
-    "DaemonSet shop/web: 4 node",
-  ],
-  [
-    "with a surge, changed",
-    "DaemonSet",
-    {
-      generation: 2,
-      spec: { updateStrategy: { rollingUpdate: { maxSurge: 2 } } },
-      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 4 },
-    },
-    "DaemonSet shop/web: 4 node+2",
-  ],
+  ["with a surge, rolled out", "DaemonSet", { ...rolled("30%"), ...nodes(3) }, "DaemonSet shop/web: 4 node+2"],
+  ["with a surge, complete", "DaemonSet", { ...rolled(2), ...nodes(4) }, "DaemonSet shop/web: 4 node"],
+  ["with a surge, changed", "DaemonSet", { generation: 2, ...rolled(2), ...nodes(4) }, "DaemonSet shop/web: 4 node+2"],
   [
     "with a surge that does not count",
     "DaemonSet",
-    {
-      spec: { updateStrategy: { type: "OnDelete", rollingUpdate: { maxSurge: 2 } } },
-      status: { observedGeneration: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 3 },
-    },
+    { spec: { updateStrategy: { type: "OnDelete", rollingUpdate: { maxSurge: 2 } } }, ...nodes(3) },
     "DaemonSet shop/web: 4 node",
   ],
   ["", "Job", {}, "Job shop/web: 1 parallelism"],
@@ -153,18 +130,8 @@ it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefine
   ["of a CronJob, complete", "Job", { owner: cron, ...finished("Complete") }, undefined],
   ["of a CronJob of another group", "Job", { owner: { ...cron, apiVersion: "x/v1" } }, "Job shop/web: 1 parallelism"],
   ["that rests", "CronJob", { spec: { parallelism: 3 } }, "CronJob shop/web: 3 parallelism"],
-  [
-    "with one Job",
-    "CronJob",
-    { spec: { parallelism: 3 }, status: { active: [{}] } },
-    "CronJob shop/web: 3 parallelism",
-  ],
-  [
-    "with two Jobs",
-    "CronJob",
-    { spec: { parallelism: 3 }, status: { active: [{}, {}] } },
-    "CronJob shop/web: 6 parallelism of 2",
-  ],
+  ["with one Job", "CronJob", active({}), "CronJob shop/web: 3 parallelism"],
+  ["with two Jobs", "CronJob", active({}, {}), "CronJob shop/web: 6 parallelism of 2"],
   ["that waits", "CronJob", { spec: { parallelism: 3, suspend: true } }, "CronJob shop/web: 0 parallelism suspended"],
   [
     "that waits, with a Job",

@@ -2,9 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import { type Candidate, Lab, LEASES, NAME, TIMINGS } from "../../../world/candidates.ts";
 
-const it = test
-  .extend("lab", () => new Lab())
-  .extend("time", ({ lab }) => lab.time);
+const it = test.extend("lab", () => new Lab()).extend("time", ({ lab }) => lab.time);
 
 /** A clean stop, on a clock that stands still. */
 async function stop({ time }: Lab, ...candidates: Candidate[]): Promise<void> {
@@ -69,15 +67,18 @@ describe("an election", () => {
     expect(lab.overlapMs).toBe(0);
   });
 
-  it.for([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs, { lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(3_000);
-    const b = lab.candidate("b", { skewMs });
-    await time.advance(60_000);
-    expect(b.terms).toEqual([]);
-    await stop(lab, a, b);
-    expect(lab.overlapMs).toBe(0);
-  });
+  it.for([-3_600_000, 3_600_000])(
+    "does not use other machines' clocks: one is off by %i ms",
+    async (skewMs, { lab, time }) => {
+      const a = lab.candidate("a");
+      await time.advance(3_000);
+      const b = lab.candidate("b", { skewMs });
+      await time.advance(60_000);
+      expect(b.terms).toEqual([]);
+      await stop(lab, a, b);
+      expect(lab.overlapMs).toBe(0);
+    },
+  );
 
   it("stops leading before another could, when the API server is gone for the leader alone", async ({ lab, time }) => {
     let isCut = false;
