@@ -3,33 +3,25 @@ import { checkPools } from "../../../host/resources/check-pools.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 
 function poolOf(name: string, subnet: string, more: object = {}, creationTimestamp?: string) {
-  const [metadata, spec] = [
-    { name, creationTimestamp },
-    { subnet, ...more },
-  ];
-  return decodeIpPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata, spec }, "pool");
+  const metadata = { name, creationTimestamp };
+  return decodeIpPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata, spec: { subnet, ...more } }, "pool");
 }
 
 type Row = [title: string, pools: ReturnType<typeof poolOf>[], accepted: string[], problems: string[]];
-const ips = (...list: string[]) => ({ ips: list });
+const ips = (name: string, ...list: string[]) => poolOf(name, "10.0.0.0/24", { ips: list });
 const lab = { addressSpace: "lab" };
 const [OLD, NEW] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
+/** Pool "a" or "z" around pool "b", which is there already. */
+const around = (name: string, subnet: string) =>
+  `IPPool "${name}" is refused: its subnet ${subnet} partly overlaps 10.0.1.0/24 of IPPool "b"`;
 
 const rows: Row[] = [
   ["none", [], [], []],
   ["disjoint subnets", [poolOf("a", "10.0.0.0/24"), poolOf("b", "10.0.1.0/24")], ["a", "b"], []],
-  [
-    "equal subnets with disjoint ranges",
-    [poolOf("a", "10.0.0.0/24", ips("10.0.0.1-10.0.0.9")), poolOf("b", "10.0.0.0/24", ips("10.0.0.10"))],
-    ["a", "b"],
-    [],
-  ],
+  ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
   [
     "equal subnets with shared addresses",
-    [
-      poolOf("a", "10.0.0.0/24", ips("10.0.0.1-10.0.0.9", "10.0.0.20")),
-      poolOf("b", "10.0.0.0/24", ips("10.0.0.5", "10.0.0.9-10.0.0.30")),
-    ],
+    [ips("a", "10.0.0.1-10.0.0.9", "10.0.0.20"), ips("b", "10.0.0.5", "10.0.0.9-10.0.0.30")],
     ["a", "b"],
     [
       'IPPools "a" and "b" share addresses of 10.0.0.1-10.0.0.9 and 10.0.0.5; each address',
@@ -54,16 +46,13 @@ const rows: Row[] = [
     "a subnet around an earlier one",
     [poolOf("b", "10.0.1.0/24"), poolOf("a", "10.0.0.0/16"), poolOf("z", "0.0.0.0/0")],
     ["b"],
-    [
-      'IPPool "a" is refused: its subnet 10.0.0.0/16 partly overlaps 10.0.1.0/24 of IPPool "b"',
-      'IPPool "z" is refused: its subnet 0.0.0.0/0 partly overlaps 10.0.1.0/24 of IPPool "b"',
-    ],
+    [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")],
   ],
   [
     "a younger pool of an earlier name around one that is in use",
     [poolOf("a", "10.0.0.0/16", {}, NEW), poolOf("b", "10.0.1.0/24", {}, OLD), poolOf("c", "10.1.0.0/24", {}, NEW)],
     ["b", "c"],
-    ['IPPool "a" is refused: its subnet 10.0.0.0/16 partly overlaps 10.0.1.0/24 of IPPool "b"'],
+    [around("a", "10.0.0.0/16")],
   ],
   [
     "pools that are accepted in the order given, whatever their age",

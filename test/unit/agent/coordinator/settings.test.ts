@@ -33,110 +33,68 @@ function look(entry: object, spec: object | undefined, status?: unknown, isClust
 }
 
 describe("networks of an ADD", () => {
-  type Row = [
-    what: string,
-    entry: object,
-    spec: object | undefined,
-    status: unknown,
-    networks: string[],
-    origins: string[],
-    collected: string[],
-  ];
+  const BOTH_KEYS = ["serviceCIDR", "overlayPodCIDR"];
+  const DEFINED = { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] };
+  const SPECIFIED = { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] };
+  const [BY_DEFINITION, BY_RESOURCE] = ["set by the network's definition", 'set by Coordinator "default"'];
+  const BY_STATUS = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
+  const STATUS_SERVICES = `serviceCIDR is 10.96.0.0/12, ${BY_STATUS}`;
+  type Sources = Partial<Record<"entry" | "spec" | "status", object>>;
+  type Row = [what: string, sources: Sources, networks: string[], origins: string[], collected?: string[]];
   const rows: Row[] = [
     [
       "the definition's",
-      { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] },
-      { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] },
-      SYNCED,
+      { entry: DEFINED, spec: SPECIFIED, status: SYNCED },
       ["10.1.0.0/16", "10.2.0.0/16"],
-      [
-        "serviceCIDR is 10.1.0.0/16, set by the network's definition",
-        "overlayPodCIDR is 10.2.0.0/16, set by the network's definition",
-      ],
-      [],
+      [`serviceCIDR is 10.1.0.0/16, ${BY_DEFINITION}`, `overlayPodCIDR is 10.2.0.0/16, ${BY_DEFINITION}`],
     ],
     [
       "none, as the definition's empty list says",
-      { serviceCIDR: [], overlayPodCIDR: [] },
-      { serviceCIDR: ["10.3.0.0/16"] },
-      SYNCED,
+      { entry: { serviceCIDR: [], overlayPodCIDR: [] }, spec: { serviceCIDR: ["10.3.0.0/16"] }, status: SYNCED },
       [],
-      ["serviceCIDR", "overlayPodCIDR"].map((key) => `${key} is empty, set by the network's definition`),
-      [],
+      BOTH_KEYS.map((key) => `${key} is empty, ${BY_DEFINITION}`),
     ],
     [
       "what was collected, when the resource's lists are empty",
-      {},
-      { serviceCIDR: [], overlayPodCIDR: [] },
-      SYNCED,
+      { spec: { serviceCIDR: [], overlayPodCIDR: [] }, status: SYNCED },
       ["10.96.0.0/12", "10.244.0.0/16"],
-      [
-        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        'overlayPodCIDR is 10.244.0.0/16, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-      ],
-      ["serviceCIDR", "overlayPodCIDR"],
+      [STATUS_SERVICES, `overlayPodCIDR is 10.244.0.0/16, ${BY_STATUS}`],
+      BOTH_KEYS,
     ],
     [
       "the specification's",
-      {},
-      { serviceCIDR: ["10.3.0.0/16"], overlayPodCIDR: ["10.4.0.0/16"] },
-      SYNCED,
+      { spec: SPECIFIED, status: SYNCED },
       ["10.3.0.0/16", "10.4.0.0/16"],
-      [
-        'serviceCIDR is 10.3.0.0/16, set by Coordinator "default"',
-        'overlayPodCIDR is 10.4.0.0/16, set by Coordinator "default"',
-      ],
-      [],
+      [`serviceCIDR is 10.3.0.0/16, ${BY_RESOURCE}`, `overlayPodCIDR is 10.4.0.0/16, ${BY_RESOURCE}`],
     ],
     [
       "what was collected, key by key",
-      { overlayPodCIDR: ["10.2.0.0/16"] },
-      {},
-      SYNCED,
+      { entry: { overlayPodCIDR: ["10.2.0.0/16"] }, spec: {}, status: SYNCED },
       ["10.96.0.0/12", "10.2.0.0/16"],
-      [
-        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        "overlayPodCIDR is 10.2.0.0/16, set by the network's definition",
-      ],
+      [STATUS_SERVICES, `overlayPodCIDR is 10.2.0.0/16, ${BY_DEFINITION}`],
       ["serviceCIDR"],
     ],
     [
       "no pod networks with podCIDRType none, whatever an old status says",
-      {},
-      { podCIDRType: "none" },
-      SYNCED,
+      { spec: { podCIDRType: "none" }, status: SYNCED },
       ["10.96.0.0/12"],
-      [
-        'serviceCIDR is 10.96.0.0/12, from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)',
-        'overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none',
-      ],
+      [STATUS_SERVICES, 'overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none'],
       ["serviceCIDR"],
     ],
     [
       "none without a status",
-      {},
-      {},
-      undefined,
+      { spec: {} },
       [],
-      [
-        'serviceCIDR is empty: it is not set, and Coordinator "default" has no status yet',
-        'overlayPodCIDR is empty: it is not set, and Coordinator "default" has no status yet',
-      ],
-      [],
+      BOTH_KEYS.map((key) => `${key} is empty: it is not set, and Coordinator "default" has no status yet`),
     ],
     [
       "none without a Coordinator",
       {},
-      undefined,
-      undefined,
       [],
-      ["serviceCIDR", "overlayPodCIDR"].map(
-        (key) => `${key} is empty: the definition names none, and there is no Coordinator "default"`,
-      ),
-      [],
+      BOTH_KEYS.map((key) => `${key} is empty: the definition names none, and there is no Coordinator "default"`),
     ],
   ];
-  it.each(rows)("%s", (_, entry, spec, status, networks, origins, collected) => {
+  it.each(rows)("%s", (_, { entry = {}, spec, status }, networks, origins, collected = []) => {
     expect(look(entry, spec, status)).toEqual({ networks, origins, warnings: [], missing: undefined, collected });
   });
 });

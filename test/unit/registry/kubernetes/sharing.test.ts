@@ -16,13 +16,9 @@ import { proposal } from "../../../world/subjects.ts";
 
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v", member: "db" };
 const PLACE = { node: "here", since: "2026-11-20T04:00:00Z" };
-const holderOn = (node: string, podUid: string): Holder => ({
-  namespace: "shop",
-  pod: `launcher-${podUid}`,
-  podUid,
-  ifName: "eth0",
-  node,
-});
+const holderOn = (node: string, podUid: string): Holder => {
+  return { namespace: "shop", pod: `launcher-${podUid}`, podUid, ifName: "eth0", node };
+};
 const OURS = holderOn("here", "a");
 const THEIRS = holderOn("there", "b");
 
@@ -44,6 +40,10 @@ const WITHOUT_US = known([THEIRS], "there");
 
 const INITIAL_STATE = new AddressStates({ node: "here", nowMs: () => 0 }).get("10.0.0.1");
 
+const READ = { kind: "read" };
+const ALONE = { kind: "replace", state: "Bound", sharers: [] };
+const BOTH = { kind: "replace", state: "Bound", sharers: [THEIRS] };
+
 /** A sync that has read the object. */
 const taskOf = (full: IpAllocation) => ({ object: knownOf(full), full });
 
@@ -52,59 +52,24 @@ describe("what follows for the row of a pod", () => {
   const pending = (change: object) => ({
     state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
   });
-  const rows: [
-    what: string,
-    row: Allocation,
-    object: KnownObject | "absent" | undefined,
-    options: object,
-    action: object,
-  ][] = [
+  const unanswered = pending({ isUnanswered: true });
+  const released = { isDue: true };
+  const undone = { isDue: true, ...pending({ isUndone: true }) };
+  const deleted = { ...WITH_THEM, node: "here", deleting: true };
+  const leave = { kind: "leave", others: [THEIRS] };
+  const forget = { kind: "forget" };
+  type Known = KnownObject | "absent" | undefined;
+  const rows: [what: string, row: Allocation, object: Known, options: object, action: object][] = [
     ["shared: nothing, whichever node the object names", bound, WITH_THEM, {}, { kind: "synced" }],
-    [
-      "shared, and a write may yet be carried out: again, beside the other",
-      bound,
-      WITH_THEM,
-      pending({ isUnanswered: true }),
-      { kind: "replace", state: "Bound", sharers: [THEIRS] },
-    ],
-    [
-      "of which nothing is known: it is not made anew, it may be the other's node's",
-      bound,
-      undefined,
-      {},
-      { kind: "read" },
-    ],
-    ["released: leaves it to the other", cooling, WITH_THEM, {}, { kind: "leave", others: [THEIRS] }],
-    [
-      "released, never attached: the same",
-      cooling,
-      WITH_THEM,
-      { isDue: true, ...pending({ isUndone: true }) },
-      { kind: "leave", others: [THEIRS] },
-    ],
-    [
-      "released, of no workload by now: the same",
-      { ...cooling, workload: undefined },
-      WITH_THEM,
-      { isDue: true },
-      { kind: "leave", others: [THEIRS] },
-    ],
+    ["shared, and a write may yet be carried out: again, beside the other", bound, WITH_THEM, unanswered, BOTH],
+    ["of which nothing is known: it is not made anew, it may be the other's node's", bound, undefined, {}, READ],
+    ["released: leaves it to the other", cooling, WITH_THEM, {}, leave],
+    ["released, never attached: the same", cooling, WITH_THEM, undone, leave],
+    ["released, of no workload by now: the same", { ...cooling, workload: undefined }, WITH_THEM, released, leave],
     ["released, the other has left: kept", cooling, known([OURS], "here"), {}, { kind: "replace", state: "Kept" }],
-    ["released, and left already: done", cooling, WITHOUT_US, {}, { kind: "forget" }],
-    [
-      "released, and the object is deleted by hand: the other recreates it",
-      cooling,
-      { ...WITH_THEM, node: "here", deleting: true },
-      {},
-      { kind: "forget" },
-    ],
-    [
-      "another NIC of the pod has it: not this row's to leave",
-      { ...cooling, ifName: "net1" },
-      WITH_THEM,
-      {},
-      { kind: "forget" },
-    ],
+    ["released, and left already: done", cooling, WITHOUT_US, {}, forget],
+    ["released, and the object is deleted by hand: the other recreates it", cooling, deleted, {}, forget],
+    ["another NIC of the pod has it: not this row's to leave", { ...cooling, ifName: "net1" }, WITH_THEM, {}, forget],
   ];
   it.each(rows)("%s", (_what, row, object, options, wanted) => {
     expect(decide({ ...plain, row, object, ...options })).toEqual(wanted);
@@ -125,110 +90,55 @@ describe("who has the address of a member", () => {
   };
   const third = holderOn("third", "x");
 
+  const elsewhere = { kind: "taken" };
   it.each([
-    [
-      "the one before is gone: the live one alone",
-      [THEIRS],
-      { b: "gone" },
-      { kind: "replace", state: "Bound", sharers: [] },
-    ],
-    [
-      "the other runs the same machine: both",
-      [THEIRS],
-      { b: "migrating" },
-      { kind: "replace", state: "Bound", sharers: [THEIRS] },
-    ],
-    ["the other lives: that one", [THEIRS], { b: "alive" }, { kind: "taken" }],
+    ["the one before is gone: the live one alone", [THEIRS], { b: "gone" }, ALONE],
+    ["the other runs the same machine: both", [THEIRS], { b: "migrating" }, BOTH],
+    ["the other lives: that one", [THEIRS], { b: "alive" }, elsewhere],
     [
       "of two one is gone: the other and ours",
       [THEIRS, third],
       { b: "gone", x: "migrating" },
-      { kind: "replace", state: "Bound", sharers: [third] },
+      { ...BOTH, sharers: [third] },
     ],
-    ["two live: no third", [THEIRS, third], { b: "migrating", x: "migrating" }, { kind: "taken" }],
+    ["two live: no third", [THEIRS, third], { b: "migrating", x: "migrating" }, elsewhere],
   ] as const)("%s", async (_what, holders, statuses, wanted) => {
     expect(await decideBetween(holders, statuses)).toEqual(wanted);
   });
+
+  type NodeStatus = "lost" | "there" | "off";
+  /** The pod of the other node may be gone; its node is as given. */
+  const takeFrom = (nodeStatus: NodeStatus, status: HolderStatus, changes: object) => {
+    const readNodeStatus = async () => nodeStatus;
+    const deps = { isLivePod: async () => true, readHolderStatus: async () => status, readNodeStatus, node: "here" };
+    return takeOver(deps, { ...bound, isConfirmed: false, ...changes }, taskOf(objectOf([THEIRS], "there")));
+  };
+  const doubt = { quarantine: PROBE_FIRST };
+  const attached = { isConfirmed: true };
   it.each([
     ["node-lost: its end is unknown: taken, and probed", "gone", {}, { kind: "taken", needsProbe: true }],
-    [
-      "node-lost: who has bound it in doubt has it, and asks",
-      "gone",
-      { quarantine: PROBE_FIRST },
-      { kind: "replace", state: "Bound", sharers: [] },
-    ],
-    [
-      "node-lost: whose NIC has it already need not ask",
-      "gone",
-      { isConfirmed: true },
-      { kind: "replace", state: "Bound", sharers: [] },
-    ],
-    [
-      "it runs the same machine, which answers as it should: both, in no doubt",
-      "migrating",
-      {},
-      { kind: "replace", state: "Bound", sharers: [THEIRS] },
-    ],
-    ["it lives: that one", "alive", {}, { kind: "taken" }],
+    ["node-lost: who has bound it in doubt has it, and asks", "gone", doubt, ALONE],
+    ["node-lost: whose NIC has it already need not ask", "gone", attached, ALONE],
+    ["it runs the same machine, which answers as it should: both, in no doubt", "migrating", {}, BOTH],
+    ["it lives: that one", "alive", {}, elsewhere],
   ] as const)("the other's node is lost, %s", async (_what, status, changes, wanted) => {
-    const task = taskOf(objectOf([THEIRS], "there"));
-    const deps = {
-      isLivePod: async () => true,
-      readHolderStatus: async () => status,
-      readNodeStatus: async () => "lost" as const,
-      node: "here",
-    };
-    expect(await takeOver(deps, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+    expect(await takeFrom("lost", status, changes)).toEqual(wanted);
   });
+  const later = { kind: "taken", predecessorNode: "there" };
   it.each([
-    [
-      "its pod is gone: not before the agent of that node has let go",
-      "there",
-      "gone",
-      {},
-      { kind: "taken", predecessorNode: "there" },
-    ],
-    [
-      "even when it was bound in doubt: the node is back",
-      "there",
-      "gone",
-      { quarantine: PROBE_FIRST },
-      { kind: "taken", predecessorNode: "there" },
-    ],
-    [
-      "whose NIC has it already goes on",
-      "there",
-      "gone",
-      { isConfirmed: true },
-      { kind: "replace", state: "Bound", sharers: [] },
-    ],
-    [
-      "it runs the same machine: both",
-      "there",
-      "migrating",
-      {},
-      { kind: "replace", state: "Bound", sharers: [THEIRS] },
-    ],
-    ["the machine is off: ours at once", "off", "gone", {}, { kind: "replace", state: "Bound", sharers: [] }],
+    ["its pod is gone: not before the agent of that node has let go", "there", "gone", {}, later],
+    ["even when it was bound in doubt: the node is back", "there", "gone", doubt, later],
+    ["whose NIC has it already goes on", "there", "gone", attached, ALONE],
+    ["it runs the same machine: both", "there", "migrating", {}, BOTH],
+    ["the machine is off: ours at once", "off", "gone", {}, ALONE],
   ] as const)("the other's node answers, %s", async (_what, state, status, changes, wanted) => {
-    const task = taskOf(objectOf([THEIRS], "there"));
-    const deps = {
-      isLivePod: async () => true,
-      readHolderStatus: async () => status,
-      readNodeStatus: async () => state,
-      node: "here",
-    };
-    expect(await takeOver(deps, { ...bound, isConfirmed: false, ...changes }, task)).toEqual(wanted);
+    expect(await takeFrom(state, status, changes)).toEqual(wanted);
   });
   it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
     const task = taskOf(objectOf([holderOn("here", "b")], "here"));
     const readNodeStatus = async () => expect.unreachable("It is this node");
-    const deps = {
-      isLivePod: async () => true,
-      readHolderStatus: async () => "gone" as const,
-      readNodeStatus,
-      node: "here",
-    };
+    const readHolderStatus = async () => "gone" as const;
+    const deps = { isLivePod: async () => true, readHolderStatus, readNodeStatus, node: "here" };
     expect(await takeOver(deps, { ...bound, isConfirmed: false }, task)).toMatchObject({ kind: "replace" });
   });
   it("not ours, when ours is not the live pod of its name", async () => {
