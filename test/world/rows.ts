@@ -1,16 +1,29 @@
 /**
- * The rows of a table that is written as text, for inputs and messages that are full of quotes: `input => expected`, one a line. A row that
- * is too long for a line continues on the next one, which begins with `=>`. Backslashes mean themselves.
+ * Tables that are written as text, for messages that are full of quotes. A row is a line `input => expected`; one that is too long continues
+ * on the next line, which begins with `=>`. Backslashes mean themselves.
  */
 export function rows(table: TemplateStringsArray): [input: string, expected: string][] {
-  const [text = ""] = table.raw;
+  return splitRows(table.raw.join("")).map(([input, expected]) => [input.trim(), expected]);
+}
+
+/** The same with a value behind the title of each row: `title ${input} => expected`. */
+export function cases<T>(table: TemplateStringsArray, ...inputs: T[]): [title: string, input: T, expected: string][] {
+  const found = splitRows(table.raw.join(VALUE));
+  const count = found.filter(([title]) => title.endsWith(VALUE)).length;
+  if (count !== found.length || count !== inputs.length) throw new Error("Want one value behind each title");
+  return inputs.map((input, at) => [found[at]?.[0].slice(0, -VALUE.length).trim() ?? "", input, found[at]?.[1] ?? ""]);
+}
+
+const VALUE = "\0";
+
+function splitRows(text: string): [left: string, right: string][] {
   const lines = text
     .trim()
     .replaceAll(/\n\s*=> /g, " => ")
     .split(/\n\s*/);
   return lines.map((line) => {
-    const [input, expected, ...more] = line.split(" => ");
-    if (input === undefined || expected === undefined || more.length > 0) throw new Error(`Not a row: ${line}`);
-    return [input.trim(), expected];
+    const [left, right, ...more] = line.split(" => ");
+    if (left === undefined || right === undefined || more.length > 0) throw new Error(`Not a row: ${line}`);
+    return [left, right];
   });
 }

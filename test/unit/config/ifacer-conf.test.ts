@@ -1,61 +1,47 @@
 import { describe, expect, it } from "vitest";
 import { decodeIfacerConf, MAX_BOND_OPTIONS_LENGTH, MAX_INTERFACES } from "../../../host/config/ifacer-conf.ts";
+import { rows } from "../../world/rows.ts";
 
 const decode = (value: unknown) => decodeIfacerConf(value, "x");
 const plain = { vlanId: 0, vlanName: undefined, bond: undefined, takeOver: false };
 const bond = { name: "vendor_bond0", mode: undefined, options: "" };
 
 describe("a configuration", () => {
-  const rows: [value: object, expected: object][] = [
-    [{ interfaces: ["e0"] }, { ...plain, interfaces: ["e0"] }],
-    [
-      { type: "ifacer", interfaces: ["e0"], vlanID: 0, bond: null },
-      { ...plain, interfaces: ["e0"] },
-    ],
-    [
-      { type: "berth-ifacer", interfaces: ["e0"] },
-      { ...plain, interfaces: ["e0"] },
-    ],
+  const ON_BOND = { interfaces: ["e0", "e1"], bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true };
+  const accepted: [value: object, expected: object][] = [
+    [{ interfaces: ["e0"] }, {}],
+    [{ type: "ifacer", interfaces: ["e0"], vlanID: 0, bond: null }, {}],
+    [{ type: "berth-ifacer", interfaces: ["e0"] }, {}],
     [
       { interfaces: ["e0"], vlanID: 4094 },
-      { ...plain, interfaces: ["e0"], vlanId: 4094, vlanName: "e0.4094" },
+      { vlanId: 4094, vlanName: "e0.4094" },
     ],
     [
       { interfaces: ["abcdefghijklm"], vlanID: 1 },
-      { ...plain, interfaces: ["abcdefghijklm"], vlanId: 1, vlanName: "abcdefghijklm.1" },
+      { vlanId: 1, vlanName: "abcdefghijklm.1" },
     ],
+    [{ interfaces: ["e0"], bond: {} }, { bond }],
     [
-      { interfaces: ["e0"], bond: {} },
-      { ...plain, interfaces: ["e0"], bond },
-    ],
-    [
-      { interfaces: ["e0", "e1"], vlanID: 7, bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true },
-      {
-        ...{ interfaces: ["e0", "e1"], vlanId: 7, vlanName: "b0.7", takeOver: true },
-        bond: { name: "b0", mode: 2, options: "a=1" },
-      },
+      { ...ON_BOND, vlanID: 7 },
+      { ...ON_BOND, vlanId: 7, vlanName: "b0.7" },
     ],
   ];
-  it.each(rows)("%j", (value, expected) => {
-    expect(decode(value)).toEqual(expected);
+  it.each(accepted)("%j", (value, expected) => {
+    const interfaces = "interfaces" in value ? value.interfaces : [];
+    expect(decode(value)).toEqual({ ...plain, interfaces, ...expected });
   });
 });
 
 describe("a mode", () => {
-  const rows: [mode: unknown, number: number][] = [
-    [0, 0],
-    [6, 6],
-    ["0", 0],
-    ["6", 6],
-    ["balance-rr", 0],
-    ["active-backup", 1],
-    ["balance-xor", 2],
-    ["broadcast", 3],
-    ["802.3ad", 4],
-    ["balance-tlb", 5],
-    ["balance-alb", 6],
+  const names = "balance-rr active-backup balance-xor broadcast 802.3ad balance-tlb balance-alb";
+  const modes: [mode: unknown, number: number][] = [
+    ...[0, 6].flatMap((number): [unknown, number][] => [
+      [number, number],
+      [`${number}`, number],
+    ]),
+    ...names.split(" ").map((name, number): [unknown, number] => [name, number]),
   ];
-  it.each(rows)("%j is %i", (mode, number) => {
+  it.each(modes)("%j is %i", (mode, number) => {
     expect(decode({ interfaces: ["e0"], bond: { mode } }).bond?.mode).toBe(number);
   });
 
@@ -67,56 +53,46 @@ describe("a mode", () => {
 });
 
 describe("is refused:", () => {
-  const long = "abcdefghijklmnop";
-  const rows: [value: unknown, text: string][] = [
-    [undefined, "found nothing, want an object"],
-    [{}, 'field "interfaces": found nothing, want a list of interface names'],
-    [{ interfaces: "e0" }, 'field "interfaces": found "e0", want a list of interface names'],
-    [{ interfaces: [] }, 'field "interfaces": found an empty list, want a list of at least one interface name'],
-    [{ interfaces: [7] }, 'field "interfaces[0]": found 7, want an interface name'],
-    [{ interfaces: [long] }, `field "interfaces[0]": found "${long}", want an interface name: 1 to 15 bytes`],
-    [
-      { interfaces: ["e0", "e1"] },
-      'found 2 interfaces, want one master interface, or several with a "bond" that joins them',
-    ],
-    [
-      { interfaces: ["e0", "e1", "e0"], bond: {} },
-      'field "interfaces[2]": found "e0", want another interface than entry [0]',
-    ],
-    [{ interfaces: ["e0"], vlanID: 4095 }, 'field "vlanID": found 4095, want a whole number from 0 to 4094'],
-    [{ interfaces: ["e0"], vlanID: -1 }, 'field "vlanID": found -1, want a whole number from 0 to 4094'],
-    [{ interfaces: ["e0"], vlanID: "10" }, 'field "vlanID": found "10", want a whole number from 0 to 4094'],
-    [{ interfaces: ["e0"], vlanID: 1.5 }, 'field "vlanID": found 1.5, want a whole number'],
-    [{ interfaces: ["e0"], vlanId: 1 }, 'field "vlanId": found an unknown key, want the key "vlanID"'],
-    [{ interfaces: ["e0"], bond: { nam: "b0" } }, 'field "bond.nam": found an unknown key, want the key "name"'],
-    [{ interfaces: ["e0"], bond: "b0" }, 'field "bond": found "b0", want an object'],
-    [{ interfaces: ["e0"], bond: { name: long } }, `field "bond.name": found "${long}", want an interface name`],
-    [{ interfaces: ["e0"], bond: { name: "bond%d" } }, 'field "bond.name": found "bond%d", want an interface name'],
-    [{ interfaces: ["all"], vlanID: 5 }, 'field "interfaces[0]": found "all", want an interface name'],
-    [{ interfaces: ["e0"], vlanID: null }, 'field "vlanID": found null, want a whole number from 0 to 4094'],
-    [{ interfaces: ["e0"], bond: { name: "e0" } }, 'field "bond.name": found "e0", want a name that no member has'],
-    [
-      { interfaces: ["e0"], bond: { options: {} } },
-      'field "bond.options": found an object, want options of the bond as text',
-    ],
-    [{ interfaces: ["e0"], bond: {}, takeOver: "yes" }, 'field "takeOver": found "yes", want true or false'],
-    [
-      { interfaces: ["e0"], takeOver: true },
-      'field "takeOver": found true, want false, or a "bond" that takes the addresses over',
-    ],
-    [
-      { interfaces: ["enp129s0f0np0"], vlanID: 100 },
-      'found 100, which makes the device name "enp129s0f0np0.100" of 17 bytes, want a name of at most 15 bytes: rename the master',
-    ],
-    [
-      { interfaces: ["e0"], vlanID: 100, bond: {} },
-      'the device name "vendor_bond0.100" of 16 bytes, want a name of at most 15 bytes: set a shorter "bond.name"',
-    ],
-    [{ interfaces: ["e0"], type: "ifacers" }, 'field "type": found "ifacers", want one of "ifacer", "berth-ifacer"'],
-  ];
-  it.each(rows)("%j", (value, text) => {
-    expect(() => decode(value)).toThrow(text);
+  const refused = rows`
+    {} => field "interfaces": found nothing, want a list of interface names
+    {"interfaces":"e0"} => field "interfaces": found "e0", want a list of interface names
+    {"interfaces":[]} => field "interfaces": found an empty list, want a list of at least one interface name
+    {"interfaces":[7]} => field "interfaces[0]": found 7, want an interface name
+    {"interfaces":["abcdefghijklmnop"]}
+      => field "interfaces[0]": found "abcdefghijklmnop", want an interface name: 1 to 15 bytes
+    {"interfaces":["e0","e1"]}
+      => found 2 interfaces, want one master interface, or several with a "bond" that joins them
+    {"interfaces":["e0","e1","e0"],"bond":{}}
+      => field "interfaces[2]": found "e0", want another interface than entry [0]
+    {"interfaces":["e0"],"vlanID":4095} => field "vlanID": found 4095, want a whole number from 0 to 4094
+    {"interfaces":["e0"],"vlanID":-1} => field "vlanID": found -1, want a whole number from 0 to 4094
+    {"interfaces":["e0"],"vlanID":"10"} => field "vlanID": found "10", want a whole number from 0 to 4094
+    {"interfaces":["e0"],"vlanID":1.5} => field "vlanID": found 1.5, want a whole number
+    {"interfaces":["e0"],"vlanId":1} => field "vlanId": found an unknown key, want the key "vlanID"
+    {"interfaces":["e0"],"bond":{"nam":"b0"}} => field "bond.nam": found an unknown key, want the key "name"
+    {"interfaces":["e0"],"bond":"b0"} => field "bond": found "b0", want an object
+    {"interfaces":["e0"],"bond":{"name":"abcdefghijklmnop"}}
+      => field "bond.name": found "abcdefghijklmnop", want an interface name
+    {"interfaces":["e0"],"bond":{"name":"bond%d"}} => field "bond.name": found "bond%d", want an interface name
+    {"interfaces":["all"],"vlanID":5} => field "interfaces[0]": found "all", want an interface name
+    {"interfaces":["e0"],"vlanID":null} => field "vlanID": found null, want a whole number from 0 to 4094
+    {"interfaces":["e0"],"bond":{"name":"e0"}} => field "bond.name": found "e0", want a name that no member has
+    {"interfaces":["e0"],"bond":{"options":{}}}
+      => field "bond.options": found an object, want options of the bond as text
+    {"interfaces":["e0"],"bond":{},"takeOver":"yes"} => field "takeOver": found "yes", want true or false
+    {"interfaces":["e0"],"takeOver":true}
+      => field "takeOver": found true, want false, or a "bond" that takes the addresses over
+    {"interfaces":["enp129s0f0np0"],"vlanID":100}
+      => found 100, which makes the device name "enp129s0f0np0.100" of 17 bytes, want a name of at most 15 bytes: rename the master
+    {"interfaces":["e0"],"vlanID":100,"bond":{}}
+      => the device name "vendor_bond0.100" of 16 bytes, want a name of at most 15 bytes: set a shorter "bond.name"
+    {"interfaces":["e0"],"type":"ifacers"} => field "type": found "ifacers", want one of "ifacer", "berth-ifacer"
+  `;
+  it.each(refused)("%s", (json, text) => {
+    expect(() => decode(JSON.parse(json))).toThrow(text);
   });
+
+  it("undefined", () => expect(() => decode(undefined)).toThrow("found nothing, want an object"));
 
   it("what is longer than the limits", () => {
     const members = Array.from({ length: MAX_INTERFACES + 1 }, (_, index) => `e${index}`);

@@ -2,10 +2,16 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
 import { formatRange } from "../../../host/net/range.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
+import { cases } from "../../world/rows.ts";
 
 const V = "apiVersion: ipam.vendor.io/v1\n";
 const POOL = `${V}kind: IPPool\nmetadata: {name: blue}\nspec: {subnet: 10.6.0.0/24}\n`;
 const POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\n";
+const BARE_POD = {
+  ...{ kind: "Pod", namespace: "default", name: "web-0", labels: {}, labelCount: 0, annotations: {} },
+  ...{ deleting: false, ownerReferences: [], hostNetwork: false, hasSandbox: false, isFinished: false },
+};
+const coordinator = (spec: string) => `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {${spec}}\n`;
 
 function decode(text: string) {
   return decodeManifests(text, 'file "a.yaml"');
@@ -41,39 +47,17 @@ spec: {nodeName: n1, hostNetwork: true, hostname: web-0, containers: [{name: a, 
 status: {phase: Running, podIP: 10.0.0.1}
 `);
     expect(pod).toEqual({
-      kind: "Pod",
-      namespace: "shop",
-      name: "web-0",
-      uid: "u1",
-      labels: { app: "web" },
-      labelCount: 1,
+      ...BARE_POD,
+      ...{ namespace: "shop", uid: "u1", labels: { app: "web" }, labelCount: 1, nodeName: "n1", phase: "Running" },
       annotations: { "ipam.vendor.io/ippool": "z" },
-      nodeName: "n1",
       deleting: true,
-      phase: "Running",
       ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],
       hostNetwork: true,
-      hasSandbox: false,
-      isFinished: false,
     });
   });
 
   it("a Pod with its name alone", () => {
-    expect(decode(POD)).toEqual([
-      {
-        kind: "Pod",
-        namespace: "default",
-        name: "web-0",
-        labels: {},
-        labelCount: 0,
-        annotations: {},
-        deleting: false,
-        ownerReferences: [],
-        hostNetwork: false,
-        hasSandbox: false,
-        isFinished: false,
-      },
-    ]);
+    expect(decode(POD)).toEqual([BARE_POD]);
   });
 
   it("a ReservedIP, whose family is that of its addresses", () => {
@@ -87,22 +71,11 @@ status: {phase: Running, podIP: 10.0.0.1}
   });
 
   it("a Coordinator with its warnings", () => {
-    const text = `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {tune_mode: disabled, podCIDRType: calico, detectOptions: {window: 3s}}\nstatus: {phase: Synced}\n`;
-    expect(decode(text)).toMatchObject([
-      {
-        kind: "Coordinator",
-        name: "default",
-        spec: {
-          mode: "disable",
-          podCIDRType: "calico",
-          detectOptions: { windowMs: 3_000 },
-          warnings: [expect.stringContaining("tune_mode")],
-        },
-      },
-    ]);
-    expect(decode(`${V}kind: Coordinator\nmetadata: {name: default}\nspec: {}\n`)).toMatchObject([
-      { spec: { podCIDRType: "auto" } },
-    ]);
+    const text = coordinator("tune_mode: disabled, podCIDRType: calico, detectOptions: {window: 3s}");
+    const warnings = [expect.stringContaining("tune_mode")];
+    const spec = { mode: "disable", podCIDRType: "calico", detectOptions: { windowMs: 3_000 }, warnings };
+    expect(decode(`${text}status: {phase: Synced}\n`)).toMatchObject([{ kind: "Coordinator", name: "default", spec }]);
+    expect(decode(coordinator(""))).toMatchObject([{ spec: { podCIDRType: "auto" } }]);
   });
 
   it.each([
@@ -119,110 +92,56 @@ const CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vendor-con
 const reserved = (spec: string) => `${V}kind: ReservedIP\nmetadata: {name: a}\nspec: ${spec}\n`;
 
 describe("decodeManifests refuses", () => {
-  const rows: [title: string, text: string, message: string][] = [
-    ["malformed YAML", "a: 1\na: 2\n", 'file "a.yaml": Malformed YAML: Map keys must be unique at line 2, column 1'],
-    ["a text", "hello\n", 'file "a.yaml", line 1: found "hello", want an object'],
-    ["a list", "- a\n", "line 1: found a list, want an object"],
-    ["no kind", `${V}metadata: {}\n`, 'line 1: field "kind": found nothing, want text'],
-    ["no apiVersion", "kind: IPPool\n", 'field "apiVersion": found nothing, want text'],
-    ["a slip in the kind", `${V}kind: IpPool\n`, 'field "kind": found "IpPool", want the kind "IPPool"'],
-    [
-      "an unknown kind",
-      "apiVersion: apps/v1\nkind: Deployment\n",
-      'found "Deployment", want one of the kinds IPPool, Subnet, ReservedIP, Coordinator, ConfigMap, Namespace, Pod',
-    ],
-    ["a kind of Object", `${V}kind: constructor\n`, 'found "constructor", want one of the kinds'],
-    [
-      "another apiVersion",
-      POOL.replace("/v1", "/v2"),
-      'IPPool "blue": field "apiVersion": found "ipam.vendor.io/v2", want "ipam.vendor.io/v1"',
-    ],
-    ["a List of another group", `${V}kind: List\nitems: []\n`, 'field "kind": found "List"'],
-    ["a List without items", "apiVersion: v1\nkind: List\n", 'field "items": found nothing, want a list'],
-    [
-      "a bad item",
-      "apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n",
-      'line 1, item 0, Pod: field "metadata": found nothing, want an object',
-    ],
-    [
-      "the second document",
-      `${POD}---\n${POOL.replace("/24", "/44")}`,
-      'file "a.yaml", line 5, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"',
-    ],
-    ["an unknown key beside spec", `${POOL}specs: 1\n`, 'field "specs": found an unknown key, want the key "spec"'],
-    [
-      "a slip in a pod's metadata",
-      POD.replace("name", "annotation: {}, name"),
-      'field "metadata.annotation": found an unknown key, want the key "annotations"',
-    ],
-    [
-      "a slip in a pod's spec",
-      `${POD}spec: {nodename: a}\n`,
-      'field "spec.nodename": found an unknown key, want the key "nodeName"',
-    ],
-    [
-      "a number for an annotation",
-      POD.replace("}", ", annotations: {ipam.vendor.io/ippool-ip-number: 3}}"),
-      'field "metadata.annotations[\\"ipam.vendor.io/ippool-ip-number\\"]": found 3, want text',
-    ],
-    [
-      "a reserved list without entries",
-      reserved("{ips: []}"),
-      'ReservedIP "a": field "spec.ips": found an empty list, want a list of at least one entry',
-    ],
-    [
-      "reserved addresses of two families",
-      reserved('{ips: [10.0.0.1, "fd00::1"]}'),
-      'field "spec.ips[1]": found "fd00::1", want IPv4 addresses, as ips[0] has',
-    ],
-    [
-      "reserved addresses of another family",
-      reserved("{ips: [10.0.0.1], ipVersion: 6}"),
-      'field "spec.ipVersion": found 6, want 4, the family of "ips"',
-    ],
-    [
-      "an unknown key of a ReservedIP",
-      reserved("{ips: [10.0.0.1], subnet: x}"),
-      'field "spec.subnet": found an unknown key',
-    ],
-    [
-      "two spellings of the mode",
-      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {mode: auto, tune_mode: overlay}\n`,
-      'Coordinator "default": field "spec.tune_mode": found "overlay", want the value of "mode"',
-    ],
-    [
-      "a log file that is not resolved",
-      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {logOptions: {logFile: /var/log/vendor/a/../b}}\n`,
-      'field "spec.logOptions.logFile": found "/var/log/vendor/a/../b", want a path inside /var/log/vendor/ without "."',
-    ],
-    [
-      "an unknown key of a Coordinator",
-      `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {podCidrType: auto}\n`,
-      'field "spec.podCidrType": found an unknown key, want the key "podCIDRType"',
-    ],
-    [
-      "another ConfigMap",
-      `${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`,
-      'field "metadata.name": found "other", want "vendor-conf"',
-    ],
-    [
-      "another key of vendor-conf",
-      `${CONFIG_MAP}data: {conf.yaml: ""}\n`,
-      'field "data[\\"conf.yml\\"]": found nothing, want text',
-    ],
-    [
-      "a bad setting",
-      `${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`,
-      'ConfigMap "vendor-conf", key "conf.yml": field "enableIPv4": found 1, want true or false',
-    ],
-    ["malformed settings", `${CONFIG_MAP}data: {conf.yml: "a: [1"}\n`, 'key "conf.yml": Malformed YAML'],
-    [
-      "two documents of settings",
-      `${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`,
-      'key "conf.yml": found 2 documents, want one',
-    ],
-  ];
-  it.each(rows)("%s", (_title, text, message) => {
+  const refused = cases`
+    malformed YAML ${"a: 1\na: 2\n"} => file "a.yaml": Malformed YAML: Map keys must be unique at line 2, column 1
+    a text ${"hello\n"} => file "a.yaml", line 1: found "hello", want an object
+    a list ${"- a\n"} => line 1: found a list, want an object
+    no kind ${`${V}metadata: {}\n`} => line 1: field "kind": found nothing, want text
+    no apiVersion ${"kind: IPPool\n"} => field "apiVersion": found nothing, want text
+    a slip in the kind ${`${V}kind: IpPool\n`} => field "kind": found "IpPool", want the kind "IPPool"
+    an unknown kind ${"apiVersion: apps/v1\nkind: Deployment\n"}
+      => found "Deployment", want one of the kinds IPPool, Subnet, ReservedIP, Coordinator, ConfigMap, Namespace, Pod
+    a kind of Object ${`${V}kind: constructor\n`} => found "constructor", want one of the kinds
+    another apiVersion ${POOL.replace("/v1", "/v2")}
+      => IPPool "blue": field "apiVersion": found "ipam.vendor.io/v2", want "ipam.vendor.io/v1"
+    a List of another group ${`${V}kind: List\nitems: []\n`} => field "kind": found "List"
+    a List without items ${"apiVersion: v1\nkind: List\n"} => field "items": found nothing, want a list
+    a bad item ${"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n"}
+      => line 1, item 0, Pod: field "metadata": found nothing, want an object
+    the second document ${`${POD}---\n${POOL.replace("/24", "/44")}`}
+      => file "a.yaml", line 5, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
+    an unknown key beside spec ${`${POOL}specs: 1\n`} => field "specs": found an unknown key, want the key "spec"
+    a slip in a pod's metadata ${POD.replace("name", "annotation: {}, name")}
+      => field "metadata.annotation": found an unknown key, want the key "annotations"
+    a slip in a pod's spec ${`${POD}spec: {nodename: a}\n`}
+      => field "spec.nodename": found an unknown key, want the key "nodeName"
+    a number for an annotation ${POD.replace("}", ", annotations: {ipam.vendor.io/ippool-ip-number: 3}}")}
+      => field "metadata.annotations[\"ipam.vendor.io/ippool-ip-number\"]": found 3, want text
+    a reserved list without entries ${reserved("{ips: []}")}
+      => ReservedIP "a": field "spec.ips": found an empty list, want a list of at least one entry
+    reserved addresses of two families ${reserved('{ips: [10.0.0.1, "fd00::1"]}')}
+      => field "spec.ips[1]": found "fd00::1", want IPv4 addresses, as ips[0] has
+    reserved addresses of another family ${reserved("{ips: [10.0.0.1], ipVersion: 6}")}
+      => field "spec.ipVersion": found 6, want 4, the family of "ips"
+    an unknown key of a ReservedIP ${reserved("{ips: [10.0.0.1], subnet: x}")}
+      => field "spec.subnet": found an unknown key
+    two spellings of the mode ${coordinator("mode: auto, tune_mode: overlay")}
+      => Coordinator "default": field "spec.tune_mode": found "overlay", want the value of "mode"
+    a log file that is not resolved ${coordinator("logOptions: {logFile: /var/log/vendor/a/../b}")}
+      => field "spec.logOptions.logFile": found "/var/log/vendor/a/../b", want a path inside /var/log/vendor/ without "."
+    an unknown key of a Coordinator ${coordinator("podCidrType: auto")}
+      => field "spec.podCidrType": found an unknown key, want the key "podCIDRType"
+    another ConfigMap ${`${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`}
+      => field "metadata.name": found "other", want "vendor-conf"
+    another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
+      => field "data[\"conf.yml\"]": found nothing, want text
+    a bad setting ${`${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`}
+      => ConfigMap "vendor-conf", key "conf.yml": field "enableIPv4": found 1, want true or false
+    malformed settings ${`${CONFIG_MAP}data: {conf.yml: "a: [1"}\n`} => key "conf.yml": Malformed YAML
+    two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
+      => key "conf.yml": found 2 documents, want one
+  `;
+  it.each(refused)("%s", (_title, text, message) => {
     expect(() => decode(text)).toThrow(message);
   });
 });
