@@ -7,7 +7,7 @@ const plain = { vlanId: 0, vlanName: undefined, bond: undefined, takeOver: false
 const bond = { name: "vendor_bond0", mode: undefined, options: "" };
 
 describe("a configuration", () => {
-  const ON_BOND = { interfaces: ["e0", "e1"], bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true };
+  const on = { bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true };
   const accepted: [value: object, expected: object][] = [
     [{ interfaces: ["e0"] }, {}],
     [{ type: "ifacer", interfaces: ["e0"], vlanID: 0, bond: null }, {}],
@@ -22,8 +22,8 @@ describe("a configuration", () => {
     ],
     [{ interfaces: ["e0"], bond: {} }, { bond }],
     [
-      { ...ON_BOND, vlanID: 7 },
-      { ...ON_BOND, vlanId: 7, vlanName: "b0.7" },
+      { interfaces: ["e0", "e1"], vlanID: 7, ...on },
+      { ...on, vlanId: 7, vlanName: "b0.7" },
     ],
   ];
   it.each(accepted)("%j", (value, expected) => {

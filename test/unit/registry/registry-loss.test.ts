@@ -1,4 +1,15 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"; // biome-ignore format: one list
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -83,56 +94,35 @@ async function withTenPods(test: (world: World, backup: string) => Promise<void>
 
 const half = (path: string): void => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096 + 100);
 
-const LOSSES: [what: string, lose: (world: World, backup: string) => void | Promise<void>, reason: RegExp][] = [
-  [
-    "whose files were removed",
-    ({ database, log }) => {
-      for (const path of [database, log]) rmSync(path);
-    },
-    /missing or empty/,
-  ],
+/** Moves the log into the table. */
+const checkpoint = async (world: World) => (await world.open()).close();
+
+const LOSSES: [what: string, lose: (world: World, backup: string) => unknown, reason: RegExp][] = [
+  ["whose files were removed", ({ database, log }) => [database, log].map((path) => rmSync(path)), /missing or empty/],
   ["whose directory was removed", ({ state }) => rmSync(state, { recursive: true }), /missing or empty/],
-  [
-    "that is empty",
-    ({ database, log }) => {
-      writeFileSync(database, "");
-      rmSync(log);
-    },
-    /missing or empty/,
-  ],
+  ["that is empty", ({ database, log }) => [writeFileSync(database, ""), rmSync(log)], /missing or empty/],
   [
     "that is no database",
-    ({ database, log }) => {
-      for (const path of [database, log]) writeFileSync(path, "x".repeat(9_000));
-    },
+    ({ database, log }) => [database, log].map((path) => writeFileSync(path, "x".repeat(9_000))),
     /damaged \(file is not a database/,
   ],
   ["whose log was removed", ({ log }) => rmSync(log), /missing or empty|older than/],
   ["whose log was cut", ({ log }) => half(log), /older than .* the last \d+ commits are missing/],
   [
     "that was brought back from a backup",
-    ({ state }, backup) => {
-      rmSync(state, { recursive: true });
-      cpSync(backup, state, { recursive: true });
-    },
+    ({ state }, backup) => [rmSync(state, { recursive: true }), cpSync(backup, state, { recursive: true })],
     /older than .* the last 7 commits are missing/,
   ],
   [
     "of which an agent has written and cut the log into the table, and that is cut then",
-    async (world) => {
-      const registry = await world.open();
-      await registry.close();
-      half(world.database);
-    },
+    async (world) => checkpoint(world).then(() => half(world.database)),
     /damaged/,
   ],
   [
     "one page of which was overwritten",
     async (world) => {
-      const registry = await world.open();
-      await registry.close();
-      const bytes = readFileSync(world.database);
-      writeFileSync(world.database, bytes.fill(0, 2 * 4_096, 3 * 4_096));
+      await checkpoint(world);
+      writeFileSync(world.database, readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
     },
     /damaged/,
   ],

@@ -1,75 +1,31 @@
 import { expect, test } from "vitest";
 import { filesToRepeat, type Report, tallyReport, tallyTwoRuns } from "../../../scripts/tally.ts";
 
-const good: Report = {
-  success: true,
-  numPassedTests: 3,
-  numFailedTests: 0,
-  numPendingTests: 0,
-  numTodoTests: 0,
-  testResults: [],
-};
+const counts = { numPassedTests: 3, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
+const good: Report = { success: true, ...counts, testResults: [] };
+const bad: Report = { ...good, success: false };
+const noneRan = { numPassedTests: 0 };
 
-test.each([
-  { when: "all pass", exitCode: 0, report: good, passed: 3, failed: 0, complaint: undefined },
-  {
-    when: "one fails",
-    exitCode: 1,
-    report: { ...good, success: false, numFailedTests: 1 },
-    passed: 3,
-    failed: 1,
-    complaint: undefined,
-  },
-  {
-    when: "none ran",
-    exitCode: 1,
-    report: { ...good, success: false, numPassedTests: 0 },
-    passed: 0,
-    failed: 1,
-    complaint: "no test ran",
-  },
-  {
-    when: "none ran and vitest says fine",
-    exitCode: 0,
-    report: { ...good, numPassedTests: 0 },
-    passed: 0,
-    failed: 1,
-    complaint: "no test ran",
-  },
-  {
-    when: "one is skipped",
-    exitCode: 0,
-    report: { ...good, numPendingTests: 1 },
-    passed: 3,
-    failed: 1,
-    complaint: "1 tests were skipped",
-  },
-  {
-    when: "one is to do",
-    exitCode: 0,
-    report: { ...good, numTodoTests: 1 },
-    passed: 3,
-    failed: 1,
-    complaint: "1 tests were skipped",
-  },
-  {
-    when: "a file cannot be loaded",
-    exitCode: 1,
-    report: { ...good, success: false },
-    passed: 3,
-    failed: 1,
-    complaint: "outside of the tests",
-  },
-  {
-    when: "vitest dies after its report",
-    exitCode: 1,
-    report: good,
-    passed: 3,
-    failed: 1,
-    complaint: "outside of the tests",
-  },
-  { when: "there is no report", exitCode: 0, report: undefined, passed: 0, failed: 1, complaint: "left no report" },
-])("tally when $when", ({ exitCode, report, passed, failed, complaint }) => {
+type Row = [
+  when: string,
+  exitCode: number,
+  report: Report | undefined,
+  passed: number,
+  failed: number,
+  complaint?: string,
+];
+
+test.each<Row>([
+  ["all pass", 0, good, 3, 0],
+  ["one fails", 1, { ...bad, numFailedTests: 1 }, 3, 1],
+  ["none ran", 1, { ...bad, ...noneRan }, 0, 1, "no test ran"],
+  ["none ran and vitest says fine", 0, { ...good, ...noneRan }, 0, 1, "no test ran"],
+  ["one is skipped", 0, { ...good, numPendingTests: 1 }, 3, 1, "1 tests were skipped"],
+  ["one is to do", 0, { ...good, numTodoTests: 1 }, 3, 1, "1 tests were skipped"],
+  ["a file cannot be loaded", 1, bad, 3, 1, "outside of the tests"],
+  ["vitest dies after its report", 1, good, 3, 1, "outside of the tests"],
+  ["there is no report", 0, undefined, 0, 1, "left no report"],
+])("tally when %s", (_when, exitCode, report, passed, failed, complaint) => {
   const tally = tallyReport("unit", exitCode, report);
   expect(tally).toMatchObject({ passed, failed });
   expect(tally.complaints.join()).toContain(complaint ?? "");
@@ -77,11 +33,8 @@ test.each([
 });
 
 test("a failed test is reported with its file, its name and the first lines of its message", () => {
-  const failed = {
-    status: "failed",
-    fullName: "a pool is full",
-    failureMessages: [`Error: no\n${"at x\n".repeat(40)}`],
-  };
+  const failureMessages = [`Error: no\n${"at x\n".repeat(40)}`];
+  const failed = { status: "failed", fullName: "a pool is full", failureMessages };
   const passed = { status: "passed", fullName: "a pool is empty", failureMessages: [] };
   const testResults = [{ name: "/b/pool.test.ts", assertionResults: [passed, failed] }];
   const { complaints } = tallyReport("unit", 1, { ...good, success: false, numFailedTests: 1, testResults });

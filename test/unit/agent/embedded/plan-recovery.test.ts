@@ -30,33 +30,17 @@ function live(netns: string, address: string): LiveAddress {
   return { netns, ifName: "eth0", mac: undefined, prefix: prefix(address) };
 }
 
-function row(containerId: string, address: string, netns: string | undefined): Allocation {
-  const about = { space: "", ip: ip(address), prefixLength: 24, pool: "red", state: "Bound" as const };
-  return {
-    ...about,
-    owner: containerId,
-    ifName: "eth0",
-    containerId,
-    network: "lab",
-    namespace: "",
-    pod: "",
-    netns,
-    sinceMs: 0,
-    version: 1,
-  };
+function row(containerId: string, address: string, netns: string): Allocation {
+  const where = { space: "", ip: ip(address), prefixLength: 24, pool: "red", state: "Bound" as const, netns };
+  const who = { owner: containerId, ifName: "eth0", containerId, network: "lab", namespace: "", pod: "" };
+  return { ...where, ...who, sinceMs: 0, version: 1 };
 }
 
 /** Each as `address container`, found ones with their space and source. */
 function check(evidence: Partial<Evidence>): Record<string, string[]> {
   const isLive = (path: string): boolean => path.startsWith("/live");
-  const { found, kept, gone, ignored } = planRecovery({
-    cached: [],
-    live: [],
-    rows: [],
-    pools: POOLS,
-    isLive,
-    ...evidence,
-  });
+  const nothing = { cached: [], live: [], rows: [] };
+  const { found, kept, gone, ignored } = planRecovery({ ...nothing, pools: POOLS, isLive, ...evidence });
   const text = (one: Pick<Allocation, "ip" | "containerId">): string => `${formatIp(one.ip)} ${one.containerId}`;
   return {
     found: found.map((one) => `${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),
@@ -69,10 +53,15 @@ function check(evidence: Partial<Evidence>): Record<string, string[]> {
 const NOTHING = { found: [], kept: [], gone: [], ignored: [] };
 
 describe("planRecovery", () => {
+  const stored = row("a", "10.1.0.5", "/live/a");
+  const orphan = row("a", "10.1.0.5", "/dead/a");
+  const [inBlue, inRed] = [cached("a", "10.0.0.5/24"), cached("a", "10.1.0.5/24")];
+  const OWN = "10.1.0.5 a";
+  const ofNic = (address: string) => `${address} netns:/live/b red/ netns:/live/b from /live/b`;
   const rows: [what: string, evidence: Partial<Evidence>, expected: Partial<ReturnType<typeof check>>][] = [
     [
       "takes in what a runtime remembers, once for each address space",
-      { cached: [cached("a", "10.0.0.5/24")] },
+      { cached: [inBlue] },
       { found: ["10.0.0.5 a blue/ uid-a from cache/a", "10.0.0.5 a lab/lab uid-a from cache/a"] },
     ],
     [
@@ -88,38 +77,26 @@ describe("planRecovery", () => {
     [
       "takes in a NIC's address that nothing else tells",
       { live: [live("/live/b", "10.1.0.6/24")] },
-      { found: ["10.1.0.6 netns:/live/b red/ netns:/live/b from /live/b"] },
+      { found: [ofNic("10.1.0.6")] },
     ],
     [
       "does not take in a NIC's address a second time",
-      { cached: [cached("a", "10.1.0.5/24")], live: [live("/live/a", "10.1.0.5/24")] },
+      { cached: [inRed], live: [live("/live/a", "10.1.0.5/24")] },
       { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
     ],
-    ["keeps a row of a live namespace", { rows: [row("a", "10.1.0.5", "/live/a")] }, { kept: ["10.1.0.5 a"] }],
-    [
-      "keeps a row of which no namespace is known",
-      { rows: [row("a", "10.1.0.5", undefined)] },
-      { kept: ["10.1.0.5 a"] },
-    ],
-    [
-      "releases a row of a namespace that is gone",
-      { rows: [row("a", "10.1.0.5", "/dead/a")] },
-      { gone: ["10.1.0.5 a"] },
-    ],
-    [
-      "keeps the row of what a runtime remembers",
-      { cached: [cached("a", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/live/a")] },
-      { kept: ["10.1.0.5 a"] },
-    ],
+    ["keeps a row of a live namespace", { rows: [stored] }, { kept: [OWN] }],
+    ["keeps a row of which no namespace is known", { rows: [{ ...stored, netns: undefined }] }, { kept: [OWN] }],
+    ["releases a row of a namespace that is gone", { rows: [orphan] }, { gone: [OWN] }],
+    ["keeps the row of what a runtime remembers", { cached: [inRed], rows: [stored] }, { kept: [OWN] }],
     [
       "gives the row of an old copy to the pod that lives",
-      { cached: [cached("b", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/dead/a")] },
+      { cached: [cached("b", "10.1.0.5/24")], rows: [orphan] },
       { found: ["10.1.0.5 b red/ uid-b from cache/b"] },
     ],
     [
       "gives the row of a pod that is gone to the NIC that has the address",
-      { live: [live("/live/b", "10.1.0.5/24")], rows: [row("a", "10.1.0.5", "/dead/a")] },
-      { found: ["10.1.0.5 netns:/live/b red/ netns:/live/b from /live/b"] },
+      { live: [live("/live/b", "10.1.0.5/24")], rows: [orphan] },
+      { found: [ofNic("10.1.0.5")] },
     ],
   ];
   it.each(rows)("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));

@@ -17,93 +17,59 @@ function check(flags: Row, plugins: readonly object[]): void {
 
 const BERTH = { type: "berth" };
 const COORDINATOR = { type: "coordinator" };
-const plain: [name: string, flags: Row, plugins: object[]][] = [
+const SETTINGS = {
+  ...{ mode: "underlay", tunePodRoutes: "false", detectGateway: "true", podMACPrefix: "0a:1b", hostRuleTable: "600" },
+  ...{ hijackCIDR: "10.0.0.0/8,169.254.20.10", serviceCIDR: "[]", detectOptions: '{"onConflict": "next"}' },
+};
+const READ_SETTINGS = {
+  ...{ mode: "underlay", tunePodRoutes: false, detectGateway: true, podMACPrefix: "0a:1b", hostRuleTable: 600 },
+  ...{ hijackCIDR: ["10.0.0.0/8", "169.254.20.10"], serviceCIDR: [], detectOptions: { onConflict: "next" } },
+};
+const BOND = { mode: "active-backup", options: "miimon=100" };
+const POOLS = { default_ipv4_ippool: ["a", "b-*"], default_ipv6_ippool: ["six"] };
+const plain: [name: string, flags: Row, ...plugins: object[]][] = [
   [
     "macvlan on an interface",
     { type: "macvlan", master: ["eth0"] },
-    [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: BERTH }, COORDINATOR],
+    { type: "macvlan", master: "eth0", mode: "bridge", ipam: BERTH },
+    COORDINATOR,
   ],
   [
     "ipvlan on a VLAN by ifacer, without the coordinator",
     { type: "ipvlan", master: ["eth0"], vlan: "30", coordinator: false },
-    [
-      { type: "ifacer", interfaces: ["eth0"], vlanID: 30 },
-      { type: "ipvlan", master: "eth0.30", mode: "l2", ipam: BERTH },
-    ],
+    { type: "ifacer", interfaces: ["eth0"], vlanID: 30 },
+    { type: "ipvlan", master: "eth0.30", mode: "l2", ipam: BERTH },
   ],
   [
     "a VLAN on a bond of two interfaces, which is active-backup unless told otherwise",
     { type: "macvlan", master: ["eth0", "eth1"], vlan: "30", bondOptions: "miimon=100" },
-    [
-      {
-        type: "ifacer",
-        interfaces: ["eth0", "eth1"],
-        vlanID: 30,
-        bond: { mode: "active-backup", options: "miimon=100" },
-      },
-      { type: "macvlan", master: "vendor_bond0.30", mode: "bridge", ipam: BERTH },
-      COORDINATOR,
-    ],
+    { type: "ifacer", interfaces: ["eth0", "eth1"], vlanID: 30, bond: BOND },
+    { type: "macvlan", master: "vendor_bond0.30", mode: "bridge", ipam: BERTH },
+    COORDINATOR,
   ],
   [
     "a bridge with pools of both families",
     { type: "bridge", bridge: "cni0", ipv4Pool: ["a", "b-*"], ipv6Pool: ["six"] },
-    [
-      {
-        type: "bridge",
-        bridge: "cni0",
-        ipam: { ...BERTH, default_ipv4_ippool: ["a", "b-*"], default_ipv6_ippool: ["six"] },
-      },
-      COORDINATOR,
-    ],
+    { type: "bridge", bridge: "cni0", ipam: { ...BERTH, ...POOLS } },
+    COORDINATOR,
   ],
-  ["ptp in CNI 1.1", { type: "ptp", cniVersion: "1.1.0" }, [{ type: "ptp", ipam: BERTH }, COORDINATOR]],
+  ["ptp in CNI 1.1", { type: "ptp", cniVersion: "1.1.0" }, { type: "ptp", ipam: BERTH }, COORDINATOR],
   [
     "settings of the coordinator: text, truth, number, list with commas, JSON",
-    {
-      type: "ptp",
-      settings: {
-        mode: "underlay",
-        tunePodRoutes: "false",
-        detectGateway: "true",
-        podMACPrefix: "0a:1b",
-        hostRuleTable: "600",
-        hijackCIDR: "10.0.0.0/8,169.254.20.10",
-        serviceCIDR: "[]",
-        detectOptions: '{"onConflict": "next"}',
-      },
-    },
-    [
-      { type: "ptp", ipam: BERTH },
-      {
-        ...COORDINATOR,
-        ...{ mode: "underlay", tunePodRoutes: false, detectGateway: true, podMACPrefix: "0a:1b", hostRuleTable: 600 },
-        ...{ hijackCIDR: ["10.0.0.0/8", "169.254.20.10"], serviceCIDR: [], detectOptions: { onConflict: "next" } },
-      },
-    ],
+    { type: "ptp", settings: SETTINGS },
+    { type: "ptp", ipam: BERTH },
+    { ...COORDINATOR, ...READ_SETTINGS },
   ],
 ];
 
-it.each(plain)("makes %s", (_, flags, plugins) => check(flags, plugins));
+it.each(plain)("makes %s", (_, flags, ...plugins) => check(flags, plugins));
 
 it("makes a NetworkAttachmentDefinition with namespace and the resource of SR-IOV", () => {
-  const flags: NetworkFlags = {
-    ...DEFAULTS,
-    type: "sriov",
-    vlan: "30",
-    namespace: "shop",
-    resourceName: "vendor.io/vf",
-  };
-  const { spec, ...object } = parse(formatNetwork("fast", flags));
-  expect(object).toEqual({
-    apiVersion: "k8s.cni.cncf.io/v1",
-    kind: "NetworkAttachmentDefinition",
-    metadata: {
-      name: "fast",
-      namespace: "shop",
-      annotations: { "k8s.v1.cni.cncf.io/resourceName": "vendor.io/vf" },
-    },
-  });
+  const flags: Row = { type: "sriov", vlan: "30", namespace: "shop", resourceName: "vendor.io/vf" };
+  const { spec, ...object } = parse(formatNetwork("fast", { ...DEFAULTS, ...flags }));
+  const annotations = { "k8s.v1.cni.cncf.io/resourceName": "vendor.io/vf" };
+  const metadata = { name: "fast", namespace: "shop", annotations };
+  expect(object).toEqual({ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata });
   const plugins = [{ type: "sriov", vlan: 30, ipam: BERTH }, COORDINATOR];
   expect(JSON.parse(spec.config)).toEqual({ cniVersion: "1.0.0", name: "fast", plugins });
 });

@@ -9,7 +9,7 @@ import type { DemandSettings } from "../../../../host/controller/types.ts";
 import { messageOf } from "../../../../host/lib/describe.ts";
 import { annotationsOf, SETTINGS } from "./workload-objects.ts";
 
-const SIGHTS: Readonly<Record<string, NetworkProvider>> = {
+const PROVIDERS: Readonly<Record<string, NetworkProvider>> = {
   "shop/ours": "berth",
   "shop/more": "berth",
   "net/ours": "berth",
@@ -23,8 +23,8 @@ function requestsOf(annotations: Readonly<Record<string, unknown>>, settings: Pa
   const template = applySettings(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
   if (template.kind === "fault") return [template.message];
   try {
-    const wishes = planNicRequests(template, { ...SETTINGS, ...settings }, (name) => SIGHTS[name] ?? "unknown");
-    return wishes.map(({ ifName, family, subnets }) => `${ifName}/${family} ${subnets.join()}`);
+    const requests = planNicRequests(template, { ...SETTINGS, ...settings }, (name) => PROVIDERS[name] ?? "unknown");
+    return requests.map(({ ifName, family, subnets }) => `${ifName}/${family} ${subnets.join()}`);
   } catch (error) {
     return [messageOf(error)];
   }
@@ -34,6 +34,14 @@ const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
 const blue = { subnet: { ipv4: ["blue"] } };
 const dual = { enableIPv4: true, enableIPv6: true };
+const required = (key: string, field: string, family: 4 | 6) =>
+  `annotation "ipam.vendor.io/${key}": field "${field}" is required because enableIPv${family} is true`;
+const TWO_NICS = [
+  { interface: "eth0", ipv4: ["a"] },
+  { interface: "net1", ipv4: ["b"] },
+];
+const IN_JSON = { ...blue, [NETWORKS]: [{ name: "ours", namespace: "net" }] };
+const TOO_MANY = "found 33 NICs, want at most 32";
 const many = (count: number) => Array.from({ length: count }, (_, index) => ({ interface: `n${index}`, ipv4: ["a"] }));
 
 it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, expected: string[]]>([
@@ -49,18 +57,8 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
     dual,
     ['annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry'],
   ],
-  [
-    "only a family that is off",
-    { subnet: { ipv6: ["c"] } },
-    {},
-    ['annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true'],
-  ],
-  [
-    "one family of two",
-    blue,
-    dual,
-    ['annotation "ipam.vendor.io/subnet": field "ipv6" is required because enableIPv6 is true'],
-  ],
+  ["only a family that is off", { subnet: { ipv6: ["c"] } }, {}, [required("subnet", "ipv4", 4)]],
+  ["one family of two", blue, dual, [required("subnet", "ipv6", 6)]],
   ["one family of two where that is allowed", blue, { ...dual, allowSingleFamily: true }, ["eth0/4 blue"]],
   ["another name of the first NIC", blue, { firstNic: "net0" }, ["net0/4 blue"]],
   ["a first NIC of another plugin", blue, { firstNic: undefined }, []],
@@ -69,46 +67,25 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
   ["a network that is not there", { ...blue, [NETWORKS]: "nowhere/ours, more" }, {}, ["eth0/4 blue", "net2/4 blue"]],
   ["a named NIC", { ...blue, [NETWORKS]: "ours@data, more" }, {}, ["eth0/4 blue", "data/4 blue", "net2/4 blue"]],
   ["one NIC named twice", { ...blue, [NETWORKS]: "ours@data, more@data" }, {}, ["eth0/4 blue", "data/4 blue"]],
-  [
-    "networks in JSON",
-    { ...blue, [NETWORKS]: [{ name: "ours", namespace: "net" }] },
-    { firstNic: undefined },
-    ["net1/4 blue"],
-  ],
+  ["networks in JSON", IN_JSON, { firstNic: undefined }, ["net1/4 blue"]],
   ["a default network of Berth", { ...blue, [DEFAULT_NETWORK]: "first" }, {}, ["eth0/4 blue"]],
   ["a default network of another plugin", { ...blue, [DEFAULT_NETWORK]: "other" }, {}, []],
   ["a default network that is not there", { ...blue, [DEFAULT_NETWORK]: "nothing" }, {}, []],
-  [
-    "subnets",
-    {
-      subnets: [
-        { interface: "eth0", ipv4: ["a"] },
-        { interface: "net1", ipv4: ["b"] },
-      ],
-    },
-
-    {},
-    ["eth0/4 a", "net1/4 b"],
-  ],
+  ["subnets", { subnets: TWO_NICS }, {}, ["eth0/4 a", "net1/4 b"]],
   ["subnets beside subnet", { ...blue, subnets: [{ interface: "net1", ipv4: ["b"] }] }, {}, ["net1/4 b"]],
   [
     "an entry without a family",
     { subnets: [{ interface: "a", ipv4: ["a"] }, { interface: "b" }] },
     {},
-    ['annotation "ipam.vendor.io/subnets": field "[1].ipv4" is required because enableIPv4 is true'],
+    [required("subnets", "[1].ipv4", 4)],
   ],
   ["as many NICs as may be", { subnets: many(32) }, {}, many(32).map(({ interface: nic }) => `${nic}/4 a`)],
-  [
-    "a NIC too many",
-    { subnets: many(33) },
-    {},
-    ['annotation "ipam.vendor.io/subnets": found 33 NICs, want at most 32'],
-  ],
+  ["a NIC too many", { subnets: many(33) }, {}, [`annotation "ipam.vendor.io/subnets": ${TOO_MANY}`]],
   [
     "a network too many",
     { ...blue, [NETWORKS]: Array(32).fill("ours").join() },
     {},
-    ['annotation "k8s.v1.cni.cncf.io/networks": found 33 NICs, want at most 32'],
+    [`annotation "k8s.v1.cni.cncf.io/networks": ${TOO_MANY}`],
   ],
 ])("%s", (_what, annotations, settings, expected) => {
   expect(requestsOf({ ...annotations }, settings)).toEqual(expected);
