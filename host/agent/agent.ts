@@ -9,6 +9,7 @@ import type { Log } from "../lib/log.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
+import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -38,6 +39,8 @@ interface AgentOptions {
   readonly stateDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;
+  /** Absent: metrics are on the socket only. */
+  readonly scraping?: ScrapeSettings | undefined;
   readonly nodeName?: string | undefined;
   /** Of the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
@@ -176,6 +179,12 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());
+  if (options.scraping !== undefined && options.scraping.address.kind !== "off") {
+    const { client: api } = backend;
+    const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, api, nowMs: monotonicMs, log });
+    closers.push(() => scrapes.close());
+    log.info({ metrics: scrapes.url }, "Serving metrics");
+  }
   closers.push(logReadiness(() => backend.readiness(), log));
 }
 

@@ -12,12 +12,13 @@ import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
+import { addMetricsOptions, type MetricsFlags, scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /** How long a second agent waits for the state directory by default: milliseconds. @limit */
 export const LOCK_WAIT_MS = 30_000;
 
-interface Flags {
+interface Flags extends MetricsFlags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly inCluster?: true;
@@ -109,6 +110,7 @@ const program = new Command("berth-agent")
     LOCK_WAIT_MS / 1000,
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
+addMetricsOptions(program);
 // The subcommands have options of the same names.
 addInstallCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
@@ -130,6 +132,8 @@ async function serve(flags: Flags): Promise<void> {
       exitCode: WRONG_USAGE,
     });
   }
+  const refuse = (text: string): never => program.error(`error: ${text}`, { exitCode: WRONG_USAGE });
+  const scraping = scrapeSettingsOf(flags, config === undefined, refuse);
   const log = openLog("berth-agent", flags.logLevel, openSend(2));
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -143,6 +147,7 @@ async function serve(flags: Flags): Promise<void> {
     stateDirectory: flags.state,
     spoolDirectory: flags.spool,
     socketPath: flags.socket,
+    scraping,
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,

@@ -8,12 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS } from "../controller/controllers.ts";
-import {
-  LISTEN_FORMS,
-  type ListenAddress,
-  listenForQuestions,
-  parseListenAddress,
-} from "../controller/status-server.ts";
+import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
@@ -21,9 +16,12 @@ import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
+import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
+import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
+import { addMetricsOptions, type MetricsFlags, parseListen, scrapeSettingsOf } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -37,7 +35,7 @@ export const LEASE_RENEW_DEADLINE_MS = 10_000;
 /** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. @limit */
 export const LEASE_RETRY_MS = 2_000;
 
-interface Flags {
+interface Flags extends MetricsFlags {
   readonly kubeconfig?: string;
   readonly inCluster?: true;
   readonly configNamespace: string;
@@ -59,12 +57,6 @@ function parseSeconds(text: string): number {
     throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
   }
   return seconds;
-}
-
-function parseListen(text: string): ListenAddress {
-  const address = parseListenAddress(text);
-  if (address === undefined) throw new InvalidArgumentError(`expected ${LISTEN_FORMS}, found "${text}"`);
-  return address;
 }
 
 function parseName(text: string): string {
@@ -119,12 +111,16 @@ const program = new Command("berth-controller")
       .env("BERTH_IDENTITY"),
   )
   .addOption(
-    new Option("--listen <address>", `address that serves GET /v1/status, /healthz and /metrics: ${LISTEN_FORMS}`)
+    new Option(
+      "--listen <address>",
+      `address that serves GET /v1/status, /healthz and /metrics: ${LISTEN_FORMS}; to other machines only /healthz`,
+    )
       .argParser(parseListen)
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
       .env("BERTH_LISTEN"),
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
+addMetricsOptions(program);
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
 
@@ -145,6 +141,7 @@ async function serve(flags: Flags): Promise<void> {
     renewDeadlineMs: flags.leaseRenewDeadline * 1000,
     retryMs: flags.leaseRetry * 1000,
   };
+  const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -171,12 +168,18 @@ async function serve(flags: Flags): Promise<void> {
     set.onScrape(() => collectApi(set.metrics, api.stats, api.requests));
     set.onScrape(() => controller.collectMetrics(set.metrics));
     const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
-    log.info({ identity, server: credentials.server, listen: questions.url, version: VERSION }, "Started");
+    const nowMs = () => performance.now();
+    const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
+    log.info(
+      { identity, server: credentials.server, listen: questions.url, metrics: scrapes.url, version: VERSION },
+      "Started",
+    );
     return {
       stop: async () => {
         endMeasuring();
         await controller.close();
         await questions.close();
+        await scrapes.close();
         await api.close();
       },
     };

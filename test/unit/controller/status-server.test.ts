@@ -4,12 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
-import {
-  type ListenAddress,
-  listenForQuestions,
-  parseListenAddress,
-  type StatusServer,
-} from "../../../host/controller/status-server.ts";
+import { listenForQuestions } from "../../../host/controller/status-server.ts";
+import type { HttpListener, ListenAddress } from "../../../host/metrics/listen.ts";
 
 const status: ControllerProcess["status"] = {
   ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], problems: [], parts: ["usage"], caches: {} },
@@ -20,7 +16,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function listen(address: ListenAddress, stuck?: string): Promise<StatusServer> {
+async function listen(address: ListenAddress, stuck?: string): Promise<HttpListener> {
   const server = await listenForQuestions({ address, controller: { status, stuck }, version: "1.2.3", metrics });
   closing.push(() => server.close());
   return server;
@@ -56,6 +52,15 @@ describe("questions to a controller", () => {
     expect(await ask(LOOPBACK, path, options)).toMatchObject({ status: expected, body }),
   );
 
+  it("tells other machines only its health", async () => {
+    const { url } = await listen({ kind: "network", host: undefined, port: 0 });
+    const port = new URL(url).port;
+    const statuses = ["/healthz", "/v1/status", "/metrics"].map(
+      async (path) => (await fetch(`http://127.0.0.1:${port}${path}`)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 404, 404]);
+  });
+
   it("answers on a unix socket that only its user may open, in the place of one that was left", async () => {
     const directory = mkdtempSync(join(tmpdir(), "berth-status-"));
     closing.push(() => rmSync(directory, { recursive: true }));
@@ -80,22 +85,3 @@ describe("questions to a controller", () => {
     await expect(taken).rejects.toThrow("EADDRINUSE");
   });
 });
-
-it.each<[string, ListenAddress | undefined]>([
-  ["off", { kind: "off" }],
-  ["127.0.0.1:9474", { kind: "loopback", host: "127.0.0.1", port: 9474 }],
-  ["127.9.9.9:0", { kind: "loopback", host: "127.9.9.9", port: 0 }],
-  ["[::1]:80", { kind: "loopback", host: "::1", port: 80 }],
-  ["unix:/run/berth/controller.sock", { kind: "unix", path: "/run/berth/controller.sock" }],
-  ["0.0.0.0:80", undefined],
-  ["10.0.0.1:80", undefined],
-  ["[::]:80", undefined],
-  ["[fd00::1]:80", undefined],
-  ["[127.0.0.1]:80", undefined],
-  ["127.0.0.1:65536", undefined],
-  ["127.0.0.300:80", undefined],
-  ["127.0.0.1", undefined],
-  ["localhost:80", undefined],
-  ["unix:relative", undefined],
-  ["", undefined],
-])("where a controller may be asked: %s", (text, expected) => expect(parseListenAddress(text)).toEqual(expected));

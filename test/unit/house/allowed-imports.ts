@@ -14,7 +14,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   plan: "net",
   ipam: "net core cni config resources",
   kubernetes: "lib config",
-  metrics: "lib kubernetes",
+  metrics: "lib net kubernetes",
   registry: "lib net config resources ipam kubernetes",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",

@@ -1,0 +1,51 @@
+/** The options of agent and controller that say where metrics are served. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../metrics/listen.ts";
+import { findExposure, type ScrapeSettings } from "../metrics/scrape-server.ts";
+
+export interface MetricsFlags {
+  readonly metricsListen: ListenAddress;
+  readonly metricsCertFile?: string;
+  readonly metricsKeyFile?: string;
+  readonly metricsInsecure?: true;
+}
+
+/** For an option of commander. */
+export function parseListen(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (address === undefined) throw new InvalidArgumentError(`expected ${LISTEN_FORMS}, found "${text}"`);
+  return address;
+}
+
+export function addMetricsOptions(program: Command): Command {
+  return program
+    .addOption(
+      new Option("--metrics-listen <address>", `address that serves GET /metrics for Prometheus: ${LISTEN_FORMS}`)
+        .argParser(parseListen)
+        .default(parseListen("off"), "off")
+        .env("BERTH_METRICS_LISTEN"),
+    )
+    .option(
+      "--metrics-cert-file <file>",
+      "serve metrics over TLS with this certificate (PEM); renewed files are reloaded",
+    )
+    .option("--metrics-key-file <file>", "its private key (PEM)")
+    .option("--metrics-insecure", "let other machines scrape without TLS and without a token of the cluster");
+}
+
+/** Returns the settings; calls `refuse` with a clause if they contradict each other or would expose the metrics. */
+export function scrapeSettingsOf(
+  { metricsListen, metricsCertFile, metricsKeyFile, metricsInsecure }: MetricsFlags,
+  hasCluster: boolean,
+  refuse: (text: string) => never,
+): ScrapeSettings {
+  if ((metricsCertFile === undefined) !== (metricsKeyFile === undefined))
+    refuse("--metrics-cert-file and --metrics-key-file belong together, found one of them");
+  const tls =
+    metricsCertFile === undefined || metricsKeyFile === undefined
+      ? undefined
+      : { certFile: metricsCertFile, keyFile: metricsKeyFile };
+  const settings = { address: metricsListen, tls, isInsecure: metricsInsecure === true };
+  const exposure = findExposure(settings, { hasCluster });
+  return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
+}

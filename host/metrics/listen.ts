@@ -1,0 +1,153 @@
+/**
+ * Small read-only HTTP servers: where one listens, and how it ends.
+ * Effects: listens; replaces an existing unix socket, and removes its own.
+ */
+import { chmodSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { formatIp, parseIp } from "../net/ip.ts";
+
+/** Most connections at once to a server for metrics and status. More are closed at once. @limit */
+export const MAX_CONNECTIONS = 64;
+
+/** How long a caller of such a server may take to send its request: milliseconds. @limit */
+export const REQUEST_PATIENCE_MS = 10_000;
+
+/** How often the files of a certificate are checked for a renewed one: milliseconds. @limit */
+export const CERTIFICATE_CHECK_MS = 30_000;
+
+export type ListenAddress =
+  | { readonly kind: "off" }
+  | { readonly kind: "unix"; readonly path: string }
+  | { readonly kind: "loopback"; readonly host: string; readonly port: number }
+  /** Other machines can connect. `host` is undefined for all addresses. */
+  | { readonly kind: "network"; readonly host: string | undefined; readonly port: number };
+
+/** The forms that {@link parseListenAddress} accepts, for errors. */
+export const LISTEN_FORMS = "127.0.0.1:PORT, [::1]:PORT, ADDRESS:PORT, *:PORT, unix:/PATH or off";
+
+/** Node.js looks for late callers every 30 seconds otherwise. */
+const CHECKS = { connectionsCheckingInterval: REQUEST_PATIENCE_MS / 2 };
+
+const ADDRESS = /^(?:(?<all>\*)|(?<v4>[0-9.]+)|\[(?<v6>[0-9a-fA-F:.]+)\]):(?<port>[0-9]{1,5})$/;
+
+/** Returns undefined for anything else. */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  if (text === "off") return { kind: "off" };
+  if (/^unix:\/./.test(text)) return { kind: "unix", path: text.slice("unix:".length) };
+  const { all, v4, v6, port: digits = "" } = ADDRESS.exec(text)?.groups ?? {};
+  const port = Number(digits);
+  if (digits === "" || port > 65_535) return undefined;
+  if (all !== undefined) return { kind: "network", host: undefined, port };
+  const ip = parseIp(v4 ?? v6 ?? "");
+  if (ip === undefined || (ip.family === 6) !== (v6 !== undefined)) return undefined;
+  const isLoopback = ip.family === 4 ? ip.value >> 24n === 127n : ip.value === 1n;
+  return { kind: isLoopback ? "loopback" : "network", host: formatIp(ip), port };
+}
+
+/** PEM files. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+export interface HttpListener {
+  /** `http://127.0.0.1:9474`, `unix:/run/berth/controller.sock`; "" if it is off. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface ListenOptions {
+  readonly address: ListenAddress;
+  /** Absent: plain HTTP. */
+  readonly tls?: TlsFiles | undefined;
+  /** Called for GET and HEAD, with the path without its query. */
+  readonly answer: (path: string, request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
+}
+
+/** Rejects if the address is in use, or the certificate cannot be read. */
+export async function listenHttp({ address, tls, answer }: ListenOptions): Promise<HttpListener> {
+  if (address.kind === "off") return { url: "", close: async () => {} };
+  const { server, endChecks } =
+    tls === undefined ? { server: createServer(CHECKS), endChecks: () => {} } : openTls(tls);
+  server.maxConnections = MAX_CONNECTIONS;
+  server.headersTimeout = REQUEST_PATIENCE_MS;
+  server.requestTimeout = REQUEST_PATIENCE_MS;
+  server.on("request", (request: IncomingMessage, response) => {
+    void answerTo(request, answer).then(({ status, type, body }) => {
+      // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
+      response.writeHead(status, { "content-type": type, connection: "close" });
+      response.end(request.method === "HEAD" ? "" : body);
+    });
+  });
+  if (address.kind === "unix") rmSync(address.path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    const { host, port } = { host: undefined, port: 0, ...address };
+    const where = address.kind === "unix" ? { path: address.path } : { ...(host === undefined ? {} : { host }), port };
+    server.listen(where, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  }).catch((error: unknown) => {
+    endChecks();
+    throw error;
+  });
+  if (address.kind === "unix") chmodSync(address.path, 0o600);
+  return {
+    url: urlOf(address, server, tls === undefined ? "http" : "https"),
+    close: async () => {
+      endChecks();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Never rejects. */
+async function answerTo(request: IncomingMessage, answer: ListenOptions["answer"]): Promise<HttpAnswer> {
+  const { method = "", url = "/" } = request;
+  if (method !== "GET" && method !== "HEAD")
+    return answerJson(405, { error: `${method} is not served; there is only GET` });
+  try {
+    return await answer(url.replace(/[?#].*$/, ""), request);
+  } catch {
+    return answerJson(500, { error: "Internal error" });
+  }
+}
+
+export function answerJson(status: number, value: object): HttpAnswer {
+  return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+/** Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. */
+function openTls(files: TlsFiles): { readonly server: Server; readonly endChecks: () => void } {
+  const read = () => ({ cert: readFileSync(files.certFile, "utf8"), key: readFileSync(files.keyFile, "utf8") });
+  let current = read();
+  const server = createTlsServer({ ...CHECKS, ...current, minVersion: "TLSv1.2" });
+  const timer = setInterval(() => {
+    try {
+      const next = read();
+      if (next.cert === current.cert && next.key === current.key) return;
+      server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
+      current = next;
+    } catch {
+      // The files are being replaced.
+    }
+  }, CERTIFICATE_CHECK_MS).unref();
+  return { server, endChecks: () => clearInterval(timer) };
+}
+
+function urlOf(address: ListenAddress, server: Server, scheme: string): string {
+  const bound = server.address();
+  if (address.kind === "unix") return `unix:${address.path}`;
+  if (bound === null || typeof bound === "string") return "";
+  return `${scheme}://${bound.family === "IPv6" ? `[${bound.address}]` : bound.address}:${bound.port}`;
+}

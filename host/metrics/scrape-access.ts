@@ -1,0 +1,99 @@
+/**
+ * Who may scrape: the API server reviews the caller's bearer token, and whether its user may `get` the path `/metrics`, which is what kube-rbac-proxy
+ * asks. Answers are remembered for a while.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
+
+/** How long a caller that may scrape is let in without another review: milliseconds. @limit */
+export const ALLOWED_MEMORY_MS = 60_000;
+
+/** How long a caller that may not scrape is refused without another review: milliseconds. @limit */
+export const REFUSED_MEMORY_MS = 10_000;
+
+/** Most remembered callers of each kind. Refused ones do not push out allowed ones. @limit */
+export const MAX_REMEMBERED_CALLERS = 64;
+
+/** Most reviews at once; further callers are told to come back. A caller can make up tokens as fast as it likes. @limit */
+export const MAX_REVIEWS = 4;
+
+/** How long a review may take: milliseconds. @limit */
+export const REVIEW_PATIENCE_MS = 5_000;
+
+/** Longest token that is reviewed: characters. @limit */
+export const MAX_TOKEN_LENGTH = 16_384;
+
+/** `unknown`: the token names no user; `busy`: too many reviews run. */
+type Access = "allowed" | "refused" | "unknown" | "busy";
+
+interface Remembered {
+  readonly access: "allowed" | "refused" | "unknown";
+  readonly untilMs: number;
+}
+
+const user = z.object({
+  username: z.string().default(""),
+  uid: z.string().default(""),
+  groups: z.array(z.string()).default([]),
+  extra: z.record(z.string(), z.array(z.string())).default({}),
+});
+
+const tokenReview = z.object({
+  status: z.object({ authenticated: z.boolean().default(false), user: user.optional() }),
+});
+
+const accessReview = z.object({ status: z.object({ allowed: z.boolean().default(false) }) });
+
+export class ScrapeAccess {
+  readonly #api: Pick<KubeApi, "call">;
+  readonly #nowMs: () => number;
+  readonly #allowed = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
+  readonly #others = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
+  readonly #running = new Map<string, Promise<Remembered>>();
+
+  constructor(api: Pick<KubeApi, "call">, nowMs: () => number) {
+    this.#api = api;
+    this.#nowMs = nowMs;
+  }
+
+  /** `authorization` is the header of the request. Rejects when the API server does not answer, or refuses the review. */
+  async check(authorization: string | undefined): Promise<Access> {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+    if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
+    const key = createHash("sha256").update(token).digest("base64");
+    const known = this.#allowed.get(key) ?? this.#others.get(key);
+    if (known !== undefined && known.untilMs > this.#nowMs()) return known.access;
+    const running = this.#running.get(key);
+    if (running === undefined && this.#running.size >= MAX_REVIEWS) return "busy";
+    const review = running ?? this.#review(key, token).finally(() => this.#running.delete(key));
+    this.#running.set(key, review);
+    return (await review).access;
+  }
+
+  async #review(key: string, token: string): Promise<Remembered> {
+    const access = await this.#ask(token);
+    const isAllowed = access === "allowed";
+    const remembered = { access, untilMs: this.#nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS) };
+    this.#allowed.delete(key);
+    (isAllowed ? this.#allowed : this.#others).set(key, remembered);
+    return remembered;
+  }
+
+  async #ask(token: string): Promise<Remembered["access"]> {
+    const { status } = tokenReview.parse(await this.#create("authentication.k8s.io", "TokenReview", { token }));
+    if (!status.authenticated || status.user === undefined) return "unknown";
+    const { username, uid, groups, extra } = status.user;
+    const nonResourceAttributes = { path: "/metrics", verb: "get" };
+    const spec = { user: username, uid, groups, extra, nonResourceAttributes };
+    const answer = accessReview.parse(await this.#create("authorization.k8s.io", "SubjectAccessReview", spec));
+    return answer.status.allowed ? "allowed" : "refused";
+  }
+
+  #create(group: string, kind: string, spec: object) {
+    const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
+    const body = { apiVersion: `${group}/v1`, kind, spec };
+    return this.#api.call({ method: "POST", path, body, patienceMs: REVIEW_PATIENCE_MS });
+  }
+}

@@ -1,0 +1,82 @@
+/** GET /metrics for Prometheus, on an address of its own. */
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { messageOf } from "../lib/describe.ts";
+import type { Log } from "../lib/log.ts";
+import {
+  answerJson,
+  type HttpAnswer,
+  type HttpListener,
+  type ListenAddress,
+  listenHttp,
+  type TlsFiles,
+} from "./listen.ts";
+import { METRICS_TYPE, type MetricSet } from "./metric.ts";
+import { ScrapeAccess } from "./scrape-access.ts";
+
+/** Where to serve metrics, and to whom. */
+export interface ScrapeSettings {
+  readonly address: ListenAddress;
+  readonly tls: TlsFiles | undefined;
+  /** Other machines may scrape without TLS and without a token. */
+  readonly isInsecure: boolean;
+}
+
+interface ScrapeServerOptions extends ScrapeSettings {
+  readonly metrics: Pick<MetricSet<never>, "render">;
+  /** Reviews tokens; undefined without a cluster. */
+  readonly api: Pick<KubeApi, "call"> | undefined;
+  /** Monotonic. */
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** Returns why these settings would show metrics to anyone on the network, and what to do: a clause. Undefined if they do not. */
+export function findExposure(
+  { address, tls, isInsecure }: ScrapeSettings,
+  { hasCluster }: { readonly hasCluster: boolean },
+): string | undefined {
+  if (address.kind !== "network" || isInsecure) return undefined;
+  if (!hasCluster)
+    return "without a cluster nothing reviews the tokens of other machines; listen on 127.0.0.1 or a unix socket, or pass --metrics-insecure";
+  if (tls === undefined)
+    return "other machines scrape over TLS only; pass --metrics-cert-file and --metrics-key-file, listen on 127.0.0.1 or a unix socket, or pass --metrics-insecure";
+  return undefined;
+}
+
+/** Rejects if the address is in use, or the certificate cannot be read. */
+export function listenForScrapes(options: ScrapeServerOptions): Promise<HttpListener> {
+  const { address, tls, isInsecure, metrics, api, nowMs, log } = options;
+  const isOpen = address.kind !== "network" || isInsecure;
+  const access = isOpen || api === undefined ? undefined : new ScrapeAccess(api, nowMs);
+  return listenHttp({
+    address,
+    tls,
+    answer: async (path, { headers }) => {
+      if (path !== "/metrics") return answerJson(404, { error: "There is only GET /metrics" });
+      const refusal = isOpen ? undefined : await refusalOf(access, headers.authorization, log);
+      return refusal ?? { status: 200, type: METRICS_TYPE, body: await metrics.render() };
+    },
+  });
+}
+
+async function refusalOf(
+  access: ScrapeAccess | undefined,
+  authorization: string | undefined,
+  log: Log,
+): Promise<HttpAnswer | undefined> {
+  try {
+    switch (await access?.check(authorization)) {
+      case "allowed":
+        return undefined;
+      case "refused":
+        return answerJson(403, { error: 'The user of the token may not "get" the path /metrics' });
+      case "busy":
+        return answerJson(503, { error: "Too many tokens are being reviewed; try again" });
+      default:
+        return answerJson(401, { error: "A bearer token of the cluster is needed" });
+    }
+  } catch (error) {
+    log.debug({ err: error }, "Reviewing the token of a scrape failed");
+    return answerJson(503, { error: `The API server did not review the token: ${messageOf(error)}` });
+  }
+}
