@@ -9,8 +9,6 @@ interface NodeLibrary {
   readonly textOf?: string;
 }
 
-const APACHE_OR_MIT = "MIT OR Apache-2.0";
-
 export const NODE_LIBRARIES: Readonly<Record<string, NodeLibrary>> = {
   Acorn: { license: "MIT", versionKey: "acorn" },
   "c-ares": { license: "MIT", versionKey: "ares" },
@@ -59,25 +57,3 @@ export const NOT_IN_EXECUTABLE: readonly string[] = [
 export const NO_LIBRARY: readonly string[] = [
   ...["node", "modules", "napi", "nbytes", "ncrypto", "cldr", "tz", "unicode"],
 ];
-
-/** The Rust crates of Temporal, which LICENSE does not mention, by the names in the executable. */
-export const NODE_CRATES: Readonly<Record<string, string>> = {
-  calendrical_calculations: "Apache-2.0",
-  "diplomat-runtime": APACHE_OR_MIT,
-  icu_calendar: "Unicode-3.0",
-  icu_locale: "Unicode-3.0",
-  icu_locale_core: "Unicode-3.0",
-  icu_provider: "Unicode-3.0",
-  ixdtf: "Unicode-3.0",
-  libm: "MIT",
-  litemap: "Unicode-3.0",
-  "num-traits": APACHE_OR_MIT,
-  resb: "Unicode-3.0",
-  serde_core: APACHE_OR_MIT,
-  temporal_capi: APACHE_OR_MIT,
-  temporal_rs: APACHE_OR_MIT,
-  timezone_provider: APACHE_OR_MIT,
-  zerotrie: "Unicode-3.0",
-  zerovec: "Unicode-3.0",
-  zoneinfo64: "Unicode-3.0",
-};

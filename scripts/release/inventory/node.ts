@@ -1,7 +1,8 @@
 /** Node.js and what is inside its executable. A library that is not in the tables of node-libraries.ts stops the release. */
 import type { Component } from "./component.ts";
+import { crateComponents } from "./crates.ts";
 import type { DebianTexts } from "./debian.ts";
-import { NO_LIBRARY, NODE_CRATES, NODE_LIBRARIES, NOT_IN_EXECUTABLE } from "./node-libraries.ts";
+import { NO_LIBRARY, NODE_LIBRARIES, NOT_IN_EXECUTABLE } from "./node-libraries.ts";
 
 interface NodeOptions {
   readonly version: string;
@@ -15,20 +16,17 @@ interface NodeOptions {
 
 const NAME = "Node.js";
 const SECTION = /^- ([^\n]+), located at [^\n]+ is licensed as follows:\n {2}"""\n(.*?)^ {2}"""$/gms;
-const CRATE = /\/deps\/crates\/vendor\/([\w-]+?)-v(\d+(?:_\d+)*)\//g;
 const RUST = /rustc version (\d+\.\d+\.\d+)/;
 
 export function nodeComponents({ version, versions, executable, license, texts }: NodeOptions): Component[] {
   if (versions.node !== version)
     throw new Error(`A release with Node.js ${version} is built with it, not ${versions.node}`);
   const sections = readSections(license);
-  const crates = readCrates(executable);
   requireKnown("process.versions names", Object.keys(versions), [
     ...Object.values(NODE_LIBRARIES).flatMap(({ versionKey }) => versionKey ?? []),
     ...NO_LIBRARY,
   ]);
   requireKnown("its LICENSE names", [...sections.keys()], [...Object.keys(NODE_LIBRARIES), ...NOT_IN_EXECUTABLE]);
-  requireKnown("its executable contains crate", [...crates.keys()], Object.keys(NODE_CRATES));
 
   const own = license.slice(0, license.indexOf("The externally maintained libraries")).trim();
   const node: Component = {
@@ -43,39 +41,17 @@ export function nodeComponents({ version, versions, executable, license, texts }
       return { type: "library", name, ...(found && { version: found }), license: spdx, text, within: NAME };
     });
   const rust = RUST.exec(executable.toString("latin1"))?.[1] ?? "";
-  return [node, ...libraries, ...crateComponents(crates, rust, sections.get("ICU") ?? "", texts)];
-}
-
-function crateComponents(
-  crates: ReadonlyMap<string, string>,
-  rust: string,
-  unicode: string,
-  texts: DebianTexts,
-): Component[] {
-  const textOf = (name: string): string => {
-    if (name === "libm") return texts.copyright("librust-libm-dev");
-    return NODE_CRATES[name] === "Unicode-3.0" ? unicode : texts.common("Apache-2.0");
+  const std: Component = {
+    ...{ type: "library", name: "Rust standard library", version: rust, license: "MIT OR Apache-2.0" },
+    ...{ text: texts.common("Apache-2.0"), within: NAME },
   };
-  const all = [...crates].map(([name, version]): Component => {
-    const license = NODE_CRATES[name] ?? "";
-    return { type: "library", name, version, license, text: textOf(name), within: NAME };
-  });
-  const std = { name: "Rust standard library", version: rust, license: "MIT OR Apache-2.0" };
-  return [...all, { type: "library", ...std, text: texts.common("Apache-2.0"), within: NAME }];
+  return [node, ...libraries, ...crateComponents(executable, NAME), std];
 }
 
 /** Returns the sections of LICENSE by the libraries' names. */
 function readSections(license: string): Map<string, string> {
   return new Map(
     [...license.matchAll(SECTION)].map(([, name = "", text = ""]) => [name, text.replaceAll(/^ {4}/gm, "").trim()]),
-  );
-}
-
-/** Returns versions by names, from the paths of sources in the executable; a version is as exact as the path. */
-function readCrates(executable: Buffer): Map<string, string> {
-  const matches = executable.toString("latin1").matchAll(CRATE);
-  return new Map(
-    [...matches].map(([, name = "", version = ""]): [string, string] => [name, version.replaceAll("_", ".")]).sort(),
   );
 }
 

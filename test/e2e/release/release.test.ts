@@ -117,6 +117,8 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
       "V8",
       "SQLite",
       "temporal_rs",
+      "writeable",
+      "gimli",
       "Mozilla's CA certificates in Node.js",
       "musl-dev",
     );

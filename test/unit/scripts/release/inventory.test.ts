@@ -64,7 +64,12 @@ describe("Node.js", () => {
 
   it.each([
     [{ versions: { frob: "1.0" } }, "process.versions names frob;"],
-    [{ executable: "/deps/crates/vendor/frob-v0_2/src/lib.rs" }, "its executable contains crate frob;"],
+    [{ executable: "/deps/crates/vendor/frob-v0_2/src/lib.rs" }, "its executable contains crate frob 0.2;"],
+    [
+      { executable: "/deps/crates/vendor/temporal_rs-v0_3/src/lib.rs" },
+      "its executable contains crate temporal_rs 0.3;",
+    ],
+    [{ executable: "/BUILD/rustc-1.88.0-src/vendor/gimli-0.31.0/src" }, "its executable contains crate gimli 0.31.0;"],
     [{ license: license.replaceAll("V8", "frob") }, "its LICENSE names frob;"],
     [{ versions: { node: "25.0.0" } }, "A release with Node.js 26.0.0 is built with it, not 25.0.0"],
   ])("stops the release when it has a library without a recorded licence: %j", (change, message) => {
