@@ -10,6 +10,9 @@ import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts"
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
+import { listRows } from "../registry/list-rows.ts";
+import { AuditLog } from "./audit/audit-log.ts";
+import { History } from "./audit/history.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -59,6 +62,9 @@ interface Agent {
   stop(): Promise<void>;
 }
 
+/** Rows on one page of the list that the audit log begins with. */
+const AUDIT_PAGE = 256;
+
 /** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
 
@@ -97,6 +103,8 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { socketPath, stateDirectory, lockWaitMs } = options;
   const onWaiting = (holder: string): void =>
     log.warn({ state: stateDirectory, holder, waitMs: lockWaitMs }, "Waiting for the other agent to end");
+  const audit = new AuditLog({ directory: options.logDirectory, node, log, nowMs: monotonicMs });
+  closers.push(() => audit.close());
   const onNotice = (text: string): void => log.warn({ state: stateDirectory }, text);
   const set: AgentMetricSet = new MetricSet(AGENT_METRICS, (text, error) => log.warn({ err: error }, text));
   closers.push(measureEventLoop(set.metrics));
@@ -110,6 +118,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     onWaiting,
     witness: `${socketPath}.registry`,
     onNotice,
+    audit,
   };
   const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
   closers.push(() => lock.release());
@@ -145,8 +154,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const registryWatch = watchRegistry(registry, log);
   closers.push(() => registryWatch.close());
   const berth = new IpamPlugin(ipam, backend);
-  const dispatcher = new Dispatcher({ berth, coordinator: coordinator.plugin, ifacer: ifacer.plugin }, log);
+  const dispatcher = new Dispatcher({ berth, coordinator: coordinator.plugin, ifacer: ifacer.plugin }, audit, log);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
+  await audit
+    .started(listRows(registry, AUDIT_PAGE))
+    .catch((error: unknown) => log.warn({ err: error }, "Writing the addresses in use to the audit log failed"));
   await spool.drain();
   const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: monotonicMs, log });
   closers.push(() => maintenance.close());
@@ -166,6 +178,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       version,
       metrics: set,
       socketRestored: () => watch?.restored ?? 0,
+      history: new History(options.logDirectory, node),
       explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
     }),
     beforeAdd: async () => {

@@ -8,6 +8,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { Allocation } from "../registry/registry.ts";
+import type { Audit } from "./audit/audit.ts";
 import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
@@ -47,6 +48,7 @@ export interface BackendOptions {
   /** Counted by what acts; absent: nothing is counted. */
   readonly metrics?: AgentMetrics | undefined;
   readonly log: Log;
+  readonly audit: Audit;
   /** The registry's thread died, so the agent has to end. */
   readonly onDeath: (error: Error) => void;
 }

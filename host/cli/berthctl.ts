@@ -19,6 +19,7 @@ import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHealth } from "./commands/health.ts";
+import { addHistory } from "./commands/history.ts";
 import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
@@ -30,6 +31,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void)[] = [
   addPools,
   addAllocations,
   addExplain,
+  addHistory,
   addRecover,
   addNetwork,
 ];

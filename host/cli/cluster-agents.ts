@@ -11,6 +11,8 @@ interface ClusterOptions {
   readonly selector: string;
   readonly kubeconfig?: string;
   readonly context?: string;
+  /** Makes one exit code of the agents': the highest, or the lowest. */
+  readonly join?: (...codes: number[]) => number;
 }
 
 interface AgentPod {
@@ -19,7 +21,7 @@ interface AgentPod {
   readonly node: string;
 }
 
-/** Calls `berthctl words` in each agent's pod, with this process's output; returns the highest exit code. Throws if there is no agent. */
+/** Calls `berthctl words` in each agent's pod, with this process's output; returns their joint exit code. Throws if there is no agent. */
 export function callAgents(words: readonly string[], options: ClusterOptions): ExitCode {
   const agents = findAgents(options);
   const codes = agents.map(({ namespace, name, node }) => {
@@ -27,14 +29,11 @@ export function callAgents(words: readonly string[], options: ClusterOptions): E
     const place = ["--namespace", namespace, name, "--container", "agent"];
     return kubectl(options, ["exec", ...place, "--", "berthctl", ...words], "inherit").status;
   });
-  return worstOf(codes);
-}
-
-/** Codes that berthctl does not have are of kubectl or of a signal. */
-function worstOf(codes: readonly number[]): ExitCode {
+  const { join = Math.max } = options;
+  const code = join(...codes);
   const known: readonly ExitCode[] = Object.values(ExitCode);
-  const worst = Math.max(...codes);
-  return known.find((code) => code === worst) ?? ExitCode.NoAnswer;
+  // Codes that berthctl does not have are of kubectl or of a signal.
+  return known.find((each) => each === code) ?? ExitCode.NoAnswer;
 }
 
 function findAgents(options: ClusterOptions): AgentPod[] {

@@ -132,13 +132,18 @@ export class CommandLine {
 
   /**
    * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster berthctl is called with the same words in
-   * the agents' pods.
+   * the agents' pods, and `join` makes one exit code of theirs.
    */
-  async runOnAgents(flags: OutputFlags, work: (socket: string, call: Call) => Promise<ExitCode>): Promise<void> {
+  async runOnAgents(
+    flags: OutputFlags,
+    work: (socket: string, call: Call) => Promise<ExitCode>,
+    join: (...codes: number[]) => number = Math.max,
+  ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
       const { node, selector, kubeconfig, context } = this.options;
       return callAgents(forwardedWords(this.#words), {
+        join,
         selector,
         ...(node === undefined ? {} : { node }),
         ...(kubeconfig === undefined ? {} : { kubeconfig }),

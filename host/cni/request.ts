@@ -185,6 +185,27 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
   };
 }
 
+/** What a request says about its NIC; a text is empty where the request has none. */
+interface RequestSubject extends PodArgs {
+  readonly command: string;
+  readonly containerId: string;
+  readonly ifName: string;
+}
+
+/** Returns what the variables of a request say, which may be one that cannot be decoded. Never throws. */
+export function describeRequest(headers: Headers): RequestSubject {
+  const find = (variable: string): string => {
+    const value = headers[variable.toLowerCase().replaceAll("_", "-")];
+    return typeof value === "string" ? value : "";
+  };
+  return {
+    ...decodePodArgs(decodeArgs(find("CNI_ARGS"), true)),
+    command: find("CNI_COMMAND"),
+    containerId: find("CNI_CONTAINERID"),
+    ifName: find("CNI_IFNAME"),
+  };
+}
+
 function refuseIpRequest(source: RequestedIp["source"], found: string, wanted: string): never {
   throw new CniError(ErrorCode.InvalidNetworkConfig, `Requested address in ${source}: found ${found}, want ${wanted}`);
 }

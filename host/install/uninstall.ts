@@ -12,6 +12,9 @@ import { InstallError, runSteps, type Step, type StepOptions } from "./step.ts";
 
 const LOG_FILE = basename(DEFAULT_COORDINATOR_CONF.logOptions.logFile);
 
+/** The coordinator's log and the audit log, with their full files. */
+const OWN_LOG = new RegExp(`^(?:${LOG_FILE.replaceAll(".", "[.]")}|audit[.]jsonl)(?:[.][0-9]+)?$`);
+
 interface UninstallOptions {
   readonly cniBinDirectory: string;
   readonly cniConfDirectory: string;
@@ -19,7 +22,7 @@ interface UninstallOptions {
   readonly runDirectory: string;
   /** Of registry and spool. */
   readonly stateDirectory: string;
-  /** Of the coordinator's log; other products may have files there. */
+  /** Of the coordinator's log and the audit log; other products may have files there. */
   readonly logDirectory: string;
   readonly keepState: boolean;
   /** Leaves rules, routes, tables and pairs: the directories are those of another host. */
@@ -46,8 +49,9 @@ export async function uninstall(options: UninstallOptions, stepOptions: StepOpti
 
 /** The directory goes with its last file. */
 function planLogRemoval(directory: string): Step[] {
-  const isOthers = listNames(directory).some((name) => name !== LOG_FILE);
-  return removeFile(isOthers ? join(directory, LOG_FILE) : directory);
+  const names = listNames(directory);
+  const own = names.filter((name) => OWN_LOG.test(name));
+  return own.length < names.length ? own.flatMap((name) => removeFile(join(directory, name))) : removeFile(directory);
 }
 
 function answers(path: string): Promise<boolean> {

@@ -3,6 +3,7 @@
  * decides whether the addresses are free.
  */
 import type { Family, Ip } from "../net/ip.ts";
+import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
@@ -16,6 +17,8 @@ export interface Picked {
   readonly requested?: boolean;
   /** Must be probed before use: a pod on a lost node may still answer for it. */
   readonly needsProbe?: boolean;
+  /** Absent: it was free, or requested. */
+  readonly source?: SourceName;
 }
 
 /** A family of a NIC for which no pool has a free address, with the reason by pool name. */

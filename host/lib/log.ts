@@ -8,6 +8,12 @@ export type Log = pino.Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** How every log of Berth writes its lines: the time in UTC, the level as a word. */
+export const LOG_FORMAT: Pick<pino.LoggerOptions, "timestamp" | "formatters"> = {
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (label) => ({ level: label }) },
+};
+
 /** Opens the log. `send` writes to stderr without waiting; the default waits. */
 export function openLog(name: string, level: LogLevel, send: BoundedLinesOptions["send"] = writeAll): Log {
   const lines = new BoundedLines({
@@ -15,7 +21,7 @@ export function openLog(name: string, level: LogLevel, send: BoundedLinesOptions
     onLoss: (lost) => log.warn({ lost }, `${lost} log lines were dropped because the reader was too slow`),
   });
   if (send !== writeAll) process.once("exit", () => lines.flush());
-  const log = pino({ name, level, timestamp: pino.stdTimeFunctions.isoTime }, { write: (line) => lines.write(line) });
+  const log = pino({ name, level, ...LOG_FORMAT }, { write: (line) => lines.write(line) });
   return log;
 }
 

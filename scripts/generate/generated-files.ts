@@ -11,6 +11,7 @@ import { crdFiles } from "./crds/crds.ts";
 import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
 import { abiPage } from "./pages/abi.ts";
 import { annotationsPage } from "./pages/annotations.ts";
+import { auditLogTables } from "./pages/audit-log.ts";
 import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
 import { resourcesPage } from "./pages/resources.ts";
@@ -53,7 +54,10 @@ function withSection(source: string, path: string, section: string): GeneratedTe
 
 /** Returns the hand-written pages that have a generated section. */
 export function generatedSections(): GeneratedText[] {
-  return [withSection("host/controller/gc/plan-collection.ts", "docs/garbage-collection.md", collectionTable())];
+  return [
+    withSection("host/controller/gc/plan-collection.ts", "docs/garbage-collection.md", collectionTable()),
+    withSection("host/records/audit-line.ts", "docs/audit-log.md", auditLogTables()),
+  ];
 }
 
 /** Committed copies of built files. `go get` takes the tree as it is, so the Go embedding has its copy of the core. */

@@ -4,6 +4,7 @@
  */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import {
   QUARANTINE_PROBE_MAX_MS,
   QuarantineProber,
@@ -72,6 +73,7 @@ async function ask(node: ReconciledNode): Promise<void> {
   await node.reconcile();
   const deps: QuarantineProberDeps = {
     ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log, pools: () => new Map() },
+    audit: NO_AUDIT,
     detect: async ({ addresses: [ip] }) =>
       ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: MAC } : undefined,
     findNodeLink: () => undefined,

@@ -156,7 +156,7 @@ describe("--renew-token", () => {
       `^Renewing the token in file ".*" failed: POST .*${ACCOUNT}/token was answered with 403 Forbidden: .*; it expires at ${expiry}$`,
     );
     await untilProblems(agent, [expect.stringMatching(problem)]);
-    expect(agent.stderr()).toMatch(/"level":40,.*Renewing the token in file .* failed; retrying/);
+    expect(agent.stderr()).toMatch(/"level":"warn",.*Renewing the token in file .* failed; retrying/);
     const { apiVersion, kind, metadata, roleRef, subjects } = binding;
     await world.client.apply(ROLE_BINDING, { apiVersion, kind, metadata: { name: metadata.name }, roleRef, subjects });
     await untilProblems(agent, []);

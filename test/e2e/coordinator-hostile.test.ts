@@ -137,8 +137,8 @@ describe("a pod named by an attacker", () => {
       .map((line) => JSON.parse(line));
 
   const names: [what: string, name: string][] = [
-    ["a level", '{"level":60}'],
-    ["the end of a text", '","level":60,"msg":"forged'],
+    ["a level", '{"level":"fatal"}'],
+    ["the end of a text", '","level":"fatal","msg":"forged'],
     ["a shell's orders", "$(touch /tmp/x)`id`|&"],
     ["a format", "%s%n%d"],
     ["a path", "../../../etc/passwd"],
@@ -163,7 +163,7 @@ describe("a pod named by an attacker", () => {
   });
 
   const unprintable: [what: string, name: string, shown: string][] = [
-    ["a line feed", 'x"}\n{"level":60,"msg":"forged"}', String.raw`\x0a`],
+    ["a line feed", 'x"}\n{"level":"fatal","msg":"forged"}', String.raw`\x0a`],
     ["a terminal's orders", "\u001b[2J", String.raw`\x1b[2J`],
     ["a terminal's order of one byte", "a\u009b2J", String.raw`a\xc2\x9b2J`],
     ["a direction", "a\u202eb", String.raw`a\xe2\x80\xaeb`],
@@ -180,7 +180,7 @@ describe("a pod named by an attacker", () => {
   });
 
   it("with an annotation by the attacker is refused, and shown without what a terminal obeys", async () => {
-    const annotations = { "ipam.vendor.io/default-route-nic": 'x\n{"level":60}\u001b[2J\u009b' };
+    const annotations = { "ipam.vendor.io/default-route-nic": 'x\n{"level":"fatal"}\u001b[2J\u009b' };
     const conf = { runtimeConfig: { "io.kubernetes.cri.pod-annotations": annotations } };
     const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
     for (const verb of ["ADD", "CHECK"] as const) {

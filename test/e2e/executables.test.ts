@@ -266,6 +266,6 @@ describe("a log that is not read costs lines, and no pod", () => {
       join(createDirectory(), "s"),
     ]);
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/"level":60,.*ENOTDIR/);
+    expect(stderr).toMatch(/"level":"fatal",.*ENOTDIR/);
   });
 });

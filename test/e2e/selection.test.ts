@@ -143,7 +143,7 @@ describe("a refusal", () => {
           world.agent
             .stderr()
             .split("\n")
-            .find((line) => line.includes("Refused a request")) ?? "";
+            .find((line) => /"level":"warn".*"audit":"ADD"/.test(line)) ?? "";
         expect(JSON.parse(logged).names).toMatch(
           /pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/,
         );

@@ -7,6 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -36,7 +37,8 @@ for (const address of asked) {
   const unowned = { owner: "", ifName: "", namespace: "", pod: "" };
   await registry.adopt({ ...place, ...unowned, ip: ip(address), state: "Quarantined", quarantine });
 }
-const detection = openDetection({ registry, pools: () => new Map(), nowMs, log: openLog("lost", "silent") });
+const log = openLog("lost", "silent");
+const detection = openDetection({ registry, pools: () => new Map(), nowMs, log, audit: NO_AUDIT });
 await detection.probeQuarantined();
 for (const row of await registry.findDue(100)) await registry.forget(row);
 await detection.prober.close();

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { LOG_RECHECK_MS } from "../../host/agent/coordinator/log-writer.ts";
 import { openPluginLogs } from "../../host/agent/coordinator/plugin-logs.ts";
+import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
 import type { Log } from "../../host/lib/log.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { recordLog, until } from "../world/recorded-log.ts";
@@ -39,7 +39,7 @@ async function withDisk(options: string, test: (world: World) => Promise<void>):
   }
 }
 
-const LOST = "warn Writing a log file of the coordinator failed; lines are lost";
+const LOST = "warn Writing the coordinator's log file failed; lines are lost";
 const BACK = "info Writing the coordinator's log file works again";
 
 describe("the coordinator's log on a bad disk", () => {

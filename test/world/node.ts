@@ -10,6 +10,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { AddDeadline, type Clock } from "../../host/agent/add-deadline.ts";
+import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import type { AddDeps } from "../../host/agent/ipam/add.ts";
 import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
@@ -192,7 +193,7 @@ export class TestNode<R extends Registry = Registry> {
     return {
       ...{ inventory, clock, log, networks: nicSettings, node: { name: this.name, labels: {} } },
       identifier: openManifestIdentifier(snapshot),
-      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs: clock.nowMs, log }),
+      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs: clock.nowMs, log, audit: NO_AUDIT }),
       ...changes,
     };
   }

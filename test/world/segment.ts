@@ -1,4 +1,5 @@
 /** Detection of a {@link TestNode} on a segment that is a table: which machine answers for which address. */
+import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import type { Detection } from "../../host/agent/detection/open-detection.ts";
 import { QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
 import { VerifiedAttachments } from "../../host/agent/detection/verified-attachments.ts";
@@ -57,7 +58,7 @@ export class Segment {
     this.node = node;
     this.answering = answering;
     const { registry, clock, log } = node;
-    const engine = { detect: this.#detect, random: () => 0.5, log };
+    const engine = { detect: this.#detect, random: () => 0.5, log, audit: NO_AUDIT };
     this.prober = new QuarantineProber({
       ...{ ...engine, registry, nowMs: clock.nowMs, pools: () => node.snapshot.pools },
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? linkOf("", name) : undefined),

@@ -192,7 +192,7 @@ interface Listeners {
 }
 
 async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
-  const { api, node, log, nowMs, random } = options;
+  const { api, node, log, audit, nowMs, random } = options;
   const listeners: Listeners = {
     onPod: () => {},
     isPodGone: async () => false,
@@ -230,7 +230,14 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     snapshot,
   });
   const identifier = openClusterIdentifier({ api, snapshot });
-  const detection = openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics: options.metrics });
+  const detection = openDetection({
+    registry,
+    pools: () => snapshot().pools,
+    nowMs,
+    log,
+    metrics: options.metrics,
+    audit,
+  });
   stack.defer(() => detection.prober.close());
   const fencing: FenceDeps = {
     node,
@@ -250,6 +257,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       node,
       registry,
       log,
+      audit,
       pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
       fence: (row) => fenceOrphan(fencing, row),
     },

@@ -1,15 +1,16 @@
 /**
  * The coordinator's log files, which network definitions name and root writes; JSON, one object per line.
- * Effects: those of open-log-file.ts and log-writer.ts.
+ * Effects: those of host/agent/log-files.
  */
 import pino from "pino";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../config/coordinator-settings.ts";
 import { describeValue } from "../../lib/describe.ts";
-import type { Log } from "../../lib/log.ts";
-import { LogWriter } from "./log-writer.ts";
-import { LogPathError } from "./open-log-file.ts";
+import { LOG_FORMAT, type Log } from "../../lib/log.ts";
+import { AUDIT_FILE } from "../audit/audit-log.ts";
+import { LogWriter } from "../log-files/log-writer.ts";
+import { LogPathError } from "../log-files/open-log-file.ts";
 
 /** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;
@@ -47,10 +48,12 @@ export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: Plugin
   const files = new Map<string, LogFile>();
   const open = (logFile: string): LogFile => {
     const path = { directory, parts: logFile.slice(LOG_DIRECTORY.length).split("/") };
-    return { stream: new LogWriter({ path, log, nowMs }), logs: new Map() };
+    const stream = new LogWriter({ path, subject: "the coordinator's log file", name: "coordinator", log, nowMs });
+    return { stream, logs: new Map() };
   };
   return {
     for: ({ logFile, logLevel }) => {
+      requireForeign(logFile);
       const known = files.get(logFile);
       if (known === undefined) requireRoom(files, logFile);
       const file = known ?? open(logFile);
@@ -63,6 +66,13 @@ export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: Plugin
       files.clear();
     },
   };
+}
+
+/** A tenant may write a network definition, but no line of the audit log. */
+function requireForeign(logFile: string): void {
+  const name = logFile.slice(LOG_DIRECTORY.length);
+  if (name !== AUDIT_FILE && !name.startsWith(`${AUDIT_FILE}.`)) return;
+  throw refusal(`${describeValue(logFile)}, which is the audit log`, "another name");
 }
 
 function requireRoom(files: ReadonlyMap<string, LogFile>, logFile: string): void {
@@ -90,7 +100,7 @@ function refusal(found: string, wanted: string): CniError {
 function levelOf({ stream, logs }: LogFile, level: LogLevel): Log {
   const known = logs.get(level);
   if (known !== undefined) return known;
-  const log = pino({ name: "coordinator", level, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const log = pino({ name: "coordinator", level, ...LOG_FORMAT }, stream);
   logs.set(level, log);
   return log;
 }

@@ -96,12 +96,14 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     del: async (request) => {
       const { conf, log } = detachSettings(options, request);
       await detachNow(request, conf, log);
+      return [];
     },
     withdraw: ({ containerId, ifName, netns, network }, conf) =>
       detachNow({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log),
     gc: async (request) => {
       const removed = await collect(options, request);
       if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed veth pairs");
+      return [];
     },
     status: async (request) => {
       const { conf, warnings } = settingsOf(request, options);

@@ -17,7 +17,7 @@ export interface Detection extends EarlyStageDeps {
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
 
 export function openDetection(
-  given: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs" | "log" | "metrics">,
+  given: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs" | "log" | "metrics" | "audit">,
 ): Detection {
   const engine = { detect: detectConflict, random: Math.random };
   const { registry } = given;

@@ -14,6 +14,7 @@ import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Audit } from "../audit/audit.ts";
 
 /** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. @limit */
 export const QUARANTINE_WINDOW_MS = 1_000;
@@ -52,6 +53,7 @@ export interface QuarantineProberDeps {
   readonly log: Log;
   /** Absent: conflicts are not counted. */
   readonly metrics?: ConflictMetrics | undefined;
+  readonly audit: Audit;
 }
 
 interface ConflictFound {
@@ -141,6 +143,8 @@ export class QuarantineProber {
       });
     if (found === undefined) return "superseded";
     log.warn(about, "Quarantined an address: another machine answers for it");
+    const rule = `${mac ?? "another machine"} answers for it`;
+    this.#deps.audit.record({ audit: "QUARANTINE", allocations: [allocation], rule });
     if (mac === undefined) return "quarantined";
     const same = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
     if (same.length >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });
@@ -163,12 +167,12 @@ export class QuarantineProber {
   }
 
   async #probe(allocation: Allocation): Promise<void> {
-    const { registry, nowMs, log } = this.#deps;
+    const { registry, nowMs, audit } = this.#deps;
     const outcome = await this.#probeOnce(allocation);
     if (this.#closed.signal.aborted) return;
     if (outcome === "silent") {
       await registry.endQuarantine(allocation);
-      log.info({ address: formatIp(allocation.ip), pool: allocation.pool }, "Released an address from quarantine");
+      audit.record({ audit: "RELEASE", allocations: [allocation], rule: "silent in quarantine" });
       return;
     }
     const inQuarantineMs = nowMs() - allocation.sinceMs;
@@ -221,7 +225,10 @@ export class QuarantineProber {
     for (;;) {
       const found = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
       if (found.length === 0) return;
-      for (const each of found) await registry.endQuarantine(each);
+      for (const each of found) {
+        await registry.endQuarantine(each);
+        this.#deps.audit.record({ audit: "RELEASE", allocations: [each], rule: `${mac} answers for any address` });
+      }
     }
   }
 

@@ -36,7 +36,7 @@ class EmbeddedBackend implements Backend {
     inventory: PoolInventory,
     registry: RecoverableRegistry,
   ) {
-    const { node, nodeLabels, nowMs, log, metrics } = options;
+    const { node, nodeLabels, nowMs, log, metrics, audit } = options;
     const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;
@@ -51,7 +51,7 @@ class EmbeddedBackend implements Backend {
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,
-      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics }),
+      detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics, audit }),
       clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
       log,
     };

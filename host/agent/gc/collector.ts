@@ -25,6 +25,7 @@ import type { Journal } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
+import type { Audit } from "../audit/audit.ts";
 import type { OrphanRow } from "../fencing/fence-orphan.ts";
 import { readNetnsStatus } from "../fencing/netns-status.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
@@ -63,6 +64,7 @@ interface CollectorDeps {
   /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
   readonly log: Log;
+  readonly audit: Audit;
 }
 
 interface CollectorOptions {
@@ -302,14 +304,12 @@ export class Collector {
   }
 
   async #collect(row: Allocation, reason: "finished" | "gone"): Promise<Allocation | undefined> {
-    const { registry, log } = this.#deps;
+    const { registry, audit } = this.#deps;
     const cooling = await registry.collect(row);
     this.#observations.delete(keyOf(row));
     if (cooling === undefined) return undefined;
     this.#collected++;
-    const { namespace, pod, owner, pool, ifName } = row;
-    const about = { address: formatIp(row.ip), pool, namespace, pod, owner, ifName, reason };
-    log.info(about, `Released a leaked address: its pod is ${reason} and no DEL came`);
+    audit.record({ audit: "COLLECT", allocations: [row], rule: `its pod is ${reason} and no DEL came` });
     return cooling;
   }
 

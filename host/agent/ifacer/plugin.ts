@@ -17,9 +17,9 @@ function specOf({ netConf }: CniRequest): DeviceSpec {
 }
 
 export function createIfacerPlugin(deps: IfacerDeps): Plugin {
-  const nothing = async (): Promise<void> => {};
+  const nothing = async (): Promise<[]> => [];
   return {
-    add: async (request) => ({ result: await attach(specOf(request), request, deps), undo: nothing }),
+    add: async (request) => ({ result: await attach(specOf(request), request, deps), undo: async () => {} }),
     check: async (request) => checkDevices(specOf(request), deps),
     del: nothing,
     gc: nothing,

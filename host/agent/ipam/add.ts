@@ -11,18 +11,21 @@ import type { PoolsByName } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Prefix, prefixContains } from "../../net/prefix.ts";
+import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { AddDeadline, type Clock } from "../add-deadline.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
+import type { Claimed } from "./allocate.ts";
 import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
 import type { Identifier } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { giveBackUnfit } from "./prefetched.ts";
+import { isAt, isSameAddress } from "./sources/source.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
 /** What an ADD works with. */
@@ -63,19 +66,37 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
   const claiming = { registry, poolCache, networks, detection, cluster, metrics };
-  const { held, created } = await claimVerified(claiming, { ...demand, skipIfFull });
+  const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
+  const { held, created } = claimed;
   const undo = async (): Promise<void> => {
     detection.verified.delete({ containerId, ifName });
     await registry.undo(created);
   };
   try {
     const result = await resultOf(inventory, selection, subject, identity.owner, held);
+    const ahead = cluster?.prefetched.claimedFor(identity.owner, ifName) ?? [];
     cluster?.prefetched.used(identity.owner, ifName);
-    return { result, undo };
+    const { namespace, name: pod, owner: uid } = identity;
+    const rule = selection.nics.find((each) => each.ifName === ifName)?.rule ?? "";
+    return {
+      result,
+      undo,
+      assigned: { namespace, pod, uid, allocations: held, sources: sourcesOf(claimed, ahead), rule },
+    };
   } catch (error) {
     await undo();
     throw error;
   }
+}
+
+/** Returns where each held address came from; `ahead` was claimed ahead for the NIC. */
+function sourcesOf({ held, created, picked }: Claimed, ahead: readonly Allocation[]): SourceName[] {
+  return held.map((each) => {
+    if (ahead.some((row) => isSameAddress(row, each))) return "prefetched";
+    if (!created.some((row) => isSameAddress(row, each))) return "own";
+    const pick = picked.find((candidate) => isAt(candidate, each));
+    return pick?.requested === true ? "requested" : (pick?.source ?? "free");
+  });
 }
 
 async function resultOf(

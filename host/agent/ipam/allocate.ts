@@ -38,6 +38,8 @@ export interface Claimed {
   readonly created: readonly Allocation[];
   /** As in {@link ClaimOutcome}. */
   readonly previous: readonly Allocation[];
+  /** What was proposed, with the sources of the addresses. */
+  readonly picked: readonly Picked[];
 }
 
 /** Throws CniError 100, 101, 11 or 7 when the demand cannot be met; then nothing of it is kept. */
@@ -107,7 +109,7 @@ class AddressAllocator {
     const outcome = await this.#claim(picked);
     this.#free.learn(outcome);
     if (outcome.kind === "bound" && this.#isComplete(outcome.held)) {
-      return (await this.#retained.prefer(outcome, picked)) ? undefined : this.#accept(outcome);
+      return (await this.#retained.prefer(outcome, picked)) ? undefined : this.#accept(outcome, picked);
     }
     const setback = this.#setbackOf(outcome, pick, nics);
     if (setback !== undefined) await this.#overcome(setback);
@@ -165,10 +167,10 @@ class AddressAllocator {
   }
 
   /** Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share. */
-  async #accept(bound: Bound): Promise<Claimed> {
+  async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
     const refusal = refuseFresh(demand, bound.fresh);
-    if (refusal === undefined) return bound;
+    if (refusal === undefined) return { ...bound, picked };
     await registry.undo(bound.created);
     throw refusal;
   }

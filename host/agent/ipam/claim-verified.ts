@@ -151,9 +151,9 @@ function completing(demand: AddressDemand, family: Family): AddressDemand {
   };
 }
 
-function without({ held, created, previous }: Claimed, gone: Allocation): Claimed {
+function without({ held, created, previous, picked }: Claimed, gone: Allocation): Claimed {
   const isOther = (each: Allocation): boolean => !isSameAddress(each, gone);
-  return { held: held.filter(isOther), created: created.filter(isOther), previous: previous.filter(isOther) };
+  return { held: held.filter(isOther), created: created.filter(isOther), previous: previous.filter(isOther), picked };
 }
 
 function join(before: Claimed, later: Claimed): Claimed {
@@ -162,11 +162,12 @@ function join(before: Claimed, later: Claimed): Claimed {
     held: [...before.held, ...later.held.filter(isNew)],
     created: [...before.created, ...later.created],
     previous: [...before.previous, ...later.previous],
+    picked: [...before.picked, ...later.picked],
   };
 }
 
 /** Undo needs the version of now. */
-function replace({ held, created, previous }: Claimed, newer: Allocation): Claimed {
+function replace({ held, created, previous, picked }: Claimed, newer: Allocation): Claimed {
   const current = (each: Allocation): Allocation => (isSameAddress(each, newer) ? newer : each);
-  return { held: held.map(current), created: created.map(current), previous };
+  return { held: held.map(current), created: created.map(current), previous, picked };
 }

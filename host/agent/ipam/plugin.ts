@@ -44,21 +44,20 @@ export class IpamPlugin implements Plugin {
     return checkAddresses({ registry: inventory.registry, inventory, cluster }, request);
   }
 
-  async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<void> {
-    const { inventory, detection, log } = this.#deps;
+  async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
+    const { inventory, detection } = this.#deps;
     detection.verified.delete({ containerId, ifName });
     const own = await inventory.registry.release({ containerId, ifName, network: netConf.name });
-    const released = own.length > 0 || netns === undefined ? own : await this.#releaseRecovered(netns, ifName);
-    log.debug({ containerId, ifName, released: released.length }, "DEL");
+    return own.length > 0 || netns === undefined ? own : this.#releaseRecovered(netns, ifName);
   }
 
-  async gc({ netConf }: NodeRequest): Promise<void> {
-    if (netConf.validAttachments === undefined) return;
-    const { inventory, detection, clock, log } = this.#deps;
+  async gc({ netConf }: NodeRequest): Promise<readonly Allocation[]> {
+    if (netConf.validAttachments === undefined) return [];
+    const { inventory, detection, clock } = this.#deps;
     const { registry } = inventory;
     const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, clock.nowMs());
     for (const each of released) detection.verified.delete(each);
-    if (released.length > 0) log.info({ network: netConf.name, released: released.length }, "GC released addresses");
+    return released;
   }
 
   async status(): Promise<string> {

@@ -2,11 +2,23 @@
  * One call of a runtime: decode the request, run the plugin, format the result in the caller's version.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { type AttachRequest, type CniRequest, decodeRequest, type PluginName } from "../../cni/request.ts";
+import {
+  type AttachRequest,
+  type CniRequest,
+  type DetachRequest,
+  decodePodArgs,
+  decodeRequest,
+  describeRequest,
+  type NodeRequest,
+  type PluginName,
+} from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
 import { isOwnNetns } from "../../kernel/netns.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Plugin } from "../plugin.ts";
+import type { AuditName } from "../../records/audit-line.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { Audit } from "../audit/audit.ts";
+import type { Assigned, Plugin } from "../plugin.ts";
 import { type Answer, answerError, answerJson, isBug, toCniError } from "./answer.ts";
 
 export interface RawRequest {
@@ -22,53 +34,62 @@ export interface Dispatched extends Answer {
   readonly undo?: () => Promise<void>;
 }
 
+const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS"] as const satisfies AuditName[];
+
 const EMPTY: Answer = { status: 200, body: "" };
 
 export class Dispatcher {
   readonly #plugins: Readonly<Record<PluginName, Plugin>>;
+  readonly #audit: Audit;
   readonly #log: Log;
 
-  constructor(plugins: Readonly<Record<PluginName, Plugin>>, log: Log) {
+  constructor(plugins: Readonly<Record<PluginName, Plugin>>, audit: Audit, log: Log) {
     this.#plugins = plugins;
+    this.#audit = audit;
     this.#log = log;
   }
 
   /** Never rejects: an error is an answer. `signal` aborts when the caller hangs up. */
   async dispatch(raw: RawRequest, signal: AbortSignal): Promise<Dispatched> {
+    const startMs = performance.now();
+    let network = "";
     try {
       const request = decodeRequest(raw.plugin, raw.headers, raw.body);
-      return await this.#run(request, signal);
+      network = request.netConf.name;
+      const dispatched = await this.#run(request, startMs, signal);
+      if (this.#audit.remembersRefusals) this.#audit.served(subjectOf(raw));
+      return dispatched;
     } catch (error) {
-      const answer = answerError(error, raw.body);
-      const about = {
-        plugin: raw.plugin,
-        command: raw.headers["cni-command"],
-        containerId: raw.headers["cni-containerid"],
-      };
-      const log = this.#log;
-      if (isBug(error) && !signal.aborted) log.error({ ...about, err: error }, "Internal error");
-      else log.warn({ ...about, refusal: answer.body.trim(), names: toCniError(error).forLog }, "Refused a request");
-      return answer;
+      const { code, message, details, forLog: names } = toCniError(error);
+      const subject = subjectOf(raw);
+      const ms = performance.now() - startMs;
+      const isNew = this.#audit.refuse({ ...subject, network, code, message, details, names, ms });
+      if (isNew && isBug(error) && !signal.aborted) this.#log.error({ ...subject, err: error }, "Internal error");
+      return answerError(error, raw.body);
     }
   }
 
-  async #run(request: CniRequest, signal: AbortSignal): Promise<Dispatched> {
+  async #run(request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {
     const plugin = this.#plugins[request.plugin];
     switch (request.command) {
       case "ADD": {
         requireForeignNetns(request);
-        const { result, undo } = await plugin.add(request, signal);
-        return { ...answerJson(formatResult(result, request.netConf.cniVersion)), undo };
+        const { result, undo, assigned } = await plugin.add(request, signal);
+        const answer = answerJson(formatResult(result, request.netConf.cniVersion));
+        return {
+          ...answer,
+          undo: assigned === undefined ? undo : this.#recordAddition(request, assigned, startMs, undo),
+        };
       }
       case "CHECK":
         requireForeignNetns(request);
         await plugin.check(request);
         return EMPTY;
       case "DEL":
-        await plugin.del(request);
+        this.#recordRelease(request, await plugin.del(request), startMs);
         return EMPTY;
       case "GC":
-        await plugin.gc(request);
+        this.#recordRelease(request, await plugin.gc(request), startMs);
         return EMPTY;
       case "STATUS": {
         const notice = await plugin.status(request);
@@ -76,6 +97,41 @@ export class Dispatcher {
       }
     }
   }
+
+  /** Returns `undo` with a line of its own. */
+  #recordAddition(request: AttachRequest, assigned: Assigned, startMs: number, undo: Undo): Undo {
+    const { ifName, containerId, netConf } = request;
+    const entry = { ...assigned, ifName, containerId, network: netConf.name };
+    this.#audit.record({ ...entry, audit: "ADD", ms: performance.now() - startMs });
+    return async () => {
+      await undo();
+      this.#audit.record({ ...entry, audit: "UNDO", sources: [], rule: "the caller hung up" });
+    };
+  }
+
+  /** One line for each NIC. A DEL has one although nothing was released. */
+  #recordRelease(request: DetachRequest | NodeRequest, released: readonly Allocation[], startMs: number): void {
+    if (request.plugin !== "berth") return;
+    const ms = performance.now() - startMs;
+    const network = request.netConf.name;
+    if (request.command === "DEL") {
+      const { containerId, ifName } = request;
+      const { namespace, name: pod, uid } = decodePodArgs(request.args);
+      const named = released.length > 0 ? {} : { namespace, pod, uid };
+      this.#audit.record({ ...named, audit: "DEL", containerId, ifName, network, allocations: released, ms });
+      return;
+    }
+    const nics = Map.groupBy(released, ({ containerId, ifName }) => `${containerId} ${ifName}`);
+    for (const allocations of nics.values()) this.#audit.record({ audit: "GC", network, allocations, ms });
+  }
+}
+
+type Undo = () => Promise<void>;
+
+function subjectOf({ plugin, headers }: RawRequest) {
+  const { command, name: pod, namespace, uid, ifName, containerId } = describeRequest(headers);
+  const audit = COMMANDS.find((each) => each === command) ?? "REQUEST";
+  return { audit, plugin, namespace, pod, uid, ifName, containerId } as const;
 }
 
 /** CNI 1.1 §"Parameters": a plugin must not be pointed at the namespace in which it runs itself. */

@@ -1,5 +1,5 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/stats, /metrics. In a cluster these pages show what this node knows:
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
  * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
@@ -12,6 +12,7 @@ import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
+import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
@@ -34,6 +35,7 @@ interface StatusApiOptions {
   readonly metrics: Pick<AgentMetricSet, "render">;
   /** The coordinator's lines about a pod. */
   readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
+  readonly history: Pick<History, "find">;
 }
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
@@ -43,6 +45,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/allocations": (query) => describeAllocations(options.backend, query),
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
+    "/v1/history": (query) => describeHistory(options.history, query),
     "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
   };
   return async (method, url) => {
@@ -152,6 +155,42 @@ async function describeAllocations(
   const page = await inventory.registry.list(after, MAX_PAGE);
   const here = mode === "cluster" ? { node: node.name } : {};
   return answerJson(page.map((allocation) => ({ ...describeAllocation(allocation), ...here })));
+}
+
+const MAX_SKIP = 1_000_000;
+
+/** Which lines of the audit log concern an address or a pod. */
+async function describeHistory(history: StatusApiOptions["history"], query: URLSearchParams): Promise<Answer> {
+  const [address, pod] = [query.get("address"), query.get("pod")];
+  if ((address === null) === (pod === null)) {
+    return answerRefusal(400, "history: found none or both of address and pod, want exactly one");
+  }
+  const ip = address === null ? undefined : parseIp(address);
+  if (address !== null && ip === undefined) {
+    return answerRefusal(400, `address: found ${describeValue(address)}, want an IP address`);
+  }
+  const named = pod === null ? undefined : /^([^/]+)\/([^/]+)$/.exec(pod);
+  if (named === null) return answerRefusal(400, `pod: found ${describeValue(pod)}, want NAMESPACE/NAME`);
+  const times = ["since", "until"].map((key) => [key, query.get(key)] as const);
+  const wrong = times.find(([, text]) => text !== null && !isTime(text));
+  if (wrong !== undefined) {
+    return answerRefusal(
+      400,
+      `${wrong[0]}: found ${describeValue(wrong[1])}, want a time such as 2026-01-31T14:02:00Z`,
+    );
+  }
+  const [since, until] = times.map(([, text]) => (text === null ? undefined : new Date(text).toISOString()));
+  const skip = Number(query.get("skip") ?? 0);
+  if (!(Number.isInteger(skip) && skip >= 0 && skip <= MAX_SKIP)) {
+    return answerRefusal(400, `skip: found ${describeValue(query.get("skip"))}, want a whole number`);
+  }
+  const about =
+    ip === undefined ? { pod: { namespace: named?.[1] ?? "", name: named?.[2] ?? "" } } : { address: formatIp(ip) };
+  return answerJson(await history.find({ ...about, since, until, skip }));
+}
+
+function isTime(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
 }
 
 /** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */

@@ -2,6 +2,7 @@
  * One check of one allocation: decides from caches and lists and, before anything is written, again from the API server (leak).
  */
 import { formatIp } from "../../net/ip.ts";
+import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import { cooldownOf } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
@@ -162,7 +163,7 @@ export class AllocationChecker {
   async #act(object: IpAllocation, action: Action, why: string): Promise<Collected | undefined> {
     const { observations, signal, clock, log } = this.#deps;
     const prober = action === "ask" ? this.#chooseProber(object) : undefined;
-    const { name, spec } = object;
+    const { name } = object;
     if (action === "ask" && prober === undefined) {
       this.withoutProber.push(name);
       observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
@@ -177,10 +178,7 @@ export class AllocationChecker {
       observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
     else this.#asked.delete(name);
     const node = lostNode(object);
-    log.info(
-      { address: formatIp(spec.ip), pool: spec.pool, node, action, prober },
-      `An allocation was collected: ${why}`,
-    );
+    log.info({ ...auditOf(object, action, why), action, prober }, `An allocation was collected: ${why}`);
     return { object, action, why, node, prober };
   }
 
@@ -210,6 +208,36 @@ export class AllocationChecker {
       cooldownMs: cooldownOf(pool, { defaultMs: conf.allocationCooldownMs, byPool }),
     };
   }
+}
+
+/** The events of actions; what an address is not released by has none. */
+const AUDITED: Partial<Readonly<Record<Action, AuditName>>> = {
+  quarantine: "QUARANTINE",
+  free: "RELEASE",
+  preserve: "RELEASE",
+  cool: "RELEASE",
+};
+
+/** The keys of a line of the audit log (docs/audit-log.md), for the controller's own log. */
+function auditOf(object: IpAllocation, action: Action, why: string): Partial<AuditLine> {
+  const { spec } = object;
+  const holder = lastHolder(object);
+  return {
+    ...(AUDITED[action] === undefined ? {} : { audit: AUDITED[action] }),
+    plugin: "controller",
+    node: lostNode(object),
+    namespace: holder?.namespace ?? "",
+    pod: holder?.pod ?? "",
+    uid: holder?.podUid ?? "",
+    interface: holder?.ifName ?? "",
+    addresses: [formatIp(spec.ip)],
+    pools: [spec.pool],
+    sources: [],
+    rule: why,
+    container: "",
+    code: 0,
+    ms: 0,
+  };
 }
 
 function isEffect(decision: CollectionDecision): boolean {

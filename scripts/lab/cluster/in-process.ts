@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { NO_AUDIT } from "../../../host/agent/audit/audit.ts";
 import {
   type ClusterBackend,
   type ClusterBackendOptions,
@@ -48,6 +49,7 @@ export async function openBackend(
     random: Math.random,
     faultCounter: createFaultCounter(),
     log: openLog(`berth-agent ${options.node}`, "error"),
+    audit: NO_AUDIT,
     onDeath: (error) => {
       throw error;
     },

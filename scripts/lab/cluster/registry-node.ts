@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_AUDIT } from "../../../host/agent/audit/audit.ts";
 import { readPod } from "../../../host/agent/cluster/identity.ts";
 import { Collector } from "../../../host/agent/gc/collector.ts";
 import { LostAddresses } from "../../../host/agent/gc/lost-addresses.ts";
@@ -203,7 +204,10 @@ export class ReconciledNode extends JournalNode {
     });
     const known = { isSynced: () => pods.isSynced, find: (key: string) => pods.items.get(key) };
     const settings = () => ({ intervalMs: HOUR_MS, graceMs: GRACE_MS, cooldowns: COOLDOWNS });
-    const collector: Collector = new Collector({ api, node, log, registry, pods: known }, { settings, nowMs, random });
+    const collector: Collector = new Collector(
+      { api, node, log, audit: NO_AUDIT, registry, pods: known },
+      { settings, nowMs, random },
+    );
     pods.start();
     const deps = { api, node, log, registry, lost, collector };
     const own = new OwnAllocations(deps, { graceMs: () => GRACE_MS, nowMs, random });

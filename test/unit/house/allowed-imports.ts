@@ -12,7 +12,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   records: "",
   resources: "lib net core cni config",
   plan: "net",
-  ipam: "net core cni config resources",
+  ipam: "net core cni config records resources",
   kubernetes: "lib config",
   metrics: "lib net kubernetes",
   registry: "lib net config resources ipam kubernetes",
@@ -21,31 +21,33 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   ifacer: "lib net cni config plan kernel",
   agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core config resources ipam kubernetes metrics registry",
+  controller: "lib net core config records resources ipam kubernetes metrics registry",
   cli: "lib net core cni config records resources kubernetes",
   bin: "lib core config kernel kubernetes metrics agent install controller cli",
 };
 
 /** The same inside the agent. */
 export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
-  agent: "",
+  "agent/log-files": "",
+  "agent/audit": "agent/log-files",
+  agent: "agent/audit",
   "agent/fencing": "",
-  "agent/gc": "agent agent/fencing",
-  "agent/detection": "agent/gc",
+  "agent/gc": "agent agent/audit agent/fencing",
+  "agent/detection": "agent/audit agent/gc",
   "agent/ipam": "agent agent/detection",
   "agent/prefetch": "agent agent/detection agent/ipam",
   "agent/metrics": "agent/ipam agent/prefetch",
   "agent/explain": "agent/ipam",
-  "agent/coordinator": "agent agent/detection agent/ipam",
+  "agent/coordinator": "agent agent/audit agent/detection agent/ipam agent/log-files",
   "agent/ifacer": "agent",
-  "agent/backend.ts": "agent agent/explain agent/ipam",
-  "agent/server": "agent agent/backend.ts agent/explain agent/ipam agent/metrics",
+  "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
+  "agent/server": "agent agent/audit agent/backend.ts agent/explain agent/ipam agent/metrics",
   "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
     "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
   "agent/agent.ts":
-    "agent agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/server",
+    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/server",
 };
 
 /** The same inside the controller. */

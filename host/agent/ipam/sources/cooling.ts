@@ -31,7 +31,9 @@ export class CoolingAddresses implements AddressSource {
       const released = this.#takeOvers.usable(cooling, pool);
       const chosen = this.#takeOvers.choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
       if (chosen !== undefined) {
-        assignments.assign([{ ifName: setback.shortage.nic.ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
+        const { ip, version: replaces } = chosen;
+        const source = replaces < 0 ? "others-cooling" : "cooling";
+        assignments.assign([{ ifName: setback.shortage.nic.ifName, pool, ip, replaces, source }]);
         return true;
       }
       const [oldest] = released;

@@ -56,7 +56,7 @@ export class OwnAddresses implements AddressSource {
       const assigned = assignments.find({ ifName, ip });
       if (assigned !== undefined && !isAt(assigned, { space, ip })) continue;
       if (assignments.all.some((other) => other.ifName !== ifName && isAt(other, { space, ip }))) continue;
-      assignments.assign([{ ...assigned, ifName, pool: found.pool, ip, replaces: version }]);
+      assignments.assign([{ ...assigned, ifName, pool: found.pool, ip, replaces: version, source: "own" }]);
     }
   }
 }

@@ -30,7 +30,7 @@ export class QuarantinedAddresses implements AddressSource {
       const usable = this.#takeOvers.usable(found, pool);
       const chosen = usable.length > 0 && demand.canProbe() ? this.#takeOvers.choose(usable) : undefined;
       if (chosen === undefined) continue;
-      assignments.assign([{ ifName, pool, ip: chosen.ip, replaces: chosen.version }]);
+      assignments.assign([{ ifName, pool, ip: chosen.ip, replaces: chosen.version, source: "quarantined" }]);
       return true;
     }
     return false;

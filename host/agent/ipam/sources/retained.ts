@@ -160,7 +160,8 @@ export class RetainedAddresses implements AddressSource {
     const nic = demand.nics.find(({ ifName }) => ifName === former.ifName);
     const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, former.ip);
     if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
-    assignments.assign([{ ifName: former.ifName, pool: found.pool, ip: former.ip, replaces: cooling.version }]);
+    const { ifName, ip } = former;
+    assignments.assign([{ ifName, pool: found.pool, ip, replaces: cooling.version, source: "retained" }]);
   }
 }
 
@@ -218,7 +219,9 @@ function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocat
       const found = findPoolOfRequested(poolCache, nic, kept.ip);
       if (found.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return [];
       const probe = kept.quarantine === undefined ? {} : { needsProbe: true };
-      return [{ ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, ...probe }];
+      return [
+        { ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, source: "retained", ...probe },
+      ];
     });
 }
 

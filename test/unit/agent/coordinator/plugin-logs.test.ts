@@ -17,14 +17,14 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { MAX_LOG_FILES, openPluginLogs, type PluginLogs } from "../../../../host/agent/coordinator/plugin-logs.ts";
 import {
   LOG_FILE_BYTES,
   LOG_RECHECK_MS,
   MAX_LOG_BACKLOG,
   MAX_LOG_LINE,
   MAX_LOG_TEXT,
-} from "../../../../host/agent/coordinator/log-writer.ts";
-import { MAX_LOG_FILES, openPluginLogs, type PluginLogs } from "../../../../host/agent/coordinator/plugin-logs.ts";
+} from "../../../../host/agent/log-files/log-writer.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../../../host/config/coordinator-settings.ts";
 import type { Log } from "../../../../host/lib/log.ts";
@@ -90,7 +90,7 @@ describe("a log of the coordinator", () => {
     withLogs(async ({ directory, log, read }) => {
       log("coordinator.log").info({ pod: "shop/web-0" }, "ADD");
       expect(await read("coordinator.log", 1)).toEqual([
-        expect.objectContaining({ level: 30, name: "coordinator", pod: "shop/web-0", msg: "ADD" }),
+        expect.objectContaining({ level: "info", name: "coordinator", pod: "shop/web-0", msg: "ADD" }),
       ]);
       expect([statSync(directory).mode & 0o7777, statSync(join(directory, "coordinator.log")).mode & 0o7777]).toEqual([
         0o750, 0o640,
@@ -100,11 +100,11 @@ describe("a log of the coordinator", () => {
   it("adds to what is there, and begins a line of its own after half a line", () =>
     withLogs(async ({ directory, log }) => {
       mkdirSync(directory);
-      writeFileSync(join(directory, "a.log"), '{"level":60,"msg":"ha');
+      writeFileSync(join(directory, "a.log"), '{"level":"fatal","msg":"ha');
       log("a.log").info("ADD");
       await until(() => readFileSync(join(directory, "a.log"), "utf8").endsWith("\n"));
       const [half, line = ""] = readFileSync(join(directory, "a.log"), "utf8").split("\n");
-      expect([half, JSON.parse(line).msg]).toEqual(['{"level":60,"msg":"ha', "ADD"]);
+      expect([half, JSON.parse(line).msg]).toEqual(['{"level":"fatal","msg":"ha', "ADD"]);
     }));
 
   it("has the level of each call: two definitions may name one file", () =>
@@ -199,13 +199,13 @@ describe("a log file is refused, and nothing is written or made", () => {
       pass(LOG_RECHECK_MS);
       before.info("ADD");
       await until(() => lines.length > 0);
-      expect(lines).toEqual(["warn Writing a log file of the coordinator failed; lines are lost"]);
+      expect(lines).toEqual(["warn Writing the coordinator's log file failed; lines are lost"]);
       expect(refusal("a.log")).toContain("which is a symbolic link");
       rmSync(join(directory, "a.log"));
       pass(LOG_RECHECK_MS);
       log("a.log").info("ADD");
       const [loss] = await read("a.log", 2);
-      expect(loss).toMatchObject({ level: 40, msg: "At most 1 lines before this one are missing" });
+      expect(loss).toMatchObject({ level: "warn", msg: "At most 1 lines before this one are missing" });
       await until(() => lines.length > 1);
       expect(lines.slice(1)).toEqual(["info Writing the coordinator's log file works again"]);
       expect(readFileSync(victim, "utf8")).toBe("untouched");
@@ -330,9 +330,9 @@ describe("a file that is full", () => {
 
 describe("text of tenants", () => {
   const names: [what: string, name: string][] = [
-    ["line feeds", 'x"}\n{"level":60,"msg":"forged"}\n'],
-    ["the end of its text", '","level":60,"x":"'],
-    ["a level", '{"level":60}'],
+    ["line feeds", 'x"}\n{"level":"fatal","msg":"forged"}\n'],
+    ["the end of its text", '","level":"fatal","x":"'],
+    ["a level", '{"level":"fatal"}'],
     ["returns and NUL", "a\rb\u0000c"],
     ["a terminal's orders", "\u001b[2J\u001b]0;title\u0007\u001b[31mred"],
     ["a terminal's orders of one byte", "\u009b2J\u0090q\u0085next\u007f"],
@@ -347,9 +347,9 @@ describe("text of tenants", () => {
       log("a.log").child({ pod: name }).warn("ADD");
       log("a.log").error({ err: new Error(name) }, "ADD");
       const [first, second, third] = await read("a.log", 3);
-      expect(first).toMatchObject({ level: 30, pod: name, msg: name });
-      expect(second).toMatchObject({ level: 40, pod: name, msg: "ADD" });
-      expect(third).toMatchObject({ level: 50, err: { message: name } });
+      expect(first).toMatchObject({ level: "info", pod: name, msg: name });
+      expect(second).toMatchObject({ level: "warn", pod: name, msg: "ADD" });
+      expect(third).toMatchObject({ level: "error", err: { message: name } });
       const text = readFileSync(join(directory, "a.log"), "utf8");
       expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
     }),
@@ -361,11 +361,11 @@ describe("text of tenants", () => {
       log("a.log").info({ list: Array.from({ length: 100 }, () => "\n".repeat(1_000)) }, "CHECK");
       const [first, second] = await read("a.log", 2);
       expect(first).toMatchObject({
-        ...{ level: 30, msg: "ADD", pod: `${"p".repeat(MAX_LOG_TEXT)}…` },
+        ...{ level: "info", msg: "ADD", pod: `${"p".repeat(MAX_LOG_TEXT)}…` },
         list: [`${"\u009b".repeat(MAX_LOG_TEXT)}…`],
       });
       expect(second).toMatchObject({
-        level: 30,
+        level: "info",
         msg: expect.stringMatching(/^A line of \d{6} characters was dropped$/),
       });
       for (const line of readFileSync(join(directory, "a.log"), "utf8").split("\n")) {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
 import {
   COLLECTOR_TICK_MS,
   Collector,
@@ -49,7 +50,7 @@ class Scene {
     const { api, name, registry, log, clock } = node;
     this.collector = new Collector(
       {
-        ...{ api, node: name, registry, log, fence: (row) => this.fence(row) },
+        ...{ api, node: name, registry, log, audit: NO_AUDIT, fence: (row) => this.fence(row) },
         pods: { isSynced: () => this.isSynced, find: (key) => this.cache.get(key) },
       },
       { settings: () => this.settings, nowMs: clock.nowMs, random: () => 0.5 },

@@ -26,6 +26,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     },
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
     metrics: { render: async () => "berth_agent_ready 1\n" },
+    history: { find: async () => ({ node: "n1", lines: [], missing: 0 }) },
     explainCoordinator: () => [],
     version: "1.2.3",
     socketRestored: () => 2,

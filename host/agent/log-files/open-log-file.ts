@@ -62,12 +62,27 @@ export function openLogPath({ directory, parts }: LogPath): OpenLogFile {
   return inFolder({ directory, parts }, (folder, name) => openFile(folder, name, shown(parts, parts.length)));
 }
 
-/** Renames the file to `.1`, replacing the previous one; truncates it if that fails. `fd` is that file, open. */
-export function rotateLogFile(path: LogPath, fd: number): void {
+/**
+ * Renames the file to `.1`, after `.1` to `.2` and so on: `keep` full files remain. Truncates it if it cannot be renamed. `fd` is that file, open.
+ */
+export function rotateLogFile(path: LogPath, fd: number, keep = 1): void {
   try {
-    inFolder(path, (folder, name) => renameSync(`${folder}/${name}`, `${folder}/${name}.1`));
+    inFolder(path, (folder, name) => {
+      const rename = (from: string, to: string): void =>
+        renameSync(`${folder}/${name}${from}`, `${folder}/${name}${to}`);
+      for (let number = keep; number > 1; number--) unlessMissing(() => rename(`.${number - 1}`, `.${number}`));
+      rename("", ".1");
+    });
   } catch {
     ftruncateSync(fd, 0);
+  }
+}
+
+function unlessMissing(rename: () => void): void {
+  try {
+    rename();
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
   }
 }
 

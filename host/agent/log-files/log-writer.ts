@@ -27,6 +27,14 @@ const LINE_FEED = 0x0a;
 
 interface LogWriterOptions {
   readonly path: LogPath;
+  /** How reports call the file: `the coordinator's log file`. */
+  readonly subject: string;
+  /** `name` of the lines about lost ones. */
+  readonly name: string;
+  /** Largest file; default: {@link LOG_FILE_BYTES}. */
+  readonly fileBytes?: number;
+  /** How many full files are kept; default: one. */
+  readonly keep?: number;
   /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;
   readonly nowMs: () => number;
@@ -51,9 +59,15 @@ export class LogWriter {
   #inTrouble = false;
   #writing: Promise<void> | undefined;
   #closed = false;
+  #lostInAll = 0;
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
+  }
+
+  /** How many lines were lost since the start. */
+  get lost(): number {
+    return this.#lostInAll;
   }
 
   /** Throws {@link LogPathError} if the path must not be written. Ignores errors of the disk. */
@@ -68,9 +82,10 @@ export class LogWriter {
     const text = cleanLine(line);
     if (this.#closed || this.#waitingLength + text.length > MAX_LOG_BACKLOG) {
       this.#lost++;
+      this.#lostInAll++;
       return;
     }
-    if (this.#lost > 0) this.#queue({ text: lossLine(this.#lost), count: this.#lost });
+    if (this.#lost > 0) this.#queue({ text: lossLine(this.#options.name, this.#lost), count: this.#lost });
     this.#lost = 0;
     this.#queue({ text, count: 1 });
     this.#writing ??= this.#drain();
@@ -98,7 +113,9 @@ export class LogWriter {
         await this.#append(lines);
         this.#reportFailure(undefined);
       } catch (error) {
-        this.#lost += lines.reduce((sum, { count }) => sum + count, 0);
+        const lost = lines.reduce((sum, { count }) => sum + count, 0);
+        this.#lost += lost;
+        this.#lostInAll += lost;
         this.#reportFailure(error);
       }
     }
@@ -123,7 +140,7 @@ export class LogWriter {
     if (this.#isFull(lengthBytes)) {
       this.#reopen(true); // The name may refer to another file since the last check; only our own is rotated.
       if (this.#file !== undefined && this.#isFull(lengthBytes)) {
-        rotateLogFile(this.#options.path, this.#file.fd);
+        rotateLogFile(this.#options.path, this.#file.fd, this.#options.keep);
         this.#reopen(true);
       }
     }
@@ -132,8 +149,9 @@ export class LogWriter {
   }
 
   #isFull(lengthBytes: number): boolean {
+    const { fileBytes = LOG_FILE_BYTES } = this.#options;
     const sizeBytes = this.#file?.sizeBytes ?? 0;
-    return sizeBytes > 0 && sizeBytes + lengthBytes > LOG_FILE_BYTES;
+    return sizeBytes > 0 && sizeBytes + lengthBytes > fileBytes;
   }
 
   /** Opens the file that has the name now, if the last check was a while ago. If the disk fails, the open file is kept. */
@@ -158,24 +176,21 @@ export class LogWriter {
   }
 
   #reportFailure(failure: unknown): void {
-    const { log, path } = this.#options;
+    const { log, path, subject } = this.#options;
     const about = { logFile: path.parts.join("/") };
     if (failure !== undefined && !this.#inTrouble) {
-      log.warn(
-        { ...about, problem: messageOf(failure) },
-        "Writing a log file of the coordinator failed; lines are lost",
-      );
+      log.warn({ ...about, problem: messageOf(failure) }, `Writing ${subject} failed; lines are lost`);
     } else if (failure === undefined && this.#inTrouble) {
-      log.info(about, "Writing the coordinator's log file works again");
+      log.info(about, `Writing ${subject} works again`);
     }
     this.#inTrouble = failure !== undefined;
   }
 }
 
 /** Returns a line that reports missing ones, in the format of the others. */
-function lossLine(count: number): string {
+function lossLine(name: string, count: number): string {
   const msg = `At most ${count} lines before this one are missing`;
-  return `${JSON.stringify({ level: 40, time: new Date().toISOString(), name: "coordinator", msg })}\n`;
+  return `${JSON.stringify({ level: "warn", time: new Date().toISOString(), name, msg })}\n`;
 }
 
 /** Longest line of a log: UTF-16 units. Texts in a longer one are truncated. @limit */

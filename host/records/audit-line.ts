@@ -1,0 +1,143 @@
+/**
+ * One line of the audit log (docs/audit-log.md): which pod got or lost which addresses, when, and why. The schema is the decoder of the reader, the type of
+ * the writers, and the table of the page.
+ */
+import { z } from "zod";
+
+/** What happened to the addresses. */
+export const AUDIT_EVENTS = {
+  ADD: "a NIC got its addresses, or was refused",
+  DEL: "a NIC released its addresses",
+  CHECK: "a CHECK failed",
+  GC: "a CNI GC released the addresses of a NIC that the runtime no longer has",
+  STATUS: "a STATUS failed: the agent could not serve",
+  REQUEST: "a request that could not be understood",
+  UNDO: "the answer to an ADD could not be delivered, so its addresses were released",
+  COLLECT: "the agent released the addresses of a pod that is gone and whose DEL never came",
+  QUARANTINE: "an address is not used for the time being: another machine answers for it, or its node is lost",
+  RELEASE: "an address left quarantine, or the controller released it",
+  HELD: "the agent has started, and the NIC has these addresses",
+  START: "the agent has started; the addresses in use follow as HELD",
+} as const;
+
+export type AuditName = keyof typeof AUDIT_EVENTS;
+
+/** Where an address came from: the sources that an ADD asks, in this order. */
+export const ADDRESS_SOURCES = {
+  own: "the NIC had it already, or had it until just now",
+  prefetched: "claimed ahead of the ADD",
+  requested: "requested by the runtime, the pod or its IPAMClaim",
+  retained: "retained for the pod's address owner",
+  free: "free",
+  cooling: "released on this node a short while ago",
+  "others-cooling": "released on another node a short while ago",
+  quarantined: "in quarantine for long, and found silent",
+} as const;
+
+export type SourceName = keyof typeof ADDRESS_SOURCES;
+
+/** Longest message of a line, and longest details: UTF-16 units. @limit */
+export const MAX_AUDIT_MESSAGE = 2_048;
+
+/** Longest other text of a line: UTF-16 units. @limit */
+export const MAX_AUDIT_TEXT = 256;
+
+/** Most addresses that one line names. @limit */
+export const MAX_AUDIT_ADDRESSES = 32;
+
+const names = <T extends string>(texts: Readonly<Record<T, string>>) => Object.keys(texts) as [T, ...T[]];
+
+/** Keys in the order in which they are written. Texts are empty, and lists too, where nothing is known. */
+export const auditLineSchema = z.object({
+  time: z.string().meta({ description: "When the request ended, or the change was recorded: RFC 3339, UTC" }),
+  level: z.string().meta({ description: "`info`; `warn` for a refusal and a quarantine" }),
+  audit: z.enum(names(AUDIT_EVENTS)).meta({ title: "text", description: "What happened: see below" }),
+  plugin: z.string().meta({ description: "`berth`, `coordinator` or `ifacer`; `controller` for its releases" }),
+  node: z.string().meta({ description: "Node of the NIC" }),
+  namespace: z.string().meta({ description: "Namespace of the pod" }),
+  pod: z.string().meta({ description: "Name of the pod" }),
+  uid: z.string().meta({ description: "UID of the pod; the container's ID if no pod is known" }),
+  interface: z.string().meta({ description: "NIC of the pod" }),
+  network: z.string().meta({ description: "`name` of the network's configuration" }),
+  addresses: z.array(z.string()).meta({ description: "Addresses, without prefix length" }),
+  pools: z.array(z.string()).meta({ description: "Pool of each address" }),
+  sources: z.array(z.string()).meta({ description: "Of an ADD: where each address came from: see below" }),
+  rule: z
+    .string()
+    .meta({ description: "Of an ADD: the rule that named the pools. Of a release by Berth: why it was released" }),
+  container: z.string().meta({ description: "Container ID of the sandbox" }),
+  code: z.int().meta({ description: "0, or the code of the refusal ([errors](errors.md))" }),
+  ms: z.number().meta({ description: "Milliseconds from the request's arrival to its answer; 0 without a request" }),
+  repeats: z
+    .int()
+    .optional()
+    .meta({ description: "How many refusals of the same request have no line, because they repeated the one before" }),
+  message: z.string().optional().meta({ description: "Text of the refusal, as the runtime has it" }),
+  details: z
+    .string()
+    .optional()
+    .meta({ description: "Details of the refusal, such as the pools that were passed over" }),
+  names: z.string().optional().meta({
+    description: "The text with the names of objects in other namespaces, which the pod's owner does not get",
+  }),
+});
+
+export type AuditLine = z.output<typeof auditLineSchema>;
+
+/** The answer to GET /v1/history: the oldest lines that match, from the agent's own files. */
+export const historyPageSchema = z.object({
+  node: z.string(),
+  lines: z.array(auditLineSchema),
+  /** Time of the oldest line in the files; absent if there is none. */
+  from: z.string().optional(),
+  /** How many lines are missing in the part that was searched, at most. */
+  missing: z.int(),
+  /** The query of the next page, in place of the same keys of this one; absent on the last. */
+  next: z.object({ since: z.string(), skip: z.int() }).optional(),
+});
+
+export type HistoryPage = z.output<typeof historyPageSchema>;
+
+/** Returns the line that the text holds; undefined if it holds none. */
+export function parseAuditLine(text: string): AuditLine | undefined {
+  try {
+    const found = auditLineSchema.safeParse(JSON.parse(text));
+    return found.success ? found.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the line with texts and lists of bounded length. Its keys have the order of the schema. */
+export function boundLine(line: AuditLine): AuditLine {
+  const text = (value: string): string => (value.length <= MAX_AUDIT_TEXT ? value : cut(value, MAX_AUDIT_TEXT));
+  const list = (values: readonly string[]): string[] => values.slice(0, MAX_AUDIT_ADDRESSES).map(text);
+  const long = ({ message, details, names }: AuditLine) => Object.entries({ message, details, names });
+  return {
+    time: line.time,
+    level: line.level,
+    audit: line.audit,
+    plugin: text(line.plugin),
+    node: text(line.node),
+    namespace: text(line.namespace),
+    pod: text(line.pod),
+    uid: text(line.uid),
+    interface: text(line.interface),
+    network: text(line.network),
+    addresses: list(line.addresses),
+    pools: list(line.pools),
+    sources: list(line.sources),
+    rule: text(line.rule),
+    container: text(line.container),
+    code: line.code,
+    ms: line.ms,
+    ...(line.repeats === undefined || line.repeats === 0 ? {} : { repeats: line.repeats }),
+    ...Object.fromEntries(
+      long(line).flatMap(([key, value]) => (value === undefined ? [] : [[key, cut(value, MAX_AUDIT_MESSAGE)]])),
+    ),
+  };
+}
+
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
+}
