@@ -1,20 +1,23 @@
 /**
- * Events (events.k8s.io/v1): what `kubectl describe` shows below an object.
+ * Events (events.k8s.io/v1): what `kubectl describe` shows below an object. What repeats is one Event with a count, its series.
  * Effects: calls in the background, a few per second at most.
  */
 
-import { randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure } from "./http/retry.ts";
-import type { KubeApi } from "./kube-api.ts";
+import { ApiError, isConflict, isNotFound, type KubeApi } from "./kube-api.ts";
 import { collectionPath, EVENTS } from "./paths.ts";
 
 /** Longest note of an event: bytes. The server refuses longer ones. @limit */
 export const MAX_EVENT_NOTE = 1_024;
 
-/** How long the same event is not sent again: milliseconds. @limit */
+/** How often the count of an event that repeats is written at most: milliseconds. @limit */
 export const EVENT_REPEAT_MS = 300_000;
+
+/** How long an event that no longer repeats is remembered: milliseconds. API servers forget events after an hour. @limit */
+export const EVENT_MEMORY_MS = 3_600_000;
 
 /** Time between two events: milliseconds. Events are for people, and must not load the server. @limit */
 export const EVENT_GAP_MS = 300;
@@ -22,10 +25,10 @@ export const EVENT_GAP_MS = 300;
 /** Most queued events; further ones are dropped. @limit */
 export const MAX_WAITING_EVENTS = 100;
 
-/** Most different notes for one object and reason before one may be repeated. A note with a count or an address is always different. @limit */
+/** Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count or an address is always different. @limit */
 export const MAX_NOTES = 4;
 
-/** Most objects and reasons that are remembered to suppress repeated events. @limit */
+/** Most objects and reasons that are remembered to count repeated events. @limit */
 export const MAX_REMEMBERED_EVENTS = 1_000;
 
 /** How long sending one event is tried: milliseconds. @limit */
@@ -60,7 +63,7 @@ interface EventsOptions {
 }
 
 export interface Events {
-  /** Returns at once and never throws. The same event is sent once in five minutes, and a few per object and reason. */
+  /** Returns at once and never throws. The same event is created once and then counted; there are a few per object and reason. */
   emit(event: KubeEvent): void;
   /** Drops queued events. */
   close(): Promise<void>;
@@ -70,18 +73,26 @@ export function openEvents(options: EventsOptions): Events {
   return new Sender(options);
 }
 
-interface Waiting {
+/** An event that was sent, or is queued. */
+interface Known {
   readonly event: KubeEvent;
   /** The event without its note. */
   readonly subject: string;
+  /** How often it was emitted. */
+  count: number;
+  /** The server has an object of it. */
+  isCreated: boolean;
+  isQueued: boolean;
+  sentMs: number;
+  emittedMs: number;
 }
 
 class Sender implements Events {
   readonly #options: EventsOptions;
   readonly #nowMs: () => number;
-  readonly #waiting: Waiting[] = [];
-  /** By subject, the oldest first: when each note was sent last. */
-  readonly #sentMs = new Map<string, Map<string, number>>();
+  readonly #waiting: Known[] = [];
+  /** By subject, the oldest first, and by note. */
+  readonly #known = new Map<string, Map<string, Known>>();
   readonly #closing = new AbortController();
   #sending: Promise<void> | undefined;
 
@@ -96,54 +107,111 @@ class Sender implements Events {
     const { note, ...rest } = event;
     const subject = JSON.stringify(rest);
     const notes = this.#notesOf(subject);
-    if (notes.has(note) || notes.size >= MAX_NOTES) return;
-    const { reason, regarding } = event;
-    if (this.#waiting.length >= MAX_WAITING_EVENTS) {
+    const same = notes.get(note) ?? (notes.size < MAX_NOTES ? undefined : [...notes.values()].at(-1));
+    if (same !== undefined) this.#repeat(same);
+    else
+      this.#begin(
+        { event, subject, count: 1, isCreated: false, isQueued: false, sentMs: 0, emittedMs: this.#nowMs() },
+        notes,
+      );
+  }
+
+  #begin(known: Known, notes: Map<string, Known>): void {
+    const { event, subject } = known;
+    if (!this.#queue(known)) {
+      const { reason, regarding } = event;
       this.#options.log.warn({ reason, object: regarding.name }, "An event was dropped: too many are queued");
       return;
     }
-    notes.set(note, this.#nowMs());
+    notes.set(event.note, known);
     this.#remember(subject, notes);
-    this.#waiting.push({ event, subject });
+  }
+
+  /** The next repetition writes the count if the queue is full now. */
+  #repeat(known: Known): void {
+    known.count++;
+    known.emittedMs = this.#nowMs();
+    if (!known.isQueued && known.emittedMs - known.sentMs >= EVENT_REPEAT_MS) this.#queue(known);
+  }
+
+  /** Returns false if too many are queued. */
+  #queue(known: Known): boolean {
+    if (this.#waiting.length >= MAX_WAITING_EVENTS) return false;
+    known.isQueued = true;
+    this.#waiting.push(known);
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined;
     });
+    return true;
   }
 
-  /** Returns the notes that must not be repeated yet. */
-  #notesOf(subject: string): Map<string, number> {
-    const oldestMs = this.#nowMs() - EVENT_REPEAT_MS;
-    const notes = this.#sentMs.get(subject) ?? new Map<string, number>();
-    for (const [note, sentMs] of notes) if (sentMs <= oldestMs) notes.delete(note);
+  /** Returns what is known of the subject, without what has not been emitted for long. */
+  #notesOf(subject: string): Map<string, Known> {
+    const oldestMs = this.#nowMs() - EVENT_MEMORY_MS;
+    const notes = this.#known.get(subject) ?? new Map<string, Known>();
+    for (const [note, { emittedMs }] of notes) if (emittedMs <= oldestMs) notes.delete(note);
     return notes;
   }
 
-  #remember(subject: string, notes: Map<string, number>): void {
-    this.#sentMs.delete(subject);
-    this.#sentMs.set(subject, notes);
-    for (const oldest of this.#sentMs.keys()) {
-      if (this.#sentMs.size <= MAX_REMEMBERED_EVENTS) break;
-      this.#sentMs.delete(oldest);
+  #remember(subject: string, notes: Map<string, Known>): void {
+    this.#known.delete(subject);
+    this.#known.set(subject, notes);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= MAX_REMEMBERED_EVENTS) break;
+      this.#known.delete(oldest);
     }
   }
 
   /** Sends one event after the other. Never rejects. */
   async #send(): Promise<void> {
-    const { api, log } = this.#options;
+    const { log } = this.#options;
     const { signal } = this.#closing;
     for (let next = this.#waiting.shift(); next !== undefined && !signal.aborted; next = this.#waiting.shift()) {
       const { event, subject } = next;
+      next.isQueued = false;
+      next.sentMs = this.#nowMs();
       try {
-        const body = objectOf(event, this.#options);
-        const path = collectionPath(EVENTS, body.metadata.namespace);
-        await api.call({ method: "POST", path, body, patienceMs: EVENT_PATIENCE_MS, signal });
+        if (!next.isCreated || !(await this.#count(next))) await this.#create(next);
       } catch (error) {
         // The next event of its kind may succeed.
-        this.#sentMs.get(subject)?.delete(event.note);
+        this.#known.get(subject)?.delete(event.note);
         log.warn({ reason: event.reason, failure: describeFailure(error) }, "Sending an event failed");
       }
       await pause(EVENT_GAP_MS, signal).catch(() => {});
     }
+  }
+
+  /** If an earlier process has sent it, the object is there: its repetition is counted. */
+  async #create(known: Known): Promise<void> {
+    const body = objectOf(known.event, this.#options);
+    try {
+      await this.#call("POST", collectionPath(EVENTS, body.metadata.namespace), body);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      known.count++;
+      await this.#count(known);
+    }
+    known.isCreated = true;
+  }
+
+  /** Writes the count. Returns false if the server has forgotten the event. */
+  async #count(known: Known): Promise<boolean> {
+    const { namespace, name } = objectOf(known.event, this.#options).metadata;
+    const series = { count: Math.max(2, known.count), lastObservedTime: microTime() };
+    try {
+      await this.#call("PATCH", `${collectionPath(EVENTS, namespace)}/${encodeURIComponent(name)}`, { series });
+      return true;
+    } catch (error) {
+      // Rights of an older release: the object is there, without a count.
+      if (error instanceof ApiError && error.status === 403) return true;
+      if (!isNotFound(error)) throw error;
+      known.count = 1;
+      return false;
+    }
+  }
+
+  async #call(method: "POST" | "PATCH", path: string, body: object): Promise<void> {
+    await this.#options.api.call({ method, path, body, patienceMs: EVENT_PATIENCE_MS, signal: this.#closing.signal });
   }
 
   async close(): Promise<void> {
@@ -152,26 +220,37 @@ class Sender implements Events {
   }
 }
 
-/** Longest prefix of an event's name, which leaves room for the unique part. */
+/** Longest prefix of an event's name, which leaves room for the hash. */
 const MAX_NAME_BEGINNING = 200;
 
-function objectOf({ regarding, reason, note, type, action }: KubeEvent, { component, node }: EventsOptions) {
+/** The same event has the same name, whichever process sends it: the server has it once. */
+function objectOf(event: KubeEvent, { component, node }: EventsOptions) {
+  const { regarding, reason, note, type, action } = event;
   // Events of objects without a namespace live in "default".
   const namespace = regarding.namespace === "" ? "default" : regarding.namespace;
   const beginning = regarding.name.slice(0, MAX_NAME_BEGINNING).replace(/[^a-z0-9]+$/, "");
   return {
     apiVersion: "events.k8s.io/v1",
     kind: "Event",
-    metadata: { namespace, name: `${beginning}.${randomBytes(8).toString("hex")}` },
+    metadata: { namespace, name: `${beginning}.${hashOf([event, component])}` },
     regarding,
     reason,
     note,
     type,
     action,
-    eventTime: new Date().toISOString().replace("Z", "000Z"),
+    eventTime: microTime(),
     reportingController: component,
     reportingInstance: node.slice(0, 128),
   };
+}
+
+function hashOf(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
+}
+
+/** RFC 3339 with microseconds. */
+function microTime(): string {
+  return new Date().toISOString().replace("Z", "000Z");
 }
 
 /** Returns at most so many bytes of UTF-8, without half a character at the end. */

@@ -322,6 +322,11 @@ describe("events", () => {
     await expect.poll(async () => (await about("p1")).length, { timeout: PATIENCE_MS }).toBe(1);
     await expect.poll(async () => (await about("told")).length, { timeout: PATIENCE_MS }).toBe(1);
     await events.close();
+    // The agent is started again, and the pod is still refused.
+    const next = openEvents({ api: client, component: "berth-agent", node: "n1", log });
+    next.emit(event);
+    await expect.poll(async () => (await about("told"))[0].series?.count, { timeout: PATIENCE_MS }).toBe(2);
+    await next.close();
     const items = await about("told");
     expect(items).toHaveLength(1);
     expect(items[0]).toMatchObject({ reason: "AddressConflict", message: "é".repeat(512), type: "Warning" });

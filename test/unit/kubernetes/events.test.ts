@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import {
   EVENT_GAP_MS,
+  EVENT_MEMORY_MS,
   EVENT_REPEAT_MS,
   MAX_NOTES,
   MAX_WAITING_EVENTS,
@@ -54,17 +55,42 @@ describe("events", () => {
     });
   });
 
-  it("that are the same are sent once in five minutes", async () => {
+  it("that repeat are one object, whose count is written at most every five minutes", async () => {
     const { stub, events, clock } = await open(created);
     events.emit(event("one"));
     events.emit(event("one"));
     clock.nowMs = EVENT_REPEAT_MS - 1;
     events.emit(event("one"));
     events.emit(event("two"));
+    await until(() => stub.requests.length === 2, "two are created");
     clock.nowMs = EVENT_REPEAT_MS;
     events.emit(event("one"));
-    await until(() => stub.requests.length === 3, "three are sent");
-    expect(stub.requests.map(({ body }) => JSON.parse(body).note)).toEqual(["one", "two", "one"]);
+    await until(() => stub.requests.length === 3, "one is counted");
+    const [one, two, again] = stub.requests.map(({ body }) => JSON.parse(body));
+    expect([one.note, two.note]).toEqual(["one", "two"]);
+    expect(again).toEqual({ series: { count: 4, lastObservedTime: expect.stringMatching(/\.\d{6}Z$/) } });
+    expect(stub.requests[2]).toMatchObject({ method: "PATCH" });
+    expect(stub.requests[2]?.url).toBe(`/apis/events.k8s.io/v1/namespaces/shop/events/${one.metadata.name}`);
+  });
+
+  it("that an earlier process has sent are counted, and created anew when the server has forgotten them", async () => {
+    const statuses = [409, 200, 404, 201];
+    const { stub, events, clock } = await open((response) => {
+      const status = statuses.shift() ?? 500;
+      if (status < 400) sendJson(response, status, {});
+      else sendStatus(response, status, status === 409 ? "AlreadyExists" : "NotFound");
+    });
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 2, "it is counted");
+    clock.nowMs = EVENT_REPEAT_MS;
+    await until(() => stub.client.stats.calling === 0, "it is answered");
+    events.emit(event("one"));
+    await until(() => stub.requests.length === 4, "it is created");
+    expect(stub.requests.map(({ method }) => method)).toEqual(["POST", "PATCH", "PATCH", "POST"]);
+    const names = stub.requests.flatMap(({ method, body }) =>
+      method === "POST" ? [JSON.parse(body).metadata.name] : [],
+    );
+    expect(new Set(names).size).toBe(1);
   });
 
   it("are few per second, and what is too much is dropped", async () => {
@@ -97,7 +123,12 @@ describe("events", () => {
     ]);
     clock.nowMs = EVENT_REPEAT_MS;
     events.emit(event("50 of 50"));
-    await until(() => stub.requests.length === MAX_NOTES + 2, "it is told again");
+    await until(() => stub.requests.length === MAX_NOTES + 2, "it is counted");
+    expect(JSON.parse(stub.requests.at(-1)?.body ?? "")).toMatchObject({ series: { count: 48 } });
+    clock.nowMs += EVENT_MEMORY_MS;
+    events.emit(event("later"));
+    await until(() => stub.requests.length === MAX_NOTES + 3, "it is told");
+    expect(JSON.parse(stub.requests.at(-1)?.body ?? "")).toMatchObject({ note: "later" });
   });
 
   it("that speak of a hostile name stay where they belong", async () => {
