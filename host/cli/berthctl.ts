@@ -20,9 +20,11 @@ import { addAllocations } from "./commands/allocations.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHealth } from "./commands/health.ts";
 import { addHistory } from "./commands/history.ts";
+import { addIp, addPod } from "./commands/ip.ts";
 import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
+import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
 /** In the order of the help. */
@@ -30,10 +32,13 @@ const COMMANDS: readonly ((cli: CommandLine) => void)[] = [
   addHealth,
   addPools,
   addAllocations,
+  addIp,
+  addPod,
   addExplain,
   addHistory,
   addRecover,
   addNetwork,
+  addVersion,
 ];
 
 const EXAMPLES = {

@@ -1,8 +1,9 @@
 /** The API server's objects as records. An object that cannot be decoded is shown as far as it can be read. */
+import { z } from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
-import { compareIp, formatIp, parseIp } from "../net/ip.ts";
+import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
@@ -11,10 +12,15 @@ import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
+import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
+import { decodeReservedIp } from "../resources/reserved-ip.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../resources/usage/ip-pool-usage.ts";
+import type { VersionRecord } from "./source.ts";
 
 export function poolsOf(pools: readonly KubeObject[], usages: readonly KubeObject[]): PoolRecord[] {
-  const usageOf = new Map(usages.map((object) => [nameOf(object), usageIn(object)]));
+  const usageOf = new Map(
+    usages.map((object) => [nameOf(object), tryTo(() => decodeIpPoolUsage(object, "IPPoolUsage").usage)]),
+  );
   const decoded = pools.map((object): { name: string; pool?: IpPool; refused?: string } => {
     const name = nameOf(object);
     try {
@@ -59,6 +65,38 @@ function poolRecordOf(
   };
 }
 
+/** Pools and ReservedIPs that cannot be decoded are left out, as agents do. */
+export function placesOf(ip: Ip, pools: readonly KubeObject[], reserved: readonly KubeObject[]): AddressPlace[] {
+  const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
+  const taken = reserved.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
+  return locateAddress(ip, decoded, taken);
+}
+
+const berthPod = z.object({
+  metadata: z.object({ labels: z.record(z.string(), z.string()) }),
+  spec: z.object({ containers: z.array(z.object({ image: z.string() })) }),
+});
+
+/** Counts the pods of each component by the tag of their first image. */
+export function versionsOf(pods: readonly KubeObject[]): VersionRecord[] {
+  const decoded = pods.flatMap((object) => berthPod.safeParse(object).data ?? []);
+  const running = decoded.map(({ metadata, spec }) => {
+    const image = spec.containers[0]?.image ?? "";
+    const version = /:([^:/@]+)(?:@[^/]*)?$/.exec(image)?.[1] ?? image;
+    return { component: metadata.labels["app.kubernetes.io/component"] ?? "unknown", version };
+  });
+  const groups = Map.groupBy(running, ({ component, version }) => `${component} ${version}`);
+  return [...groups.values()].flatMap((group) => group.slice(0, 1).map((each) => ({ ...each, count: group.length })));
+}
+
+function tryTo<T>(decode: () => T): T | undefined {
+  try {
+    return decode();
+  } catch {
+    return undefined;
+  }
+}
+
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */
 function countsOf(pool: IpPool, usage: PoolUsage): { total: string; used: string; free: string } {
   const inUse = BigInt(usage.bound + usage.cooling + usage.kept + usage.quarantined - usage.outside + usage.others);
@@ -69,14 +107,6 @@ function countsOf(pool: IpPool, usage: PoolUsage): { total: string; used: string
   const { ranges, masked } = poolShape(pool, []);
   const total = sizeOf(withoutSpans(spansOf(ranges), spansOf(masked)));
   return { total: String(total), free: String(total - inUse), used: String(inUse) };
-}
-
-function usageIn(object: KubeObject): PoolUsage | undefined {
-  try {
-    return decodeIpPoolUsage(object, "IPPoolUsage").usage;
-  } catch {
-    return undefined;
-  }
 }
 
 export function allocationOf(object: KubeObject): AllocationRecord {

@@ -1,16 +1,29 @@
 /** The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing. */
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
-import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
+import { isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
-import { collectionPath, type Resource } from "../kubernetes/paths.ts";
+import { collectionPath, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
 import { openLog } from "../lib/log.ts";
+import { parseIp } from "../net/ip.ts";
+import type { AddressRecord } from "../records/address-record.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
+import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
-import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS } from "../resources/collections.ts";
-import { allocationOf, compareRecords, poolsOf } from "./cluster-records.ts";
-import { type AllocationFilter, matchesFilter, type Source } from "./source.ts";
+import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
+import { allocationName } from "../resources/ip-allocation.ts";
+import { decodePod } from "../resources/pod.ts";
+import { BERTH_LABELS } from "./cluster-agents.ts";
+import { allocationOf, compareRecords, placesOf, poolsOf, versionsOf } from "./cluster-records.ts";
+import {
+  type AllocationFilter,
+  isOfPod,
+  matchesFilter,
+  type PodName,
+  type Source,
+  type VersionRecord,
+} from "./source.ts";
 
 /** How long `berthctl` tries to reach the API server: milliseconds. @limit */
 export const CLUSTER_PATIENCE_MS = 10_000;
@@ -20,7 +33,7 @@ export const WATCH_GATHER_MS = 250;
 
 interface ClusterSourceOptions {
   /** As kubectl merges them; undefined in a pod, for its service account. */
-  readonly kubeconfig: string | undefined;
+  readonly kubeconfig: readonly string[] | undefined;
   readonly context: string | undefined;
   readonly userAgent: string;
 }
@@ -55,10 +68,46 @@ export class ClusterSource implements Source {
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
     const { node } = filter;
-    const fieldSelector = node === undefined ? undefined : `spec.node=${node}`;
-    const objects = await this.#objects(IP_ALLOCATIONS, fieldSelector);
+    const objects = await this.#objects(
+      IP_ALLOCATIONS,
+      node === undefined ? {} : { fieldSelector: `spec.node=${node}` },
+    );
     const records = objects.map(allocationOf).filter((record) => matchesFilter(record, filter));
     return records.sort(compareRecords);
+  }
+
+  async address(address: string): Promise<AddressRecord> {
+    const ip = parseIp(address);
+    if (ip === undefined) return { address, places: [], allocations: [] };
+    const [pools, reserved] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
+    const places = placesOf(ip, pools, reserved);
+    const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
+    const objects = await Promise.all(
+      [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),
+    );
+    const allocations = objects.filter((object) => object !== undefined).map(allocationOf);
+    return { address, places, allocations };
+  }
+
+  async pod({ namespace, name }: PodName): Promise<PodRecord> {
+    const object = await this.#find(PODS, { namespace, name });
+    const {
+      uid = "",
+      nodeName = "",
+      phase = "Unknown",
+    } = object === undefined ? {} : decodePod(object, `pod "${namespace}/${name}"`);
+    // A retained address has no pod to be found by.
+    const all = (await this.#objects(IP_ALLOCATIONS)).map(allocationOf).sort(compareRecords);
+    const allocations = all.filter((record) => isOfPod(record, { namespace, name }));
+    const pod = object === undefined ? undefined : { uid, node: nodeName, phase };
+    return { namespace, name, pod, isMissing: object === undefined, allocations };
+  }
+
+  /** Berth's programs by the tags of their images. */
+  async versions(): Promise<readonly VersionRecord[]> {
+    const server = await this.api.call({ method: "GET", path: "/version", patienceMs: CLUSTER_PATIENCE_MS });
+    const pods = await this.#objects(PODS, { labelSelector: BERTH_LABELS });
+    return [{ component: "API server", version: String(server.gitVersion) }, ...versionsOf(pods)];
   }
 
   async *changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
@@ -114,11 +163,21 @@ export class ClusterSource implements Source {
     });
   }
 
-  async #objects(resource: Resource, fieldSelector?: string): Promise<readonly KubeObject[]> {
+  /** Returns undefined if there is no such object. */
+  async #find(resource: Resource, name: ObjectName): Promise<KubeObject | undefined> {
+    try {
+      return await this.api.call({ method: "GET", path: objectPath(resource, name), patienceMs: CLUSTER_PATIENCE_MS });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #objects(resource: Resource, query: KubeCall["query"] = {}): Promise<readonly KubeObject[]> {
     const followed = this.#followed.get(resource);
     if (followed !== undefined) return [...followed.items.values()];
     const objects: KubeObject[] = [];
-    const list = { path: collectionPath(resource), query: { fieldSelector }, patienceMs: CLUSTER_PATIENCE_MS };
+    const list = { path: collectionPath(resource), query, patienceMs: CLUSTER_PATIENCE_MS };
     for await (const { items } of listPages(this.api, list)) objects.push(...items);
     return objects;
   }

@@ -176,13 +176,14 @@ export class CommandLine {
     return openClusterSource({ kubeconfig: this.#kubeconfig(), context, userAgent: `berthctl/${this.version}` });
   }
 
-  /** As kubectl finds it. */
-  #kubeconfig(): string | undefined {
+  /** As kubectl finds them. */
+  #kubeconfig(): readonly string[] | undefined {
     const { kubeconfig } = this.options;
-    if (kubeconfig !== undefined) return kubeconfig;
+    if (kubeconfig !== undefined) return [kubeconfig];
     const { KUBECONFIG = "", KUBERNETES_SERVICE_HOST } = process.env;
-    const path = KUBECONFIG === "" ? join(homedir(), ".kube", "config") : KUBECONFIG;
-    return !existsSync(path) && KUBERNETES_SERVICE_HOST !== undefined ? undefined : path;
+    const listed = KUBECONFIG.split(":").filter((path) => path !== "");
+    const paths = listed.length > 0 ? listed : [join(homedir(), ".kube", "config")];
+    return !paths.some((path) => existsSync(path)) && KUBERNETES_SERVICE_HOST !== undefined ? undefined : paths;
   }
 }
 

@@ -2,11 +2,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { decode, formatMismatches } from "../lib/schema.ts";
+import { type AddressRecord, addressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, allocationRecord } from "../records/allocation-record.ts";
 import { type HealthRecord, healthRecord } from "../records/health-record.ts";
+import type { PodRecord } from "../records/pod-record.ts";
 import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
 import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";
-import { type AllocationFilter, matchesFilter, type Source } from "./source.ts";
+import { type AllocationFilter, matchesFilter, type PodName, type Source, type VersionRecord } from "./source.ts";
 
 /** How often `--watch` asks the agent: milliseconds. @limit */
 export const WATCH_INTERVAL_MS = 2_000;
@@ -40,6 +42,24 @@ export class NodeSource implements Source {
       if (last === undefined) return records;
       after = last.cursor;
     }
+  }
+
+  async address(address: string): Promise<AddressRecord> {
+    const path = `/v1/address?address=${encodeURIComponent(address)}`;
+    const answer = await askAgent(this.#socket, path);
+    const decoded = decode(addressRecord, answer);
+    if (decoded.ok) return decoded.value;
+    throw refusalOf(this.#socket, path, answer);
+  }
+
+  async pod({ namespace, name }: PodName): Promise<PodRecord> {
+    const allocations = await this.allocations({ namespace, pod: name });
+    return { namespace, name, isMissing: false, allocations };
+  }
+
+  async versions(): Promise<readonly VersionRecord[]> {
+    const { version } = await readHealth(this.#socket);
+    return [{ component: "agent", version }];
   }
 
   async *changes(_: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {

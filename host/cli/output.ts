@@ -55,7 +55,7 @@ export class Output {
     const columns = this.#columnsOf(table);
     const rows = records.map((record) => columns.map((column) => cellOf(column, record)));
     this.#widths = columns.map(({ title }, at) =>
-      rows.reduce((most, row) => Math.max(most, widthAt(row, at)), title.length),
+      rows.reduce((most, row) => Math.max(most, widthAt(row, at)), hasHeaders ? title.length : 0),
     );
     if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printable(heading), "dim")]);
     if (hasHeaders)

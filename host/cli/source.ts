@@ -2,7 +2,9 @@
  * Where the records that berthctl shows come from: the agent on this node's socket (node-source.ts), or the API server through a kubeconfig
  * (cluster-source.ts).
  */
+import type { AddressRecord } from "../records/address-record.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
+import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
 
 /** Records that meet all given conditions. */
@@ -12,8 +14,20 @@ export interface AllocationFilter {
   readonly pool?: string | undefined;
   readonly node?: string | undefined;
   readonly state?: string | undefined;
-  /** In its usual text form. */
-  readonly address?: string | undefined;
+}
+
+/** A program of Berth's. */
+export interface VersionRecord {
+  /** `agent`, `controller`, `API server` */
+  readonly component: string;
+  readonly version: string;
+  /** How many run, if there may be several. */
+  readonly count?: number;
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly name: string;
 }
 
 export interface Source {
@@ -23,6 +37,11 @@ export interface Source {
   pools(): Promise<readonly PoolRecord[]>;
   /** Returns the allocations in the order of their addresses. */
   allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]>;
+  /** Returns what is known of an address, which is in its usual form. */
+  address(address: string): Promise<AddressRecord>;
+  pod(name: PodName): Promise<PodRecord>;
+  /** Returns the programs that answer, and their versions. */
+  versions(): Promise<readonly VersionRecord[]>;
   /** Yields at once, and again whenever the records may have changed, until the signal ends. Asks for one kind of record in between. */
   changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void>;
   close(): Promise<void>;
@@ -30,7 +49,7 @@ export interface Source {
 
 /** Returns whether the allocation meets the conditions. Of two pods that share an address either may. */
 export function matchesFilter(record: AllocationRecord, filter: AllocationFilter): boolean {
-  const { namespace, pod, pool, node, state, address } = filter;
+  const { namespace, pod, pool, node, state } = filter;
   const holders = [record, ...(record.second === undefined ? [] : [record.second])];
   const isHeld = holders.some(
     (holder) =>
@@ -41,7 +60,13 @@ export function matchesFilter(record: AllocationRecord, filter: AllocationFilter
   return (
     isHeld &&
     (pool === undefined || record.pool === pool) &&
-    (state === undefined || record.state.toLowerCase() === state.toLowerCase()) &&
-    (address === undefined || record.address === address)
+    (state === undefined || record.state.toLowerCase() === state.toLowerCase())
   );
+}
+
+/** Returns whether the address is the pod's, or is retained for it. */
+export function isOfPod(record: AllocationRecord, { namespace, name }: PodName): boolean {
+  const { workload } = record;
+  const isMember = workload?.namespace === namespace && workload.member === name;
+  return matchesFilter(record, { namespace, pod: name }) || (record.state === "Kept" && isMember);
 }

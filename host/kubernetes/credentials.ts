@@ -52,8 +52,8 @@ export interface Credentials {
 }
 
 interface CredentialsOptions {
-  /** A file. Default: the service account of the pod that this process runs in. */
-  readonly kubeconfig?: string | undefined;
+  /** A file, or several to be merged. Default: the service account of the pod that this process runs in. */
+  readonly kubeconfig?: string | readonly string[] | undefined;
   /** A context of the kubeconfig; default: its current one. */
   readonly context?: string | undefined;
   /** Root of the service account's folder; default "/". */

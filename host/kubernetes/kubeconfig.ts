@@ -2,6 +2,7 @@
  * Reads a kubeconfig: the cluster and user of its current context in the client library's terms, and the files that they name. Errors name file and
  * field, and never show secrets.
  */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
@@ -73,17 +74,21 @@ const schema = z.looseObject({
   users: orAbsent(named("user", orAbsent(userSchema))),
 });
 
-/** `chosen` is a context in place of the current one. Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there. */
-export async function readKubeconfig(path: string, chosen?: string): Promise<Connection> {
-  const source = `file ${describeValue(path)}`;
-  const content = await readYaml(path, source);
+/**
+ * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one that has a name decides, and missing files do not matter.
+ * `chosen` is a context in place of the current one. Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there.
+ */
+export async function readKubeconfig(path: string | readonly string[], chosen?: string): Promise<Connection> {
+  const files = typeof path === "string" ? [path] : path;
+  const source = `file ${files.map(describeValue).join(", ")}`;
+  const content = files.length === 1 ? await readYaml(files[0] ?? "", source) : await mergeFiles(files);
   const isObject = typeof content === "object" && content !== null && !Array.isArray(content);
   const value = decodeConfig(
     schema,
     chosen === undefined || !isObject ? content : { ...content, "current-context": chosen },
     source,
   );
-  const directory = dirname(path);
+  const directory = dirname(files[0] ?? "");
   const absolute = (file: string | undefined) => (file === undefined ? undefined : resolve(directory, file));
 
   const context = find(value.contexts, value["current-context"], { source, field: "current-context", what: "context" });
@@ -111,7 +116,7 @@ export async function readKubeconfig(path: string, chosen?: string): Promise<Con
   requireKey(source, userField, by ?? {});
 
   const paths = [
-    { field: "", path: resolve(path) },
+    ...files.map((file) => ({ field: "", path: resolve(file) })),
     { field: `${clusterField}.certificate-authority`, path: absolute(of["certificate-authority"]) },
     { field: `${userField}.client-certificate`, path: absolute(by?.["client-certificate"]) },
     { field: `${userField}.client-key`, path: absolute(by?.["client-key"]) },
@@ -153,6 +158,41 @@ async function readYaml(path: string, source: string): Promise<unknown> {
   });
   const [first] = parseYaml(content, source);
   return first?.value;
+}
+
+/** Keys of clusters and users that are paths, relative to their own file. */
+const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
+
+const mergeable = z.looseObject({ "current-context": text });
+
+/** Rejects with ConfigError if none of the files exists. */
+async function mergeFiles(files: readonly string[]): Promise<unknown> {
+  const found = files.filter((file) => existsSync(file));
+  // With none the error names the first.
+  const contents = await Promise.all(
+    (found.length > 0 ? found : files.slice(0, 1)).map(async (file) => {
+      const source = `file ${describeValue(file)}`;
+      return absolutePaths(decodeConfig(mergeable, await readYaml(file, source), source), dirname(resolve(file)));
+    }),
+  );
+  const all = (key: string) => contents.flatMap((content) => (Array.isArray(content[key]) ? content[key] : []));
+  return {
+    "current-context": contents.map((content) => content["current-context"]).find((name) => name !== undefined),
+    contexts: all("contexts"),
+    clusters: all("clusters"),
+    users: all("users"),
+  };
+}
+
+/** Entries with the wrong form stay: the schema reports them. */
+function absolutePaths<T>(value: T, directory: string): T {
+  if (Array.isArray(value)) return value.map((entry) => absolutePaths(entry, directory)) as T;
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, entry]) => {
+    const isPath = PATHS.includes(key) && typeof entry === "string" && entry !== "";
+    return [key, isPath ? resolve(directory, entry) : absolutePaths(entry, directory)];
+  });
+  return Object.fromEntries(entries) as T;
 }
 
 interface Reference {

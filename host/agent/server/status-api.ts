@@ -1,5 +1,5 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
  * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
@@ -7,11 +7,13 @@ import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
 import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
+import type { AddressRecord } from "../../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
 import { explainPool } from "../explain/explain-pool.ts";
@@ -42,6 +44,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options.backend.ipam),
+    "/v1/address": (query) => describeAddress(options.backend, query),
     "/v1/allocations": (query) => describeAllocations(options.backend, query),
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
@@ -191,6 +194,21 @@ async function describeHistory(history: StatusApiOptions["history"], query: URLS
 
 function isTime(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
+}
+
+async function describeAddress({ mode, ipam }: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  const { inventory, node } = ipam;
+  const text = query.get("address") ?? "";
+  const ip = parseIp(text);
+  if (ip === undefined) return answerRefusal(400, `address: found ${describeValue(text)}, want an address`);
+  const { pools, reserved } = await inventory.loaded();
+  const places = locateAddress(ip, pools.values(), reserved);
+  const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
+  const rows = await Promise.all([...spaces].map((space) => inventory.registry.findAddress(space, ip)));
+  const here = mode === "cluster" ? { node: node.name } : {};
+  const allocations = rows.filter((row) => row !== undefined).map((row) => ({ ...describeAllocation(row), ...here }));
+  const answer: AddressRecord = { address: formatIp(ip), places, allocations };
+  return answerJson(answer);
 }
 
 /** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */

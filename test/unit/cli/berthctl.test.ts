@@ -211,9 +211,9 @@ describe("allocations", () => {
     const lines = machines.map((quarantine, index) => ({ ...line, address: `10.0.0.${index + 1}`, quarantine }));
     return withAgent(pageOf(...lines), async (socket) => {
       expect((await run("allocations", "--no-headers", "--socket", socket)).out.split("\n")).toEqual([
-        "10.0.0.1  p     Quarantined  (02:11:22:33:44:55 behind uplink)  -          -     -",
-        "10.0.0.2  p     Quarantined  (unknown MAC)                      -          -     -",
-        "10.0.0.3  p     Quarantined  (node lost)                        -          -     -",
+        "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -  -  -",
+        "10.0.0.2  p  Quarantined  (unknown MAC)                      -  -  -",
+        "10.0.0.3  p  Quarantined  (node lost)                        -  -  -",
         "",
       ]);
     });
@@ -288,4 +288,61 @@ it("explain pool: its words, or why there are none", () => {
     });
     expect((await run("explain", "a", "b", "--socket", socket)).error).toMatch(/expected "pool" or "pod" before "b"/);
   });
+});
+
+describe("ip and pod", () => {
+  const place = { pool: "p", addressSpace: "", subnet: "10.0.0.0/29" };
+  const answers = {
+    "/v1/address?address=10.0.0.1": { address: "10.0.0.1", places: [place], allocations: [LINE] },
+    "/v1/address?address=10.0.0.2": {
+      address: "10.0.0.2",
+      places: [{ ...place, excluded: "it is the gateway" }],
+      allocations: [],
+    },
+    "/v1/address?address=10.0.9.9": { address: "10.0.9.9", places: [], allocations: [] },
+    ...pageOf(LINE),
+  };
+
+  it("ip shows the record and the pools", () =>
+    withAgent(answers, async (socket) => {
+      expect((await run("ip", "10.0.0.1", "--socket", socket)).out.split("\n")).toEqual([
+        "10.0.0.1: Bound",
+        "  pod         shop/web-0",
+        "  interface   eth0",
+        "  pool        p",
+        "  container   c",
+        "10.0.0.1: belongs to pool p (10.0.0.0/29)",
+        "",
+      ]);
+      expect(JSON.parse((await run("ip", "10.0.0.1", "-o", "json", "--socket", socket)).out)).toMatchObject({
+        places: [place],
+      });
+    }));
+
+  it.each([
+    ["10.0.0.2", 0, "10.0.0.2: never allocated from pool p (10.0.0.0/29): it is the gateway\n"],
+    ["10.0.9.9", 1, "10.0.9.9: no pool has it in its subnet, and it has no record\n"],
+    ["10.0.0.300", 2, ""],
+  ])("ip %s ends with %i", (address, code, out) =>
+    withAgent(answers, async (socket) => {
+      expect(await run("ip", address, "--socket", socket)).toMatchObject({ code, out });
+    }),
+  );
+
+  it.each([
+    [["shop/web-0"], 0, "pod shop/web-0\nADDRESS "],
+    [["web-0", "-n", "shop"], 0, "pod shop/web-0\nADDRESS "],
+    [["web-0"], 1, "pod default/web-0\nADDRESS "],
+    [["shop/"], 2, ""],
+  ])("pod %j ends with %i", (words, code, out) =>
+    withAgent(answers, async (socket) => {
+      const ending = await run("pod", ...words, "--socket", socket);
+      expect([ending.code, ending.out.slice(0, out.length)]).toEqual([code, out]);
+    }),
+  );
+});
+
+it("version shows berthctl's own without an agent", async () => {
+  expect((await run("version", "--client", "--no-headers")).out).toBe("berthctl  1.2.3  -\n");
+  expect((await run("version", "--socket", "/nowhere/s")).code).toBe(3);
 });

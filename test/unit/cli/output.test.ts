@@ -48,12 +48,12 @@ it("a table aligns numbers on the right", async () => {
 });
 
 it("a wide table has more columns; without headers it has neither titles nor heading", async () => {
-  expect(await list("wide", { hasHeaders: false })).toBe("a              7  -\nlong-name     12  full\n");
+  expect(await list("wide", { hasHeaders: false })).toBe("a           7  -\nlong-name  12  full\n");
 });
 
 it("colours do not move columns", async () => {
   expect(await list("table", { isColored: true, hasHeaders: false })).toBe(
-    "a              7\nlong-name     \u001b[31m12\u001b[0m\n",
+    "a           7\nlong-name  \u001b[31m12\u001b[0m\n",
   );
 });
 

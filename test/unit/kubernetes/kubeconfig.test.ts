@@ -78,3 +78,43 @@ describe("a kubeconfig that is wrong", () => {
     await expect(loadCredentials({ kubeconfig })).rejects.toMatchObject({ name: "ConfigError" });
   });
 });
+
+describe("several kubeconfigs", () => {
+  const user = "users: [{name: u, user: {token: t}}]";
+  const cluster = (port: number) => `clusters: [{name: c, cluster: {server: "https://127.0.0.1:${port}"}}]`;
+  const context = "contexts: [{name: one, context: {cluster: c, user: u}}]";
+  const write = async (...texts: readonly (readonly string[])[]) =>
+    Promise.all(
+      texts.map(async (lines, index) => {
+        const path = join(directory, `merged-${index}`);
+        await writeFile(path, `${lines.join("\n")}\n`);
+        return path;
+      }),
+    );
+
+  it("are merged: the first one that has a name decides", async () => {
+    const kubeconfig = await write([context, cluster(1)], ["current-context: one", cluster(2), user]);
+    expect((await loadCredentials({ kubeconfig })).server).toBe("https://127.0.0.1:1");
+    expect((await loadCredentials({ kubeconfig: ["/nowhere", ...kubeconfig.toReversed()] })).server).toBe(
+      "https://127.0.0.1:2",
+    );
+  });
+
+  it("a context may be chosen", async () => {
+    const kubeconfig = await write([context, cluster(1)], ["current-context: none", user]);
+    await expect(loadCredentials({ kubeconfig })).rejects.toThrow('found "none", want the name of a context: "one"');
+    expect((await loadCredentials({ kubeconfig, context: "one" })).server).toBe("https://127.0.0.1:1");
+  });
+
+  it("without any of them names the first", () =>
+    expect(loadCredentials({ kubeconfig: ["/nowhere/a", "/nowhere/b"] })).rejects.toThrow(
+      /"\/nowhere\/a": found a file/,
+    ));
+
+  it("paths are relative to their own file", async () => {
+    const tokenUser = "users: [{name: u, user: {tokenFile: token}}]";
+    const kubeconfig = await write([context, cluster(1), tokenUser], ["current-context: one"]);
+    await writeFile(join(directory, "token"), "secret");
+    expect((await loadCredentials({ kubeconfig })).tokenFile).toBe(join(directory, "token"));
+  });
+});

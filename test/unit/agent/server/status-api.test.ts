@@ -126,9 +126,27 @@ describe("the inspector", () => {
       expect(seen.slice(-3)).toEqual(["fd00::1 ", "10.0.0.1 lab", "10.0.0.2 lab"]);
     }));
 
+  it("address has its record and the pools that have it in their subnet", () =>
+    withStatusApi(async ({ get, bind }) => {
+      await bind("10.0.0.7", 1, { pool: "lab", space: "lab" });
+      expect(await get("/v1/address?address=10.0.0.7")).toMatchObject({
+        address: "10.0.0.7",
+        places: [
+          { pool: "blue", addressSpace: "", subnet: "10.0.0.0/16" },
+          { pool: "lab", addressSpace: "lab", subnet: "10.0.0.0/24" },
+        ],
+        allocations: [{ address: "10.0.0.7", addressSpace: "lab", pool: "lab", state: "Bound" }],
+      });
+      expect(await get("/v1/address?address=10.0.0.0")).toMatchObject({
+        places: [{ excluded: "it is the network address of the subnet" }, { excluded: expect.anything() }],
+      });
+      expect(await get("/v1/address?address=192.0.2.1")).toEqual({ address: "192.0.2.1", places: [], allocations: [] });
+    }));
+
   const refused: [method: string, url: string, status: number, text: string][] = [
     ["GET", "/v1/allocations?after=10.0.0", 400, 'after: found "10.0.0", want the "cursor" of an allocation'],
     ["GET", "/v1/allocations?after=", 400, "after: found"],
+    ["GET", "/v1/address", 400, 'address: found "", want an address'],
     ["POST", "/v1/pools", 404, 'POST "/v1/pools" is not served; served are GET /v1/health'],
     ["GET", "/v1/nothing", 404, 'GET "/v1/nothing" is not served'],
     ["GET", "//", 404, 'GET "//" is not served'],

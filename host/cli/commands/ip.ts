@@ -1,0 +1,94 @@
+/** `berthctl ip` and `berthctl pod`: which pod has an address, and which addresses a pod has. */
+import { formatIp, parseIp } from "../../net/ip.ts";
+import type { AddressRecord } from "../../records/address-record.ts";
+import type { AllocationRecord } from "../../records/allocation-record.ts";
+import { ALLOCATION_TABLE, describeOwner } from "../allocation-table.ts";
+import { type CommandLine, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
+import { ExitCode, UsageError } from "../exit-code.ts";
+
+export function addIp(cli: CommandLine): void {
+  withRecordOutput(cli.command("ip", "Show which pod has an address, and which pools it belongs to"))
+    .argument("<address>", "the address")
+    .action((address: string, flags: OutputFlags) =>
+      cli.run(flags, async ({ source, out }) => {
+        const opened = await source();
+        const found = await opened.address(parseAddress(address));
+        const scope = await opened.scope();
+        const lines = [...(scope === undefined ? [] : [scope]), ...describeAddress(found)];
+        await out.report(lines, found);
+        return found.allocations.length + found.places.length > 0 ? ExitCode.Success : ExitCode.Problem;
+      }),
+    );
+}
+
+export function addPod(cli: CommandLine): void {
+  withOutput(cli.command("pod", "Show the addresses of a pod, and those that are retained for it"))
+    .argument("<pod>", "namespace/name, or the name with -n")
+    .option("-n, --namespace <name>", "namespace of the pod; default: default")
+    .action((pod: string, flags: OutputFlags & { namespace?: string }) =>
+      cli.run(flags, async ({ source, out }) => {
+        const { namespace, name } = parsePod(pod, flags.namespace);
+        const opened = await source();
+        const [found, scope] = [await opened.pod({ namespace, name }), await opened.scope()];
+        if (out.format === "json" || out.format === "yaml") await out.value(found);
+        else {
+          const { pod: object, isMissing } = found;
+          const state =
+            object === undefined ? [] : [`${object.phase} on node ${object.node || "none"}`, `UID ${object.uid}`];
+          if (isMissing) state.push("there is no such pod");
+          const heading = `pod ${namespace}/${name}${state.length > 0 ? `: ${state.join(", ")}` : ""}`;
+          await out.list(ALLOCATION_TABLE, found.allocations, scope === undefined ? heading : `${scope}\n${heading}`);
+        }
+        return found.allocations.length > 0 ? ExitCode.Success : ExitCode.Problem;
+      }),
+    );
+}
+
+/** Returns the address in its usual form. Throws UsageError. */
+function parseAddress(text: string): string {
+  const ip = parseIp(text);
+  if (ip === undefined) throw new UsageError(`Expected an address such as 10.6.0.21, found ${JSON.stringify(text)}`);
+  return formatIp(ip);
+}
+
+/** Takes `namespace/name`, or a name with its namespace in an option. Throws UsageError. */
+function parsePod(text: string, given: string | undefined): { readonly namespace: string; readonly name: string } {
+  const [first = "", second, ...rest] = text.split("/");
+  if (rest.length > 0 || first === "" || second === "")
+    throw new UsageError(`Expected a pod as namespace/name, found ${JSON.stringify(text)}`);
+  if (second === undefined) return { namespace: given ?? "default", name: first };
+  if (given !== undefined && given !== first)
+    throw new UsageError(`The pod ${JSON.stringify(text)} is in namespace ${first}, and --namespace is ${given}`);
+  return { namespace: first, name: second };
+}
+
+/** Lines for a person: each record, then each pool. */
+function describeAddress({ address, places, allocations }: AddressRecord): string[] {
+  const records = allocations.flatMap((record) => describeRecord(record));
+  const pools = places.map(({ pool, subnet, addressSpace, excluded }) => {
+    const space = addressSpace === "" ? "" : `, address space ${addressSpace}`;
+    const isUsed = allocations.some((record) => record.addressSpace === addressSpace);
+    const state = excluded === undefined ? (isUsed ? "belongs to" : "free in") : "never allocated from";
+    return `${address}: ${state} pool ${pool} (${subnet}${space})${excluded === undefined ? "" : `: ${excluded}`}`;
+  });
+  if (records.length + pools.length > 0) return [...records, ...pools];
+  return [`${address}: no pool has it in its subnet, and it has no record`];
+}
+
+function describeRecord(record: AllocationRecord): string[] {
+  const { cursor, state, node, pool, network, containerId, owner, since, quarantine, workload } = record;
+  const facts = [
+    ["pod", describeOwner(record)],
+    ["interface", record.interface],
+    ["node", node],
+    ["pool", pool],
+    ["network", network],
+    ["container", containerId],
+    ["owner", owner],
+    ["since", since],
+    ["quarantine", quarantine?.reason],
+    ["workload", workload && `${workload.kind} ${workload.namespace}/${workload.name}, member ${workload.member}`],
+  ];
+  const shown = facts.filter(([, value]) => value !== undefined && value !== "");
+  return [`${cursor}: ${state}`, ...shown.map(([title = "", value]) => `  ${title.padEnd(10)}  ${value}`)];
+}

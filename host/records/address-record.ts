@@ -1,0 +1,21 @@
+/** Everything that is known of one address, as `GET /v1/address` answers it and `berthctl ip` shows it. */
+import { z } from "zod";
+import { allocationRecord } from "./allocation-record.ts";
+
+export const addressRecord = z.object({
+  address: z.string(),
+  /** Pools whose subnet has the address. */
+  places: z.array(
+    z.object({
+      pool: z.string(),
+      addressSpace: z.string(),
+      subnet: z.string(),
+      /** Why the pool never allocates it: a clause. */
+      excluded: z.string().optional(),
+    }),
+  ),
+  /** Its records, at most one for each address space. */
+  allocations: z.array(allocationRecord),
+});
+
+export type AddressRecord = z.output<typeof addressRecord>;

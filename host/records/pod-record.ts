@@ -1,0 +1,13 @@
+/** The addresses of a pod, as berthctl shows them. */
+import type { AllocationRecord } from "./allocation-record.ts";
+
+export interface PodRecord {
+  readonly namespace: string;
+  readonly name: string;
+  /** Absent where pods are not known, as outside of a cluster. */
+  readonly pod?: { readonly uid: string; readonly node: string; readonly phase: string } | undefined;
+  /** Whether pods are known, and this one does not exist. */
+  readonly isMissing: boolean;
+  /** Of the pod's NICs, and those that are retained for it. */
+  readonly allocations: readonly AllocationRecord[];
+}
