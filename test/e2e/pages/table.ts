@@ -17,6 +17,8 @@ export type Place =
   | "new host"
   /** The same with Berth installed. */
   | "host"
+  /** chart.test.ts: an API server without nodes; helm, and the chart's package. */
+  | "helm"
   /** test/long/chart.test.ts: three nodes with the chart's packages, of a release with other names. */
   | "chart"
   /** test/nodes/networks.test.ts: three nodes with Multus. */
@@ -67,7 +69,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/backup.md", place: "cluster" },
   { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
   { page: "docs/backup.md", section: "On a host without Kubernetes", place: "host" },
-  { page: "docs/chart.md", reason: "helm on real nodes; test/e2e/chart renders what it installs" },
+  { page: "docs/chart.md", place: "helm", words: RELEASE },
   {
     page: "docs/controller.md",
     reason: "needs the controller's port; test/cluster/controller.test.ts reads that path",

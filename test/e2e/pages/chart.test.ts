@@ -1,0 +1,88 @@
+/** The page of the chart: its command with its first values on an API server without nodes, where this test runs what Jobs would run; all its values. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { parse } from "yaml";
+import manifest from "../../../package.json" with { type: "json" };
+import { runHelm } from "../../../scripts/chart/helm.ts";
+import { applyObject } from "../../../scripts/lab/apply.ts";
+import { definitionsCrd } from "../../../scripts/lab/cluster/objects.ts";
+import { runCommand } from "../../../scripts/lab/command.ts";
+import { type ControlPlane, startControlPlane } from "../../../scripts/lab/control-plane.ts";
+import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
+import { buildChart } from "../../../scripts/release/chart.ts";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { executePart, partsAt, Workstation } from "./script.ts";
+
+const NAMESPACE = "kube-system";
+const JOBS = `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`;
+const CORE = `/api/v1/namespaces/${NAMESPACE}`;
+const FACTS = { version: manifest.version, description: "", revision: "", timeSeconds: 1_000_000_000 };
+const PACKAGE = `berth-${manifest.version}.tgz`;
+
+/** The values on the page, in its order. */
+const EXAMPLES = [...readFileSync(join(root, "docs/chart.md"), "utf8").matchAll(/^```yaml\n(.*?)^```$/gms)].map(
+  ([, text = ""]) => text,
+);
+
+let plane: ControlPlane;
+let workstation: Workstation;
+const inHome = (name: string): string => join(workstation.home, name);
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  workstation = new Workstation(plane.kubeconfig);
+  for (const [name, content] of await buildChart(FACTS)) writeFileSync(inHome(name), content);
+  for (const [index, text] of EXAMPLES.entries()) writeFileSync(inHome(`${index}.yaml`), text);
+  await applyObject(plane.client, definitionsCrd() as KubeObject);
+});
+
+afterAll(async () => {
+  workstation?.[Symbol.dispose]();
+  await plane?.stop();
+});
+
+/** Runs a Job's container with the token of the Job's account, as its pod would, and reports its end as the Job controller does. */
+async function runJob({ metadata, spec }: KubeObject): Promise<void> {
+  const { containers, serviceAccountName, volumes } = spec.template.spec;
+  const { data } = await plane.client.get(`${CORE}/configmaps/${volumes[0].configMap.name}`);
+  const directory = inHome(metadata.name);
+  mkdirSync(directory);
+  for (const [name, content] of Object.entries(data)) writeFileSync(join(directory, name), String(content));
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
+  const { status } = await plane.client.create(`${CORE}/serviceaccounts/${serviceAccountName}/token`, request);
+  const kubeconfig = await plane.writeKubeconfig("job", { token: status.token });
+  const args = containers[0].args.map((word: string) => word.replace("/hook", directory));
+  const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
+  const outcome = await runCommand([...program, ...args, "--kubeconfig", kubeconfig]);
+  expect(outcome).toMatchObject({ exitCode: 0, stderr: "" });
+  const time = new Date().toISOString();
+  const conditions = ["SuccessCriteriaMet", "Complete"].map((type) => ({
+    ...{ type, status: "True", reason: "CompletionsReached" },
+    ...{ lastProbeTime: time, lastTransitionTime: time },
+  }));
+  const ended = { startTime: time, completionTime: time, succeeded: 1, ready: 0, terminating: 0 };
+  await plane.client.patch(`${JOBS}/${metadata.name}/status`, {
+    status: { ...ended, uncountedTerminatedPods: {}, conditions },
+  });
+}
+
+it.each(partsAt("helm"))("%s", async (_, part) => {
+  writeFileSync(inHome("values.yaml"), EXAMPLES[0] ?? "");
+  const { home, env } = workstation;
+  const path = [referenceTool("helm").directory, env.PATH].join(":");
+  const page = executePart(part, (argv) => runCommand(argv, { cwd: home, env: { ...env, PATH: path } }));
+  const jobs = async (): Promise<KubeObject[]> => (await plane.client.get(JOBS)).items;
+  await expect.poll(jobs, { timeout: 60_000 }).toHaveLength(1);
+  for (const job of await jobs()) await runJob(job);
+  expect((await page).stdout).toContain("STATUS: deployed");
+  const { spec } = await plane.client.get("/apis/ipam.vendor.io/v1/ippools/lan");
+  expect(spec).toMatchObject(parse(EXAMPLES[0] ?? "").ipPools.lan);
+  const definition = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions/lan`;
+  expect(JSON.parse((await plane.client.get(definition)).spec.config).plugins[0].master).toBe("eth0");
+});
+
+it.each(EXAMPLES.map((text, index) => [text, index] as const))("the chart accepts %j", (_, index) => {
+  const words = ["--kube-version", "1.34.4", "--values", inHome(`${index}.yaml`)];
+  expect(runHelm("template", "berth", inHome(PACKAGE), ...words)).toContain("eth0");
+});
