@@ -22,6 +22,7 @@ import { IpamPlugin } from "./ipam/plugin.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
+import { Operations } from "./operations.ts";
 import { watchRegistry } from "./registry-watch.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
@@ -173,6 +174,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     dispatcher,
     meter: new RequestMeter(set.metrics),
     inspect: createStatusApi({
+      operations: new Operations({ backend, audit, nowMs: monotonicMs }),
       backend,
       spool,
       version,

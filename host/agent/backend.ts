@@ -3,6 +3,7 @@
  * embedded/backend.ts and cluster/backend.ts.
  */
 
+import type { PodStatus } from "../ipam/leak.ts";
 import type { KubeClient } from "../kubernetes/client.ts";
 import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -68,6 +69,10 @@ export interface Backend extends ReadinessSource {
   readonly client?: KubeClient | undefined;
   /** Sets the metrics of this mode to what is known now. */
   collectMetrics(metrics: AgentMetrics): Promise<void>;
+  /** Releases a Bound row for an administrator: it cools, and in embedded mode with it the other addresses of its NIC. Returns the released rows. */
+  releaseRow(row: Allocation): Promise<readonly Allocation[]>;
+  /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
+  readPodOf?(row: Allocation): Promise<PodStatus>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;

@@ -24,6 +24,7 @@ import { addIp, addPod } from "./commands/ip.ts";
 import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
+import { addQuarantine, addRelease } from "./commands/release.ts";
 import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
@@ -36,6 +37,8 @@ const COMMANDS: readonly ((cli: CommandLine) => void)[] = [
   addPod,
   addExplain,
   addHistory,
+  addRelease,
+  addQuarantine,
   addRecover,
   addNetwork,
   addVersion,

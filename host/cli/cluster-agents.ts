@@ -8,7 +8,7 @@ export const BERTH_LABELS = "app.kubernetes.io/name=berth";
 /** Labels that the chart gives to the agents' pods. */
 export const AGENT_LABELS = `${BERTH_LABELS},app.kubernetes.io/component=agent`;
 
-interface ClusterOptions {
+export interface ClusterOptions {
   /** Absent: all nodes. */
   readonly node?: string;
   readonly selector: string;

@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
-import { AGENT_LABELS, callAgents } from "./cluster-agents.ts";
+import { AGENT_LABELS, type ClusterOptions, callAgents } from "./cluster-agents.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
 import type { Source } from "./source.ts";
@@ -141,15 +141,25 @@ export class CommandLine {
   ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
-      const { node, selector, kubeconfig, context } = this.options;
-      return callAgents(forwardedWords(this.#words), {
-        join,
-        selector,
-        ...(node === undefined ? {} : { node }),
-        ...(kubeconfig === undefined ? {} : { kubeconfig }),
-        ...(context === undefined ? {} : { context }),
-      });
+      return callAgents(this.forwarded(), { ...this.place, join });
     });
+  }
+
+  /** The words of this command line for an agent's own berthctl, and more. */
+  forwarded(more: readonly string[] = []): string[] {
+    const words = forwardedWords(this.#words);
+    return [...words, ...more.filter((word) => !words.includes(word))];
+  }
+
+  /** Which agents are called in a cluster. */
+  get place(): ClusterOptions {
+    const { node, selector, kubeconfig, context } = this.options;
+    return {
+      selector,
+      ...(node === undefined ? {} : { node }),
+      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    };
   }
 
   #fail(error: unknown): void {

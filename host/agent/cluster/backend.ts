@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
-import { isOwner, podFacts } from "../../ipam/leak.ts";
+import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { openEvents } from "../../kubernetes/events.ts";
@@ -148,6 +148,15 @@ export class ClusterBackend implements Backend {
 
   get #caches() {
     return { ...this.resources.stats, allocations: this.allocations.stats };
+  }
+
+  async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
+    const cooling = await this.registry.collect(row);
+    return cooling === undefined ? [] : [cooling];
+  }
+
+  readPodOf(row: Allocation): Promise<PodStatus> {
+    return this.collector.readPodOf(row);
   }
 
   stats(): Readonly<Record<string, unknown>> {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
-import type { RecoverableRegistry } from "../../registry/registry.ts";
+import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { Definitions, effectiveSettings } from "../definitions.ts";
@@ -72,6 +72,10 @@ class EmbeddedBackend implements Backend {
 
   async collectMetrics(metrics: AgentMetrics): Promise<void> {
     await collectPoolUsage(this.ipam.inventory, metrics);
+  }
+
+  releaseRow({ containerId, ifName, network }: Allocation): Promise<readonly Allocation[]> {
+    return this.#registry.release({ containerId, ifName, network });
   }
 
   stats(): Readonly<Record<string, unknown>> {

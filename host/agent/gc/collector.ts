@@ -188,6 +188,11 @@ export class Collector {
     return (await fence({ ...row, workload })) ? this.#collect(row, "gone") : undefined;
   }
 
+  /** Reads the row's pod from the API server now. Rejects when it does not answer. */
+  readPodOf(row: PodRow): Promise<PodStatus> {
+    return readPodStatus(this.#reader, row);
+  }
+
   /** Resolves when no sweep and no check is under way. */
   idle(): Promise<void> {
     return this.#queue.idle();

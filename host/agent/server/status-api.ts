@@ -1,6 +1,7 @@
 /**
  * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
- * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts.
+ * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
+ * embedded/recovery/recover.ts, POST /v1/release and /v1/quarantine operations.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
 import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
@@ -20,6 +21,7 @@ import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { explainPod, type Question } from "../ipam/explain.ts";
+import type { Operations } from "../operations.ts";
 import { type Answer, answerError, answerJson } from "./answer.ts";
 import type { Spool } from "./spool.ts";
 
@@ -38,6 +40,7 @@ interface StatusApiOptions {
   /** The coordinator's lines about a pod. */
   readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
   readonly history: Pick<History, "find">;
+  readonly operations: Operations;
 }
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
@@ -55,6 +58,8 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
     const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
     if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options.backend, searchParams);
+    if (method === "POST" && (pathname === "/v1/release" || pathname === "/v1/quarantine"))
+      return answerOperation(options.operations, pathname, searchParams);
     if (page === undefined || method !== "GET") {
       const served = Object.keys(pages).join(", GET ");
       return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${served}`);
@@ -74,6 +79,31 @@ async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSe
   const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
   try {
     return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
+  } catch (error) {
+    return answerError(error, "");
+  }
+}
+
+/** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */
+export const MAX_QUARANTINE_S = 604_800;
+
+async function answerOperation(operations: Operations, path: string, query: URLSearchParams): Promise<Answer> {
+  const options = { isDryRun: query.has("dryRun"), isForced: query.has("force") };
+  const named = /^([^/]+)\/([^/]+)$/.exec(query.get("pod") ?? "");
+  const address = parseCursor(query.get("address"));
+  const seconds = Number(query.get("seconds") ?? 0);
+  if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_QUARANTINE_S))
+    return answerRefusal(400, `seconds: found ${describeValue(query.get("seconds"))}, want up to ${MAX_QUARANTINE_S}`);
+  const target = address ?? (named === null ? undefined : { namespace: named[1] ?? "", pod: named[2] ?? "" });
+  if (target === undefined)
+    return answerRefusal(400, "found neither address nor pod, want ADDRESS, ADDRESS/SPACE or NAMESPACE/NAME");
+  try {
+    if (path === "/v1/release") return answerJson(await operations.release(target, options));
+    if (address === undefined) return answerRefusal(400, "address: found nothing, want an address");
+    const done = query.has("remove")
+      ? operations.endQuarantine(address, options)
+      : operations.quarantine(address, seconds * 1000, options);
+    return answerJson(await done);
   } catch (error) {
     return answerError(error, "");
   }

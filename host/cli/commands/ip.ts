@@ -1,10 +1,10 @@
 /** `berthctl ip` and `berthctl pod`: which pod has an address, and which addresses a pod has. */
-import { formatIp, parseIp } from "../../net/ip.ts";
 import type { AddressRecord } from "../../records/address-record.ts";
 import type { AllocationRecord } from "../../records/allocation-record.ts";
 import { ALLOCATION_TABLE, describeOwner } from "../allocation-table.ts";
+import { parseAddress, parsePod } from "../arguments.ts";
 import { type CommandLine, type OutputFlags, withOutput, withRecordOutput } from "../command-line.ts";
-import { ExitCode, UsageError } from "../exit-code.ts";
+import { ExitCode } from "../exit-code.ts";
 
 export function addIp(cli: CommandLine): void {
   withRecordOutput(cli.command("ip", "Show which pod has an address, and which pools it belongs to"))
@@ -42,24 +42,6 @@ export function addPod(cli: CommandLine): void {
         return found.allocations.length > 0 ? ExitCode.Success : ExitCode.Problem;
       }),
     );
-}
-
-/** Returns the address in its usual form. Throws UsageError. */
-function parseAddress(text: string): string {
-  const ip = parseIp(text);
-  if (ip === undefined) throw new UsageError(`Expected an address such as 10.6.0.21, found ${JSON.stringify(text)}`);
-  return formatIp(ip);
-}
-
-/** Takes `namespace/name`, or a name with its namespace in an option. Throws UsageError. */
-function parsePod(text: string, given: string | undefined): { readonly namespace: string; readonly name: string } {
-  const [first = "", second, ...rest] = text.split("/");
-  if (rest.length > 0 || first === "" || second === "")
-    throw new UsageError(`Expected a pod as namespace/name, found ${JSON.stringify(text)}`);
-  if (second === undefined) return { namespace: given ?? "default", name: first };
-  if (given !== undefined && given !== first)
-    throw new UsageError(`The pod ${JSON.stringify(text)} is in namespace ${first}, and --namespace is ${given}`);
-  return { namespace: first, name: second };
 }
 
 /** Lines for a person: each record, then each pool. */

@@ -346,3 +346,39 @@ it("version shows berthctl's own without an agent", async () => {
   expect((await run("version", "--client", "--no-headers")).out).toBe("berthctl  1.2.3  -\n");
   expect((await run("version", "--socket", "/nowhere/s")).code).toBe(3);
 });
+
+describe("release and quarantine", () => {
+  const step = { address: "10.0.0.1", what: "Bound to eth0 of pod shop/web-0 → Cooling" };
+  const refused = { ...step, refusal: "its pod exists", isForceable: true };
+  const answers = {
+    "/v1/release?address=10.0.0.1&dryRun=": { steps: [step], isDone: false },
+    "/v1/release?address=10.0.0.1": { steps: [step], isDone: true },
+    "/v1/release?pod=shop%2Fweb-0&dryRun=": { steps: [refused], isDone: false },
+    "/v1/release?pod=shop%2Fweb-0&dryRun=&force=": { steps: [step], isDone: false },
+    "/v1/release?pod=shop%2Fweb-0&force=": { steps: [step], isDone: true },
+    "/v1/release?pod=shop%2Fnone&dryRun=": { steps: [], isDone: false },
+    "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600&dryRun=": { steps: [step], isDone: false },
+    "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600": { steps: [step], isDone: true },
+    "/v1/quarantine?address=10.0.0.1&seconds=120&remove=&dryRun=": { steps: [step], isDone: false },
+    "/v1/quarantine?address=10.0.0.1&seconds=120&remove=": { steps: [step], isDone: true },
+  };
+  const line = `10.0.0.1: ${step.what}\n`;
+
+  it.each<[words: string[], code: number, out: string, error?: RegExp]>([
+    [["release", "10.0.0.1", "--dry-run"], 0, line],
+    [["release", "10.0.0.1", "--yes"], 0, `${line}Done\n`],
+    [["release", "10.0.0.1"], 2, "", /Give --yes, or --dry-run/],
+    [["release", "shop/web-0", "-y"], 1, "10.0.0.1: refused: its pod exists; --force does it nevertheless\n"],
+    [["release", "shop/web-0", "-y", "--force"], 0, `${line}Done\n`],
+    [["release", "shop/none", "--dry-run"], 1, "The pod has no address on this node\n"],
+    [["release", "10.0.0.300/x/y", "-y"], 2, "", /Expected a pod/],
+    [["quarantine", "10.0.0.1/lab", "-y"], 0, `${line}Done\n`],
+    [["quarantine", "10.0.0.1", "-y", "--for", "2", "--remove"], 0, `${line}Done\n`],
+    [["quarantine", "10.0.0.1", "-y", "--for", "soon"], 2, "", /Option --for/],
+    [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
+  ])("%j ends with %i", (words, code, out, error = /^$/) =>
+    withAgent(answers, async (socket) => {
+      expect(await run(...words, "--socket", socket)).toEqual({ code, out, error: expect.stringMatching(error) });
+    }),
+  );
+});

@@ -41,13 +41,14 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/coordinator": "agent agent/audit agent/detection agent/ipam agent/log-files",
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
-  "agent/server": "agent agent/audit agent/backend.ts agent/explain agent/ipam agent/metrics",
+  "agent/operations.ts": "agent/audit agent/backend.ts agent/fencing",
+  "agent/server": "agent agent/audit agent/backend.ts agent/explain agent/ipam agent/metrics agent/operations.ts",
   "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
     "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
   "agent/agent.ts":
-    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/server",
+    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/server",
 };
 
 /** The same inside the controller. */

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
+import { Operations } from "../../../../host/agent/operations.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -16,10 +19,23 @@ const POOLS = [
   pool("six", "fd00::/64"),
 ];
 
+/** As in embedded mode: no pods are known, and a NIC is released as a whole. */
+function operationsOf(node: TestNode): Operations {
+  const releaseRow = ({ containerId, ifName }: Allocation) => node.registry.release({ containerId, ifName });
+  return new Operations({
+    backend: { ipam: node.ipam(), releaseRow },
+    audit: { ...NO_AUDIT, record: ({ audit, message }) => void recorded.push(`${audit} ${message}`) },
+    nowMs: () => node.clock.nowMs(),
+  });
+}
+
+const recorded: string[] = [];
+
 async function withStatusApi(test: (world: World) => Promise<void>): Promise<void> {
   const node = await openNode({ snapshot: snapshotOf(...POOLS) });
   const { registry } = node;
   const inspect = createStatusApi({
+    operations: operationsOf(node),
     backend: {
       ...{ mode: "embedded", ipam: node.ipam(), live: undefined, stats: () => ({ calls: 3 }) },
       readiness: () => ({ ready: true, problems: ["a hint"] }),
@@ -186,5 +202,76 @@ describe("the inspector", () => {
       const answer = await inspect("GET", "/v1/allocations");
       expect(answer.status).toBe(422);
       expect(JSON.parse(answer.body)).toMatchObject({ code: 107 });
+    }));
+});
+
+describe("operations of an administrator", () => {
+  const post = async (inspect: StatusApi, url: string) => JSON.parse((await inspect("POST", url)).body) as unknown;
+  const stateOf = async (get: (url: string) => Promise<unknown>, address: string) =>
+    ((await get(`/v1/address?address=${address}`)) as { allocations: { state: string }[] }).allocations.map(
+      ({ state }) => state,
+    );
+
+  it("release: a NIC that may still have the address is refused, and forced", () =>
+    withStatusApi(async ({ inspect, get, bind }) => {
+      await bind("10.0.0.7", 1);
+      const why = "it is unknown whether the NIC eth0 still has it";
+      const step = { address: "10.0.0.7", refusal: why, isForceable: true };
+      expect(await post(inspect, "/v1/release?address=10.0.0.7")).toMatchObject({ steps: [step], isDone: false });
+      expect(await stateOf(get, "10.0.0.7")).toEqual(["Bound"]);
+      expect(await post(inspect, "/v1/release?address=10.0.0.7&force&dryRun")).toMatchObject({ isDone: false });
+      expect(await stateOf(get, "10.0.0.7")).toEqual(["Bound"]);
+      recorded.length = 0;
+      expect(await post(inspect, "/v1/release?address=10.0.0.7&force")).toMatchObject({ isDone: true });
+      expect(await stateOf(get, "10.0.0.7")).toEqual(["Cooling"]);
+      expect(recorded).toEqual(["RELEASE ordered with berthctl --force"]);
+      expect(await post(inspect, "/v1/release?address=10.0.0.7&force")).toMatchObject({
+        steps: [{ refusal: "it is released already, and becomes free by itself", isForceable: false }],
+        isDone: false,
+      });
+    }));
+
+  it("release: what this node does not know, and what is no address", () =>
+    withStatusApi(async ({ inspect }) => {
+      expect(await post(inspect, "/v1/release?address=10.0.0.9&force")).toMatchObject({
+        steps: [{ refusal: "this node has no record of it" }],
+        isDone: false,
+      });
+      expect(await post(inspect, "/v1/release?pod=shop/none&force")).toEqual({ steps: [], isDone: true });
+      expect(await post(inspect, "/v1/release?address=blue")).toMatchObject({
+        error: expect.stringContaining("want ADDRESS"),
+      });
+    }));
+
+  it("quarantine: a free address, a released one, and the end of both", () =>
+    withStatusApi(async ({ inspect, get, bind }) => {
+      await bind("10.0.0.8", 1);
+      await post(inspect, "/v1/release?address=10.0.0.8&force");
+      for (const address of ["10.0.0.7", "10.0.0.8"]) {
+        const url = `/v1/quarantine?address=${address}`;
+        expect(await post(inspect, `${url}&seconds=60&dryRun`)).toMatchObject({ isDone: false });
+        expect(await post(inspect, `${url}&seconds=60`)).toMatchObject({ isDone: true });
+        expect(await stateOf(get, address)).toEqual(["Quarantined"]);
+        expect(await post(inspect, url)).toMatchObject({ steps: [{ refusal: "it is in quarantine already" }] });
+        expect(await post(inspect, `/v1/release?address=${address}`)).toMatchObject({
+          steps: [{ refusal: expect.stringContaining("--remove") }],
+        });
+        expect(await post(inspect, `${url}&remove`)).toMatchObject({ isDone: true });
+        expect(await stateOf(get, address)).toEqual([]);
+      }
+    }));
+
+  it("quarantine: a pod's address is refused, and one of no pool", () =>
+    withStatusApi(async ({ inspect, get, bind }) => {
+      await bind("10.0.0.7", 1);
+      expect(await post(inspect, "/v1/quarantine?address=10.0.0.7")).toMatchObject({ steps: [{ isForceable: true }] });
+      expect(await post(inspect, "/v1/quarantine?address=10.0.0.7&force")).toMatchObject({ isDone: true });
+      expect(await stateOf(get, "10.0.0.7")).toEqual(["Quarantined"]);
+      expect(await post(inspect, "/v1/quarantine?address=192.0.2.1&force")).toMatchObject({
+        steps: [{ refusal: "no pool allocates it" }],
+      });
+      expect(await post(inspect, "/v1/quarantine?address=10.0.0.9&seconds=x")).toMatchObject({
+        error: expect.stringContaining("seconds"),
+      });
     }));
 });

@@ -1,0 +1,170 @@
+/** `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what would happen, and ask. */
+import { createInterface } from "node:readline/promises";
+import { decode } from "../../lib/schema.ts";
+import { parseIp } from "../../net/ip.ts";
+import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
+import { parseAddressName, parsePod } from "../arguments.ts";
+import { askAgent, refusalOf } from "../ask-agent.ts";
+import { callAgents } from "../cluster-agents.ts";
+import type { Call, CommandLine } from "../command-line.ts";
+import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
+import type { Output } from "../output.ts";
+
+interface OperationFlags {
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly force?: boolean;
+}
+
+/** The default of `quarantine --for`. */
+const QUARANTINE_MINUTES = "60";
+
+export function addRelease(cli: CommandLine): void {
+  withGuards(
+    cli.command(
+      "release",
+      "Release an address, or those of a pod, whose DEL never came; it cools before it is allocated again",
+    ),
+  )
+    .argument("<address|pod>", "address, address/space or namespace/name")
+    .action((target: string, flags: OperationFlags) =>
+      cli.run({}, async (call) => {
+        const query: Record<string, string> = isAddress(target)
+          ? { address: parseAddressName(target).name }
+          : { pod: podName(target) };
+        return operate(cli, call, { path: "/v1/release", query: new URLSearchParams(query), target, flags });
+      }),
+    );
+}
+
+export function addQuarantine(cli: CommandLine): void {
+  withGuards(
+    cli.command(
+      "quarantine",
+      "Keep an address from being allocated until a probe finds it silent, or end its quarantine",
+    ),
+  )
+    .argument("<address>", "address or address/space")
+    .option("--for <minutes>", "time until it is first probed", QUARANTINE_MINUTES)
+    .option("--remove", "end its quarantine, although a machine may answer for it")
+    .action((target: string, flags: OperationFlags & { for: string; remove?: boolean }) =>
+      cli.run({}, async (call) => {
+        const minutes = Number(flags.for);
+        if (!Number.isInteger(minutes) || minutes < 1)
+          throw new UsageError(`Option --for: found ${JSON.stringify(flags.for)}, want minutes`);
+        const query = new URLSearchParams({ address: parseAddressName(target).name, seconds: String(minutes * 60) });
+        if (flags.remove === true) query.set("remove", "");
+        return operate(cli, call, { path: "/v1/quarantine", query, target, flags });
+      }),
+    );
+}
+
+interface Operation {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly target: string;
+  readonly flags: OperationFlags;
+}
+
+async function operate(cli: CommandLine, call: Call, operation: Operation): Promise<ExitCode> {
+  const { flags } = operation;
+  if (flags.dryRun !== true && flags.yes !== true && process.stdin.isTTY !== true)
+    throw new UsageError("Give --yes, or --dry-run to see what would happen: there is no terminal to ask on");
+  if (cli.isCluster) return operateInCluster(cli, call, operation);
+  const { socket } = cli.options;
+  const planned = await send(socket, operation, true);
+  if (flags.dryRun === true || planned.steps.some(({ refusal }) => refusal !== undefined))
+    return showPlan(call.out, planned);
+  if (flags.yes !== true) {
+    showPlan(call.out, planned);
+    if (!(await confirm())) return ExitCode.Problem;
+  }
+  return showDone(call.out, await send(socket, operation, false));
+}
+
+/** The agent of the address's node does it: only its journal knows the NIC. */
+async function operateInCluster(cli: CommandLine, call: Call, { target, flags, path }: Operation): Promise<ExitCode> {
+  const node = cli.options.node ?? (await nodeOf(call, target, path));
+  const trial =
+    flags.yes === true || flags.dryRun === true
+      ? ExitCode.Success
+      : callAgents(cli.forwarded(["--dry-run"]), { ...cli.place, node });
+  if (trial !== ExitCode.Success) return trial;
+  if (flags.yes !== true && flags.dryRun !== true && !(await confirm())) return ExitCode.Problem;
+  return callAgents(cli.forwarded(flags.dryRun === true ? [] : ["--yes"]), { ...cli.place, node });
+}
+
+async function nodeOf(call: Call, target: string, path: string): Promise<string> {
+  const source = await call.source();
+  const records = isAddress(target)
+    ? (await source.address(parseAddressName(target).address)).allocations.filter(
+        ({ cursor }) => cursor === parseAddressName(target).name,
+      )
+    : (await source.pod(parsePod(target, undefined))).allocations;
+  const kept = records.find(({ state }) => state === "Kept");
+  if (path === "/v1/release" && kept !== undefined && kept.workload !== undefined)
+    throw new ProblemError(
+      `${kept.cursor} is retained for ${kept.workload.kind} ${kept.workload.namespace}/${kept.workload.name}, member ` +
+        `${kept.workload.member}; the controller releases it when that is gone (docs/garbage-collection.md)`,
+    );
+  const nodes = new Set(records.flatMap(({ node }) => node ?? []));
+  const [node] = nodes;
+  if (nodes.size > 1)
+    throw new ProblemError(
+      `${target} has addresses on several nodes (${[...nodes].join(", ")}); choose one with --node`,
+    );
+  if (node !== undefined) return node;
+  if (path === "/v1/release") throw new ProblemError(`${target} has no record in this cluster`);
+  throw new UsageError(`${target} has no record; choose the node whose agent quarantines and probes it with --node`);
+}
+
+async function send(socket: string, { path, query, flags }: Operation, isDryRun: boolean): Promise<OperationRecord> {
+  const words = new URLSearchParams(query);
+  if (isDryRun) words.set("dryRun", "");
+  if (flags.force === true) words.set("force", "");
+  const answer = await askAgent(socket, `${path}?${words}`, "POST");
+  const decoded = decode(operationRecord, answer);
+  if (decoded.ok) return decoded.value;
+  throw refusalOf(socket, path, answer, "POST");
+}
+
+function showPlan(out: Output, { steps }: OperationRecord): ExitCode {
+  for (const { address, what, refusal, isForceable } of steps) {
+    if (refusal === undefined) out.text(`${address}: ${what}`);
+    else
+      out.text(`${address}: refused: ${refusal}${isForceable === true ? "; --force does it nevertheless" : ""}`, "red");
+  }
+  if (steps.length === 0) out.text("The pod has no address on this node");
+  return steps.length > 0 && steps.every(({ refusal }) => refusal === undefined) ? ExitCode.Success : ExitCode.Problem;
+}
+
+function showDone(out: Output, done: OperationRecord): ExitCode {
+  const code = showPlan(out, done);
+  if (done.isDone && code === ExitCode.Success) out.text("Done");
+  return done.isDone ? code : ExitCode.Problem;
+}
+
+async function confirm(): Promise<boolean> {
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await reader.question("Continue? [y/N] ")).trim());
+  } finally {
+    reader.close();
+  }
+}
+
+function isAddress(target: string): boolean {
+  return parseIp(target.split("/")[0] ?? "") !== undefined;
+}
+
+function podName(target: string): string {
+  const { namespace, name } = parsePod(target, undefined);
+  return `${namespace}/${name}`;
+}
+
+function withGuards(command: ReturnType<CommandLine["command"]>): ReturnType<CommandLine["command"]> {
+  return command
+    .option("--dry-run", "show what would happen, and do nothing")
+    .option("-y, --yes", "do not ask; needed where there is no terminal")
+    .option("--force", "although its pod may be alive: another pod may get its address");
+}

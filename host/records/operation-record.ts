@@ -1,0 +1,21 @@
+/** What an agent would do, or has done, with addresses that an administrator releases or quarantines. */
+import { z } from "zod";
+
+export const operationRecord = z.object({
+  steps: z.array(
+    z.object({
+      /** As on the command line: `10.0.0.7`, `10.0.0.7/lab`. */
+      address: z.string(),
+      /** What happens to the address: a clause. */
+      what: z.string(),
+      /** Why it is not done: a clause. */
+      refusal: z.string().optional(),
+      /** Whether the refusal gives way to `--force`. */
+      isForceable: z.boolean().optional(),
+    }),
+  ),
+  /** Nothing is done if a step is refused, and by a trial run. */
+  isDone: z.boolean(),
+});
+
+export type OperationRecord = z.output<typeof operationRecord>;
