@@ -168,17 +168,12 @@ export class Pool implements Disposable {
     return Uint16Array.from({ length: blocks }, (_, block) => view.getUint16(2 * block, true));
   }
 
-  /** Returns one bit for each ordinal of the window, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
-  usedBitmap(): Uint8Array {
-    const { window } = this.counts();
-    const input = this.#core.reserve(4 * window);
-    for (let ordinal = 0; ordinal < window; ordinal++) input.setUint32(4 * ordinal, ordinal, true);
-    this.#core.check("pool_test_at_many", this.#core.exports.pool_test_at_many(this.#handle, window));
-    const bitmap = new Uint8Array(Math.ceil(window / 8));
-    for (const [ordinal, isUsed] of this.#core.read(window).entries()) {
-      if (isUsed === 1) bitmap[ordinal >> 3] = (bitmap[ordinal >> 3] ?? 0) | (1 << (ordinal & 7));
-    }
-    return bitmap;
+  /** Returns one bit for each of the first `count` ordinals, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
+  usedBitmap(count: number): Uint8Array {
+    const input = this.#core.reserve(4 * count);
+    for (let ordinal = 0; ordinal < count; ordinal++) input.setUint32(4 * ordinal, ordinal, true);
+    this.#core.check("pool_test_at_many", this.#core.exports.pool_test_at_many(this.#handle, count));
+    return packBits(this.#core.output(), count);
   }
 
   /** Returns the used addresses, masked or not, as a set that the caller drops. Throws CoreError above 2^20 runs. */
@@ -303,4 +298,11 @@ export class Pool implements Disposable {
   #mark(operation: string, result: number): number {
     return result === Status.OUTSIDE ? result : this.#core.check(operation, result);
   }
+}
+
+/** Packs the lowest bits of the first `count` bytes: that of byte i becomes bit i mod 8 of byte i / 8. */
+function packBits(bytes: DataView, count: number): Uint8Array {
+  const packed = new Uint8Array(Math.ceil(count / 8));
+  for (let at = 0; at < count; at++) packed[at >> 3] = (packed[at >> 3] ?? 0) | ((bytes.getUint8(at) & 1) << (at & 7));
+  return packed;
 }

@@ -103,7 +103,7 @@ function combine(name: Operation, a: Spans, b: Spans): Spans {
 
 /** Returns the spans that hold the same addresses. Those given may stand in any order and overlap. */
 export function joinSpans(spans: readonly Span[]): Spans {
-  if (spans.length < 2) return spans;
+  if (areJoined(spans)) return spans;
   const family = familyOf(spans);
   return takeSpans(createSet(spans, family), family);
 }
@@ -119,6 +119,14 @@ export function sharedSpans(a: Spans, b: Spans): Spans {
   if (areApart(a, b)) return [];
   if (isInOneOf(a, b) || areSame(a, b)) return a;
   return isInOneOf(b, a) ? b : combine("set_intersect", a, b);
+}
+
+/** Returns whether the spans are ascending, and no two overlap or touch. */
+function areJoined(spans: readonly Span[]): spans is Spans {
+  return spans.every(({ first }, at) => {
+    const before = spans[at - 1];
+    return before === undefined || before.last + 1n < first;
+  });
 }
 
 /** Returns whether one of them ends before the other begins. Compares only the ends. */

@@ -31,6 +31,10 @@ export function rangeContains(range: Range, ip: Ip): boolean {
   return ip.family === range.first.family && range.first.value <= ip.value && ip.value <= range.last.value;
 }
 
+export function equalRange(a: Range, b: Range): boolean {
+  return equalIp(a.first, b.first) && equalIp(a.last, b.last);
+}
+
 /** Returns whether the ranges share an address. */
 export function rangesOverlap(a: Range, b: Range): boolean {
   return rangeContains(a, b.first) || rangeContains(b, a.first);

@@ -1,8 +1,8 @@
 /** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
 import { joinRanges } from "../core/spans.ts";
 import { compareIp, type Ip } from "../net/ip.ts";
-import { firstIp, lastIp, type Prefix } from "../net/prefix.ts";
-import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import type { Prefix } from "../net/prefix.ts";
+import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
@@ -16,14 +16,14 @@ export interface PoolShape {
  * Returns the network and the broadcast address of an IPv4 subnet wider than /31, else none. IPv6 has no broadcast. The
  * subnet-router anycast address (RFC 4291 §2.6.1) is not masked; `excludeIPs` may list it.
  */
-function edgesOf(subnet: Prefix): Ip[] {
-  return subnet.ip.family === 4 && subnet.length < 31 ? [firstIp(subnet), lastIp(subnet)] : [];
+function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
+  return ip.family === 4 && length < 31 ? [first, last] : [];
 }
 
 /** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
 export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
-  const single = [...edgesOf(spec.subnet), ...(spec.gateway === undefined ? [] : [spec.gateway])];
+  const single = [...edgesOf(spec.subnet, whole), ...(spec.gateway === undefined ? [] : [spec.gateway])];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
     .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))
@@ -33,4 +33,13 @@ export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): Po
     }));
   const masked = [...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere];
   return { ranges: joinRanges(spec.ranges, spec.family), masked: joinRanges(masked, spec.family) };
+}
+
+/** Returns whether both shapes have the same ranges and masked addresses. */
+export function equalShape(a: PoolShape, b: PoolShape): boolean {
+  return equalRanges(a.ranges, b.ranges) && equalRanges(a.masked, b.masked);
+}
+
+function equalRanges(a: readonly Range[], b: readonly Range[]): boolean {
+  return a.length === b.length && a.every((range, at) => b[at] !== undefined && equalRange(range, b[at]));
 }

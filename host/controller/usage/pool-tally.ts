@@ -18,15 +18,12 @@ export const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantin
 export class PoolTally {
   readonly ranges: PoolShape["ranges"];
   readonly #pool: Pool;
-  readonly #hasBitmap: boolean;
   /** Addresses of the ranges whose allocation is the pool's own. */
   #own = 0;
 
   constructor(space: PoolSpace, shape: PoolShape) {
     this.ranges = shape.ranges;
     this.#pool = space.createPool(shape);
-    // The window is the number of addresses up to 2^24, which is above this limit.
-    this.#hasBitmap = this.#pool.counts().window <= 8 * MAX_USAGE_BITMAP_BYTES;
   }
 
   /** Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses outside the ranges do not count. */
@@ -47,7 +44,9 @@ export class PoolTally {
 
   /** `states` are those of the pool's allocations. */
   usage(states: StateCounts): PoolUsage {
-    const { total, free, used, digest } = this.#pool.counts();
+    const { total, free, used, window, digest } = this.#pool.counts();
+    // The window is the number of addresses up to 2^24, which is above this limit.
+    const hasBitmap = window <= 8 * MAX_USAGE_BITMAP_BYTES;
     const all = states.Bound + states.Cooling + states.Kept + states.Quarantined;
     return {
       rangesHash: formatHash(digest),
@@ -59,8 +58,8 @@ export class PoolTally {
       quarantined: states.Quarantined,
       outside: all - this.#own,
       others: used - this.#own,
-      bitmap: this.#hasBitmap ? this.#pool.usedBitmap() : undefined,
-      freePerBlock: this.#hasBitmap ? undefined : [...this.#pool.freePerBlock()],
+      bitmap: hasBitmap ? this.#pool.usedBitmap(window) : undefined,
+      freePerBlock: hasBitmap ? undefined : [...this.#pool.freePerBlock()],
     };
   }
 

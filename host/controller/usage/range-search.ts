@@ -1,11 +1,15 @@
 /** Finds the sets of ranges that contain an address, with one binary search. */
-import type { Ip } from "../../net/ip.ts";
+import type { Family, Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
 /** Ranges of one family. Those of one entry are disjoint. */
 interface RangesEntry<T> {
   readonly ranges: readonly Range[];
   readonly value: T;
+}
+
+interface SpaceEntry<T> extends RangesEntry<T> {
+  readonly space: string;
 }
 
 /** Divides the addresses into segments within which the sets do not change. */
@@ -48,21 +52,23 @@ class RangesIndex<T> {
 
 /** One index per address space and family. */
 export class SpacesIndex<T> {
-  readonly #indexes: ReadonlyMap<string, RangesIndex<T>>;
+  /** By family, then by address space: a search makes no key. */
+  readonly #indexes: Readonly<Record<Family, ReadonlyMap<string, RangesIndex<T>>>>;
 
-  constructor(entries: readonly (RangesEntry<T> & { readonly space: string })[]) {
-    const groups = Map.groupBy(
+  constructor(entries: readonly SpaceEntry<T>[]) {
+    const { 4: v4 = [], 6: v6 = [] } = Object.groupBy(
       entries.filter(({ ranges }) => ranges.length > 0),
-      ({ space, ranges: [range] }) => keyOf(space, range?.first.family ?? 4),
+      ({ ranges: [range] }) => range?.first.family ?? 4,
     );
-    this.#indexes = new Map([...groups].map(([key, group]) => [key, new RangesIndex(group)]));
+    this.#indexes = { 4: indexBySpace(v4), 6: indexBySpace(v6) };
   }
 
   find(space: string, ip: Ip): readonly T[] {
-    return this.#indexes.get(keyOf(space, ip.family))?.find(ip) ?? [];
+    return this.#indexes[ip.family].get(space)?.find(ip) ?? [];
   }
 }
 
-function keyOf(space: string, family: number): string {
-  return `${family} ${space}`;
+function indexBySpace<T>(entries: readonly SpaceEntry<T>[]): ReadonlyMap<string, RangesIndex<T>> {
+  const groups = Map.groupBy(entries, ({ space }) => space);
+  return new Map([...groups].map(([space, group]) => [space, new RangesIndex(group)]));
 }

@@ -5,9 +5,9 @@
 import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { AllocationState, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { poolShape } from "../../resources/ip-pool-shape.ts";
+import { equalShape, type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
@@ -17,15 +17,15 @@ import { SpacesIndex } from "./range-search.ts";
 interface CountedPool {
   readonly name: string;
   readonly space: string;
-  readonly fingerprint: string;
+  readonly shape: PoolShape;
   readonly tally: PoolTally;
 }
 
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
-  readonly #pages = new Map<string, CountedPool>();
+  readonly #pools = new Map<string, CountedPool>();
   /** By the pool's name, including deleted pools. */
-  readonly #states = new Map<string, StateCounts>();
+  readonly #states = new Map<string, Record<AllocationState, number>>();
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
@@ -33,11 +33,11 @@ export class UsageCounter {
   /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<IpAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
-    for (const name of this.#pages.keys()) if (!names.has(name)) this.#forget(name);
-    const fresh = pools.flatMap((pool) => this.#page(pool, reserved));
-    this.#index = indexOf([...this.#pages.values()]);
+    for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
+    const fresh = pools.flatMap((pool) => this.#update(pool, reserved));
+    this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
-    const index = indexOf(fresh);
+    const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
     for (const { spec } of allocations) {
       for (const { name, tally } of index.find(spec.addressSpace, spec.ip)) tally.take(spec.ip, name === spec.pool);
     }
@@ -54,7 +54,7 @@ export class UsageCounter {
 
   /** Returns undefined if there is no such pool. Cheap. */
   countsOf(pool: string): Counts | undefined {
-    return this.#pages.get(pool)?.tally.counts;
+    return this.#pools.get(pool)?.tally.counts;
   }
 
   /** Returns the states of the pool's allocations, wherever their addresses are. Cheap. */
@@ -64,34 +64,29 @@ export class UsageCounter {
 
   /** Returns undefined if there is no such pool. */
   usageOf(pool: string): PoolUsage | undefined {
-    return this.#pages.get(pool)?.tally.usage(this.statesOf(pool));
+    return this.#pools.get(pool)?.tally.usage(this.statesOf(pool));
   }
 
   /** Returns a new count if the pool has none of its current shape. */
-  #page(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
+  #update(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
     const shape = poolShape(pool, reserved);
     const space = pool.spec.addressSpace;
-    const fingerprint = JSON.stringify([space, shape], (_, value) =>
-      typeof value === "bigint" ? value.toString(16) : value,
-    );
-    if (this.#pages.get(pool.name)?.fingerprint === fingerprint) return [];
-    const page = { name: pool.name, space, fingerprint, tally: new PoolTally(this.#space, shape) };
+    const counted = this.#pools.get(pool.name);
+    if (counted?.space === space && equalShape(counted.shape, shape)) return [];
+    const fresh = { name: pool.name, space, shape, tally: new PoolTally(this.#space, shape) };
     this.#forget(pool.name);
-    this.#pages.set(pool.name, page);
+    this.#pools.set(pool.name, fresh);
     this.changed.add(pool.name);
-    return [page];
+    return [fresh];
   }
 
   #forget(name: string): void {
-    this.#pages.get(name)?.tally.close();
-    this.#pages.delete(name);
+    this.#pools.get(name)?.tally.close();
+    this.#pools.delete(name);
   }
 
   #count({ pool, state, addressSpace, ip }: IpAllocation["spec"], step: 1 | -1): void {
-    const states = this.#states.get(pool) ?? NO_STATES;
-    const next = { ...states, [state]: states[state] + step };
-    if (Object.values(next).every((count) => count === 0)) this.#states.delete(pool);
-    else this.#states.set(pool, next);
+    this.#countState(pool, state, step);
     this.changed.add(pool);
     for (const { name, tally } of this.#index.find(addressSpace, ip)) {
       if (step === 1) tally.take(ip, name === pool);
@@ -99,8 +94,19 @@ export class UsageCounter {
       this.changed.add(name);
     }
   }
+
+  #countState(pool: string, state: AllocationState, step: 1 | -1): void {
+    const states = this.#states.get(pool) ?? { ...NO_STATES };
+    states[state] += step;
+    if (isEmpty(states)) this.#states.delete(pool);
+    else this.#states.set(pool, states);
+  }
 }
 
-function indexOf(pages: readonly CountedPool[]): SpacesIndex<CountedPool> {
-  return new SpacesIndex(pages.map((page) => ({ space: page.space, ranges: page.tally.ranges, value: page })));
+function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {
+  return Bound === 0 && Cooling === 0 && Kept === 0 && Quarantined === 0;
+}
+
+function indexOf(pools: readonly CountedPool[]): SpacesIndex<CountedPool> {
+  return new SpacesIndex(pools.map((pool) => ({ space: pool.space, ranges: pool.tally.ranges, value: pool })));
 }

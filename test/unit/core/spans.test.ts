@@ -49,3 +49,57 @@ test.each(kinds)("difference, intersection and size are those of sets: %s", (_ki
     }),
   );
 });
+
+test.each<[condition: string, given: [number, number][], joined: [number, number][]]>([
+  [
+    "ascending and apart",
+    [
+      [1, 2],
+      [4, 4],
+    ],
+    [
+      [1, 2],
+      [4, 4],
+    ],
+  ],
+  [
+    "touching",
+    [
+      [1, 2],
+      [3, 4],
+    ],
+    [[1, 4]],
+  ],
+  [
+    "overlapping",
+    [
+      [1, 3],
+      [3, 4],
+    ],
+    [[1, 4]],
+  ],
+  [
+    "one in another",
+    [
+      [1, 9],
+      [3, 4],
+      [6, 6],
+    ],
+    [[1, 9]],
+  ],
+  [
+    "descending",
+    [
+      [4, 4],
+      [1, 2],
+    ],
+    [
+      [1, 2],
+      [4, 4],
+    ],
+  ],
+])("joinSpans returns the fewest spans, ascending: %s", (_condition, given, joined) => {
+  const toSpans = (ends: [number, number][]) =>
+    ends.map(([first, last]) => ({ first: BigInt(first), last: BigInt(last) }));
+  expect(joinSpans(toSpans(given))).toEqual(toSpans(joined));
+});

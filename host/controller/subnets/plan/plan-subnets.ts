@@ -45,7 +45,7 @@ interface Surplus {
 export function planSubnets(view: SubnetsView): SubnetsPlan {
   const draft = new Draft(view);
   draft.resolveOverlaps();
-  const requests = view.demands.toSorted(compareDemands).map((demand) => draft.requestOf(demand));
+  const requests = inOrder(view.demands).map((demand) => draft.requestOf(demand));
   const orphans = orphansAmong(draft.pools, requests);
   const shortfalls = requests.flatMap((request) => grow(request, draft, orphans) ?? []);
   const shrunk = shrink(requests, shortfalls, draft);
@@ -195,11 +195,14 @@ class Draft {
   }
 }
 
-/** Demands of the current version of a workload come before those of a former one, and otherwise in the order of their names. */
-function compareDemands(a: PoolDemand, b: PoolDemand): number {
-  const nameOf = ({ application, ifName, family }: PoolDemand): string =>
-    [application.namespace, application.name, application.kind, ifName, family].join("/");
-  return Number(b.isCurrent) - Number(a.isCurrent) || (nameOf(a) < nameOf(b) ? -1 : 1);
+/** Returns demands of the current version of a workload before those of a former one, and otherwise in the order of their names. */
+function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
+  const named = demands.map((demand) => {
+    const { application, ifName, family } = demand;
+    return { demand, name: `${application.namespace}/${application.name}/${application.kind}/${ifName}/${family}` };
+  });
+  named.sort((a, b) => Number(b.demand.isCurrent) - Number(a.demand.isCurrent) || (a.name < b.name ? -1 : 1));
+  return named.map(({ demand }) => demand);
 }
 
 /** Returns the pools that outlive their workload (`ippool-reclaim: "false"`) and serve no request. */

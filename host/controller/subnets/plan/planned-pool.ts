@@ -97,7 +97,7 @@ export function keyOf(
   family: number,
   subnet: string,
 ): string {
-  return [poolOwnerKey(application), ifName, family, subnet].join("/");
+  return `${poolOwnerKey(application)}/${ifName}/${family}/${subnet}`;
 }
 
 /** Returns the addresses in use. Tests each one: pools have some thousands at most. */
