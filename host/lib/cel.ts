@@ -21,6 +21,21 @@ export function rawText(text: string): string {
   return `r'${text}'`;
 }
 
+/** Returns the text as a CEL string. */
+export function celText(text: string): string {
+  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}
+
+/** Longest value that a message shows: characters, as {@link MAX_SHOWN_VALUE}. */
+const SHOWN = 80;
+
+/** Returns the CEL expression for `found "…", want `; `value` is an expression of a text of at most `maxLength` characters. */
+export function foundText(value: string, maxLength = SHOWN): string {
+  const shown =
+    maxLength <= SHOWN ? value : `(size(${value}) > ${SHOWN} ? ${value}.substring(0, ${SHOWN}) + '…' : ${value})`;
+  return `'found "' + ${shown} + '", want '`;
+}
+
 /** Returns the rule that the text matches the regular expression. Its flags are dropped: CEL has none. */
 export function matchRule({ source }: RegExp, message: string): CelRule {
   return { rule: `self.matches(${rawText(source)})`, message };

@@ -29,6 +29,7 @@ export const ipPoolStatus = z.object({
   conditions,
   total: count("Addresses that may be allocated."),
   used: count("Addresses that are not free."),
+  free: count("Addresses that may be allocated and are free."),
   wanted: z.string().max(253).optional().meta({
     description:
       "Set by an agent that found the pool exhausted. Other agents then publish their Cooling addresses of the pool.",

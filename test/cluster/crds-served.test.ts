@@ -140,7 +140,12 @@ describe("kubectl get", () => {
     await create("IPPool", "shown", { subnet: "10.30.0.0/24", gateway: "10.30.0.1", default: true });
     const path = `${pathOf("IPPool")}/shown`;
     await plane.client.patch(`${path}/status`, {
-      status: { total: 253, used: 7, wanted: "n1" },
+      status: {
+        ...{ total: 253, used: 7, free: 246, wanted: "n1" },
+        conditions: [
+          { type: "Ready", status: "True", lastTransitionTime: "2026-01-31T14:02:00Z", reason: "Usable", message: "" },
+        ],
+      },
       spec: { disable: true },
     });
     await plane.client.patch(path, { status: { wanted: "n2" } });
@@ -148,9 +153,9 @@ describe("kubectl get", () => {
     expect(decodeIpPool(pool, "pool")).toMatchObject({ wanted: "n1", spec: { disable: false, default: true } });
     const { columnDefinitions, rows } = await table("IPPool");
     const columns = columnDefinitions.map(({ name }: KubeObject) => name);
-    expect(columns.slice(0, 7)).toEqual(["Name", "Subnet", "Default", "Disabled", "Gateway", "Total", "Used"]);
+    expect(columns.slice(0, 7)).toEqual(["Name", "Subnet", "Total", "Used", "Free", "Ready", "Default"]);
     const cells = rows.map(({ cells }: KubeObject) => cells.slice(0, 7));
-    expect(cells).toContainEqual(["shown", "10.30.0.0/24", true, false, "10.30.0.1", 253, 7]);
+    expect(cells).toContainEqual(["shown", "10.30.0.0/24", 253, 7, 246, "True", true]);
   });
 
   it.each(CUSTOM_KINDS)("shows the columns of $plural", async ({ kind, columns }) => {

@@ -4,7 +4,7 @@ import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-
 import { addressRows, agentRows } from "./crds/address-rows.ts";
 import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
 import { COORDINATOR_ROWS } from "./crds/coordinator-rows.ts";
-import { decoderFindings, objectOf, serverFindings } from "./crds/findings.ts";
+import { decoderFindings, objectOf, pathOf, serverFindings } from "./crds/findings.ts";
 import { POOL_ROWS, RESERVED_ROWS } from "./crds/pool-rows.ts";
 import type { Row } from "./crds/rows.ts";
 
@@ -37,12 +37,34 @@ async function expectSameFindings(row: Row): Promise<void> {
   const blamed = [...new Set(server.map(({ field }) => field))].sort();
   const wanted = serverField === undefined ? [] : [serverField, ...also].sort();
   expect({ decoder: decoder[0]?.field, server: blamed }).toEqual({ decoder: field, server: wanted });
-  const said = server.find(({ field }) => field === serverField)?.text;
-  if (!isStructural) expect(said).toBe(decoder[0]?.text);
+  const said = server.find(({ field }) => field === serverField);
+  if (!isStructural) expect(said?.text).toBe(decoder[0]?.text);
+  // The decoder escapes what is invisible, and knows the canonical form.
+  const got = decoder[0]?.got?.replace(/ [(]that is .*/s, "") ?? "";
+  const isPlain = /^[\x20-\x5b\x5d-\x7e]*$/.test(got);
+  if (!isStructural && said?.got !== undefined && field === serverField && isPlain) expect(said.got).toBe(got);
 }
 
 describe.each(KINDS)("the API server and the decoder of manifests agree about the %s", (_kind, rows) => {
   it.each(named(rows))("%s", (_title, row) => expectSameFindings(row));
+});
+
+it("the API server shows the text that it refuses", async () => {
+  const rows: [kind: string, spec: object, text: string][] = [
+    ["IPPool", { subnet: "10.6.0.0/33" }, 'found "10.6.0.0/33", want a network in CIDR form, such as "10.6.0.0/16"'],
+    ["IPPool", { subnet: "10.6.0.0/24", gateway: "10.7.0.1" }, 'found "10.7.0.1", want an address inside 10.6.0.0/24'],
+    [
+      "Subnet",
+      { subnet: "10.6.0.0/24", ips: ["10.6.0.1", "10.7.0.1"] },
+      'found "10.7.0.1", want addresses inside 10.6.0.0/24',
+    ],
+    ["IPPool", { subnet: "10.6.0.0/24", ipVersion: 6 }, 'found 6, want 4, the family of "subnet"'],
+    ["ReservedIP", { ips: ["10.6.0.x"] }, 'found "10.6.0.x", want an address or a range first-last'],
+  ];
+  for (const [kind, spec, text] of rows) {
+    const object = objectOf({ kind, name: "shown", spec, title: "" });
+    await expect(plane.client.create(pathOf(kind), object)).rejects.toThrow(text.replaceAll('"', '\\"'));
+  }
 });
 
 it("what only the API server refuses: unknown keys of an allocation, which an older agent passes over", async () => {

@@ -154,17 +154,22 @@ function unreachable(): string {
   return path;
 }
 
-/** Refusals with 8 KB each in the log, one after the other. */
+/** Different refusals with 1.5 KB each in the log. */
 async function fillLog(world: World, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) {
-    await new Promise<void>((resolve, reject) => {
-      const headers = { "CNI-Command": "ADD", "CNI-ContainerID": "x".repeat(8_000) };
-      const options = { socketPath: world.agent.socket, path: "/v1/cni/bridge", method: "POST", headers, agent: false };
-      const call = request({ ...options, timeout: 10_000 }, (answer) => answer.resume().once("end", resolve));
-      call.once("timeout", () => call.destroy(new Error(`Call ${index} was not answered within 10 s`)));
-      call.once("error", reject).end("{}");
-    });
-  }
+  for (let index = 0; index < count; index += 20)
+    await Promise.all(Array.from({ length: 20 }, (_, more) => refuse(world, index + more)));
+}
+
+function refuse(world: World, index: number): Promise<void> {
+  const long = String(index).padEnd(300, "x");
+  return new Promise((resolve, reject) => {
+    const args = `K8S_POD_NAMESPACE=${long};K8S_POD_NAME=${long};K8S_POD_UID=${long}`;
+    const headers = { "CNI-Command": "ADD", "CNI-ContainerID": long, "CNI-IfName": long, "CNI-Args": args };
+    const options = { socketPath: world.agent.socket, path: "/v1/cni/bridge", method: "POST", headers, agent: false };
+    const call = request({ ...options, timeout: 10_000 }, (answer) => answer.resume().once("end", resolve));
+    call.once("timeout", () => call.destroy(new Error(`Call ${index} was not answered within 10 s`)));
+    call.once("error", reject).end("{}");
+  });
 }
 
 describe("a log that is not read costs lines, and no pod", () => {
@@ -174,7 +179,7 @@ describe("a log that is not read costs lines, and no pod", () => {
     withWorld(
       BLUE,
       async (world) => {
-        await fillLog(world, 400);
+        await fillLog(world, 1_200);
         expect(await world.add("c1")).toHaveLength(1);
         world.agent.readStderr();
         expect(
@@ -207,7 +212,7 @@ describe("a log that is not read costs lines, and no pod", () => {
       await withWorld(
         BLUE,
         async (world) => {
-          await fillLog(world, 400);
+          await fillLog(world, 1_200);
           expect(await world.add("c1")).toHaveLength(1);
           expect(await eventually(read, (text) => LOST.test(text))).toMatch(LOST);
           expect(await world.agent.stop()).toBe(0);

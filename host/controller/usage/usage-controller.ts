@@ -157,7 +157,7 @@ class UsageController implements Controller {
     this.#countedMs.set(pool.name, clock.nowMs());
     // Other keys of the status keep their values: an agent may have marked the pool as wanted.
     const { name, uid, resourceVersion } = pool;
-    const body = { status: { total: now.total, used: now.used } };
+    const body = { status: { total: now.total, used: now.used, free: now.total - now.used } };
     if (await patchIfSame(api, { path: statusPath(IP_POOLS, { name }), uid, resourceVersion, body, signal }))
       return undefined;
     // Another writer was faster; the watch reports its version.
@@ -166,8 +166,10 @@ class UsageController implements Controller {
   }
 }
 
-function countsOfStatus({ total, used }: ControlledPool["status"]): Counts | undefined {
-  return typeof total === "number" && typeof used === "number" ? { total, used } : undefined;
+/** Undefined also for the status of an older controller, which has no `free`. */
+function countsOfStatus({ total, used, free }: ControlledPool["status"]): Counts | undefined {
+  const isComplete = typeof total === "number" && typeof used === "number" && typeof free === "number";
+  return isComplete ? { total, used } : undefined;
 }
 
 /** Returns whether more than the status has changed. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
 import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
 import { address, EXACT_PREFIX_RULES, exactPrefix, parseAddress } from "../../config/fields/network.ts";
-import { type CelRule, cel, IMMUTABLE, rawText } from "../../lib/cel.ts";
+import { type CelRule, cel, foundText, IMMUTABLE, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { compareIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
@@ -109,7 +109,7 @@ const route = z
       {
         rule: "!isCIDR(self.dst) || !isIP(self.gw) || self.gw.contains(':') == self.dst.contains(':')",
         message: 'an address of the family of "dst"',
-        messageExpression: `'an IPv' + (self.dst.contains(':') ? '6' : '4') + ' address, the family of "dst"'`,
+        messageExpression: `${foundText("self.gw")} + 'an IPv' + (self.dst.contains(':') ? '6' : '4') + ' address, the family of "dst"'`,
         fieldPath: ".gw",
       },
     ),
@@ -200,12 +200,16 @@ export const ADDRESS_RULES: readonly CelRule[] = [
   {
     rule: "!has(self.ipVersion) || !isCIDR(self.subnet) || self.ipVersion == (self.subnet.contains(':') ? 6 : 4)",
     message: 'the family of "subnet"',
-    messageExpression: `(self.subnet.contains(':') ? '6' : '4') + ', the family of "subnet"'`,
+    messageExpression: `'found ' + (self.ipVersion == 6 ? '6' : '4') + ', want ' + (self.subnet.contains(':') ? '6' : '4') + ', the family of "subnet"'`,
     fieldPath: ".ipVersion",
   },
   rangesRule("ips"),
   rangesRule("excludeIPs"),
-  insideRule("gateway", "!has(self.gateway) || !isIP(self.gateway) || cidr(self.subnet).containsIP(self.gateway)"),
+  insideRule(
+    "gateway",
+    "!has(self.gateway) || !isIP(self.gateway) || cidr(self.subnet).containsIP(self.gateway)",
+    "self.gateway",
+  ),
   insideRule(
     "routes",
     "!has(self.routes) || self.routes.all(route, !isIP(route.gw) || cidr(self.subnet).containsIP(route.gw))",
@@ -215,20 +219,22 @@ export const ADDRESS_RULES: readonly CelRule[] = [
 function rangesRule(key: string): CelRule {
   const isInside = (end: string) => `(!isIP(${end}) || cidr(self.subnet).containsIP(${end}))`;
   const bothInside = `${isInside(firstOf("entry"))} && ${isInside(lastOf("entry"))}`;
-  const allInside = `self.${key}.all(entry, entry.contains('-') ? ${bothInside} : ${isInside("entry")})`;
+  const inside = `entry.contains('-') ? ${bothInside} : ${isInside("entry")}`;
+  const allInside = `self.${key}.all(entry, ${inside})`;
   return {
     rule: `!has(self.${key}) || !isCIDR(self.subnet) || ${allInside}`,
     message: "addresses inside the subnet",
-    messageExpression: "'addresses inside ' + self.subnet",
+    messageExpression: `${foundText(`self.${key}.filter(entry, !(${inside}))[0]`)} + 'addresses inside ' + self.subnet`,
     fieldPath: `.${key}`,
   };
 }
 
-function insideRule(key: string, rule: string): CelRule {
+/** The server refuses to estimate the cost of finding an entry of a list of objects. */
+function insideRule(key: string, rule: string, found?: string): CelRule {
   return {
     rule: `!isCIDR(self.subnet) || (${rule})`,
     message: "an address inside the subnet",
-    messageExpression: "'an address inside ' + self.subnet",
+    messageExpression: `${found === undefined ? "" : `${foundText(found)} + `}'an address inside ' + self.subnet`,
     fieldPath: `.${key}`,
   };
 }

@@ -66,6 +66,21 @@ const SPACE: PrinterColumn = {
   priority: 1,
 };
 
+const READY: PrinterColumn = {
+  name: "Ready",
+  type: "string",
+  jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+  description: "Whether the object can be used.",
+};
+
+const REASON: PrinterColumn = {
+  name: "Reason",
+  type: "string",
+  jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
+  description: "Why it can be used, or cannot.",
+  priority: 1,
+};
+
 export const CUSTOM_KINDS: readonly CustomKind[] = [
   {
     kind: "IPPool",
@@ -78,11 +93,14 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     statusDescription: "Status of the pool, updated with some delay.",
     columns: [
       SUBNET,
-      { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "Used for pods that name no pool." },
-      { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "Allocates no new addresses." },
-      GATEWAY,
       { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses that may be allocated." },
       { name: "Used", type: "integer", jsonPath: ".status.used", description: "Addresses that are not free." },
+      { name: "Free", type: "integer", jsonPath: ".status.free", description: "Addresses that are free." },
+      READY,
+      { name: "Default", type: "boolean", jsonPath: ".spec.default", description: "Used for pods that name no pool." },
+      { name: "Disabled", type: "boolean", jsonPath: ".spec.disable", description: "Allocates no new addresses." },
+      { ...GATEWAY, priority: 1 },
+      REASON,
       SPACE,
       {
         name: "Nodes",
@@ -158,9 +176,11 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     statusDescription: "Status of the Subnet, updated with some delay.",
     columns: [
       SUBNET,
-      GATEWAY,
       { name: "Total", type: "integer", jsonPath: ".status.total", description: "Addresses for pools." },
       { name: "Assigned", type: "integer", jsonPath: ".status.assigned", description: "Addresses assigned to pools." },
+      READY,
+      { ...GATEWAY, priority: 1 },
+      REASON,
       SPACE,
       AGE,
     ],
@@ -177,6 +197,8 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     columns: [
       { name: "Addresses", type: "string", jsonPath: ".spec.ips", description: "Addresses and ranges." },
       { name: "Space", type: "string", jsonPath: ".spec.addressSpace", description: "Address space." },
+      READY,
+      REASON,
       AGE,
     ],
   },

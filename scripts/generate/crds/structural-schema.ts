@@ -1,5 +1,6 @@
 /** A zod schema as the structural schema of a CustomResourceDefinition. */
 import { z } from "zod";
+import { type CelRule, celText, foundText } from "../../../host/lib/cel.ts";
 
 /** The keys that come out, in the order in which they are written. */
 const KEYS = [
@@ -66,9 +67,25 @@ function cleanKey(key: (typeof KEYS)[number], schema: JsonObject, path: string):
     case "additionalProperties":
       // The API server knows by itself that there are no other keys.
       return isObject(value) && Object.keys(value).length > 0 ? clean(value, `${path}.*`) : undefined;
+    case "x-kubernetes-validations":
+      return schema.type === "string" && Array.isArray(value)
+        ? value.map((rule) => withFound(rule, schema.maxLength))
+        : value;
     default:
       return value;
   }
+}
+
+/** The API server names only the type of a refused text; with this the message contains it, as those of the agent do. */
+function withFound(rule: CelRule, maxLength: unknown): CelRule {
+  const { messageExpression = celText(rule.message) } = rule;
+  const { rule: expression, message, ...rest } = rule;
+  return {
+    rule: expression,
+    message,
+    ...rest,
+    messageExpression: `${foundText("self", Number(maxLength ?? Number.POSITIVE_INFINITY))} + ${messageExpression}`,
+  };
 }
 
 function isWhole(values: unknown): boolean {

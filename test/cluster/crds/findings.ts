@@ -17,7 +17,13 @@ export const COLLECTIONS: Readonly<Record<string, string>> = {
 export const pathOf = (kind: string): string => `/apis/ipam.vendor.io/v1/${COLLECTIONS[kind]}`;
 
 /** What is wrong with an object; empty when it is accepted. */
-export type Findings = readonly { readonly field: string; readonly text: string }[];
+export type Findings = readonly {
+  readonly field: string;
+  /** The wanted value. */
+  readonly text: string;
+  /** The value found, where the text has it. */
+  readonly got?: string | undefined;
+}[];
 
 export function objectOf({ kind, name = "", spec, more }: Row): object {
   return {
@@ -37,7 +43,7 @@ export function decoderFindings(kind: string, object: unknown): Findings {
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.mismatches.map(({ path, wanted }) => ({ field: path, text: wanted }));
+    return error.mismatches.map(({ path, got, wanted }) => ({ field: path, text: wanted, got }));
   }
 }
 
@@ -57,12 +63,18 @@ const VALUE = /^Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+): /;
 /** Said beside the findings about the form: CEL was not asked. */
 const NOT_CHECKED = /some validation rules were not checked/;
 
+/** `found "x", want y` */
+function findingOf(field: string, message: string): Findings[number] {
+  const [, got, text = message] = /^found (.*?), want (.*)$/s.exec(message) ?? [];
+  return { field, text, got };
+}
+
 export function findingsOfError(error: unknown): Findings {
   if (!(error instanceof KubeError)) throw error;
   const { details, message = "" } = parse(error.message.slice(error.message.indexOf(": {") + 2)) ?? {};
   const causes: Cause[] = details?.causes ?? [];
   const found = causes.flatMap(({ field = "", message = "" }) =>
-    NOT_CHECKED.test(message) ? [] : [{ field, text: message.replace(VALUE, "") }],
+    NOT_CHECKED.test(message) ? [] : [findingOf(field, message.replace(VALUE, ""))],
   );
   const findings = found.length > 0 ? found : unknownFields(message);
   if (findings.length === 0) throw error;
