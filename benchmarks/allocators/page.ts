@@ -3,7 +3,7 @@ import type { BenchReport } from "../harness/report.ts";
 import type { Contest, Word } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";
 import { tabulateCalls, tabulatePools } from "./tabulate.ts";
-import { judge } from "./verdicts.ts";
+import { decideTargets } from "./targets.ts";
 
 /** Fewer samples than this are told of. */
 const USUAL_SAMPLES = 9;
@@ -16,17 +16,17 @@ export function reportOf(contest: Contest): BenchReport {
   );
   return {
     tables: [tabulatePools(contest), tabulateCalls(contest)],
-    targets: judge(contest),
+    targets: decideTargets(contest),
     notes: [
-      ...tell(
+      ...describeWords(
         contestants,
         words.filter(({ form }) => form === "refusal"),
       ),
-      ...tell(
+      ...describeWords(
         contestants,
         words.filter(({ form }) => form === "remark"),
       ),
-      ...tell(contestants, few),
+      ...describeWords(contestants, few),
     ],
     versions: Object.fromEntries(versions.map(({ runtime, text }) => [runtime, `(${text})`])),
     raw: { shapes: contest.shapes, figures, words },
@@ -34,7 +34,7 @@ export function reportOf(contest: Contest): BenchReport {
 }
 
 /** A sentence for each thing that a contestant says, with the pools of which it says it. */
-function tell(
+function describeWords(
   contestants: readonly Contestant[],
   sayings: readonly Pick<Word, "runtime" | "shape" | "text">[],
 ): string[] {

@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench } from "../harness/report.ts";
 import { runCore } from "./core.ts";
-import { judge, renderPage, renderPlots } from "./page.ts";
+import { decideTargets, renderPage, renderPlots } from "./page.ts";
 
 export const coreBench: Bench = {
   name: "core",
@@ -18,7 +18,7 @@ export const coreBench: Bench = {
     }
     return {
       tables: [],
-      targets: judge(figures),
+      targets: decideTargets(figures),
       notes: ["Every figure, beside plain JavaScript and C, with plots: [the core alone](core/README.md)."],
       versions: {},
       raw: figures,

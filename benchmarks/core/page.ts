@@ -61,7 +61,7 @@ function batchTable(rows: readonly Row[]): string {
   });
 }
 
-interface Verdict {
+interface Target {
   readonly what: string;
   readonly wanted: string;
   readonly measured: string;
@@ -73,7 +73,7 @@ function spread(values: readonly number[]): string {
 }
 
 /** What the design promises of the core, and what these figures say. */
-export function judge({ facts, rows }: CoreFigures): Verdict[] {
+export function decideTargets({ facts, rows }: CoreFigures): Target[] {
   const all = rows.flatMap((row) => OPERATION_NAMES.map((operation) => perCall(row, "JavaScript → core", operation)));
   const ratios = rows.flatMap((row) =>
     OPERATION_NAMES.map((operation) => perCall(row, "inside Wasm", operation) / perCall(row, "C twin", operation)),
@@ -157,7 +157,12 @@ export function renderPage(figures: CoreFigures): string {
   const targets = formatTable({
     title: "## Targets",
     columns: ["what", "target", "measured", ""],
-    rows: judge(figures).map(({ what, wanted, measured, isMet }) => [what, wanted, measured, isMet ? "met" : "MISSED"]),
+    rows: decideTargets(figures).map(({ what, wanted, measured, isMet }) => [
+      what,
+      wanted,
+      measured,
+      isMet ? "met" : "MISSED",
+    ]),
   });
   const load = loadavg()[0] ?? Number.NaN;
   return `# The core alone

@@ -34,7 +34,7 @@ export interface Server {
   readonly name: string;
   readonly port: number;
   /** Connections and datagrams so far. */
-  readonly asked: number;
+  readonly requests: number;
   close(): Promise<void>;
 }
 
@@ -59,9 +59,9 @@ export interface AskOptions {
 export async function serve(netns: Netns, port: number, options: ServeOptions = {}): Promise<Server> {
   const { name = netns.name, protocols = ["tcp", "udp"], addresses = ["0.0.0.0", "::"] } = options;
   const closers: (() => Promise<void>)[] = [];
-  let asked = 0;
+  let requests = 0;
   const answer = (at: string, peer: string, peerPort: number): string => {
-    asked++;
+    requests++;
     return `${JSON.stringify({ server: name, seenPeer: peer, seenPort: peerPort, at } satisfies Answer)}\n`;
   };
   const close = async () => void (await Promise.all(closers.map((closer) => closer())));
@@ -77,8 +77,8 @@ export async function serve(netns: Netns, port: number, options: ServeOptions = 
   return {
     name,
     port,
-    get asked() {
-      return asked;
+    get requests() {
+      return requests;
     },
     close,
   };

@@ -10,18 +10,18 @@ import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
-const told: KubeEvent[] = [];
+const posted: KubeEvent[] = [];
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
 });
 afterEach(async () => {
   await world.depose();
-  told.splice(0);
+  posted.splice(0);
 });
 afterAll(() => world?.stop());
 
-const lead = (): Promise<LabController> => world.lead({ conditions: startConditions }, { events: told });
+const lead = (): Promise<LabController> => world.lead({ conditions: startConditions }, { events: posted });
 
 async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
   const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
@@ -31,7 +31,8 @@ async function conditionOf(plural: string, name: string, type: string): Promise<
 const has = (plural: string, name: string, type: string, status: string) => async () =>
   (await conditionOf(plural, name, type))?.status === status;
 
-const eventsOf = (name: string) => told.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
+const eventsOf = (name: string) =>
+  posted.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
 
 describe("conditions of a pool", () => {
   it("say that it is ready, and nothing more of one in order", async () => {
@@ -134,13 +135,13 @@ describe("a second controller", () => {
       await until(`${name} is checked`, has("ippools", name, "Ready", "True"));
     }
     await world.depose();
-    told.splice(0);
+    posted.splice(0);
     const { api, caches } = await lead();
     await world.pool("mark", { subnet: "10.40.0.0/24" });
     await until("it has checked", has("ippools", "mark", "Ready", "True"));
     expect(caches.pools.items.size).toBeGreaterThan(1);
     expect(api.takeWrites()).toEqual(["PATCH"]);
-    expect(told).toEqual([]);
+    expect(posted).toEqual([]);
   });
 
   it("continues where the first one died between two writes", async () => {
@@ -149,7 +150,7 @@ describe("a second controller", () => {
     await world.lead(
       { conditions: startConditions },
       {
-        events: told,
+        events: posted,
         prepare: (api) => {
           api.before = async ({ method }) => {
             if (method === "PATCH" && writes++ > 0) throw new Error("It died here");
@@ -168,7 +169,7 @@ describe("a second controller", () => {
 
 it("counts, conditions and an agent's mark are written to one status, and none of them is lost", async () => {
   await world.pool("busy", { subnet: "10.42.0.0/24" });
-  await world.lead({ usage: startUsage, conditions: startConditions }, { events: told });
+  await world.lead({ usage: startUsage, conditions: startConditions }, { events: posted });
   for (let mark = 0; mark < 20; mark++) {
     const wanted = `2026-11-20T04:00:${String(mark).padStart(2, "0")}Z`;
     await world.client.patch(`${POOLS}/busy/status`, { status: { wanted } });

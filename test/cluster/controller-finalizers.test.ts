@@ -47,19 +47,19 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await until("it is marked", () => isMarked("grey"));
     await world.client.delete(`${POOLS}/grey`);
     await world.release("10.22.0.9");
-    const askedFor = () => api.calls.filter((call) => call === "GET ipallocations").length;
-    const asked = askedFor();
+    const countReads = () => api.calls.filter((call) => call === "GET ipallocations").length;
+    const readsBefore = countReads();
     // Longer than agents need to receive the deletion.
     const deletedMs = performance.now();
     await until("that time is over", () => performance.now() - deletedMs > 3_000);
     expect(await isGone("grey")).toBe(false);
-    expect(askedFor()).toBe(asked);
+    expect(countReads()).toBe(readsBefore);
     await world.release("10.22.0.10");
     const freeMs = performance.now();
     await until("it is gone", () => isGone("grey"));
     // Not by the check that would be due.
     expect(performance.now() - freeMs).toBeLessThan(POOL_LEAVING_RECHECK_MS / 2);
-    expect(askedFor()).toBeGreaterThan(asked);
+    expect(countReads()).toBeGreaterThan(readsBefore);
   });
 
   it("as long as a list names an allocation that the cache does not know", async () => {

@@ -15,18 +15,18 @@ import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
-const told: KubeEvent[] = [];
+const posted: KubeEvent[] = [];
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
 });
 afterEach(async () => {
   await world.depose();
-  told.splice(0);
+  posted.splice(0);
 });
 afterAll(() => world?.stop());
 
-const lead = () => world.lead({ conditions: startConditions }, { events: told });
+const lead = () => world.lead({ conditions: startConditions }, { events: posted });
 
 function generatedSpec(name: string, subnet: string, { ips, wanted }: { ips: string[]; wanted: number }) {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
@@ -73,7 +73,8 @@ const is = (plural: string, name: string, type: string, wanted: Partial<Conditio
   return found !== undefined && Object.entries(wanted).every(([key, value]) => found[key as keyof Condition] === value);
 };
 
-const eventsOf = (name: string) => told.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
+const eventsOf = (name: string) =>
+  posted.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
 
 describe("a generated pool", () => {
   it("that lacks addresses of a full Subnet says so, the Subnet says who waits, and both say when it is over", async () => {
@@ -123,7 +124,7 @@ describe("a generated pool", () => {
     const { status } = await world.read("ippools", "fresh");
     expect(status.conditions.map(({ type }: Condition) => type)).toEqual(["Ready"]);
     expect(api.takeWrites()).toEqual(["PATCH"]);
-    expect(told).toEqual([]);
+    expect(posted).toEqual([]);
   });
 
   it("says which limit is in the way, at once when a setting becomes one, and when it is one no more", async () => {
@@ -153,7 +154,7 @@ it("what pods wait for is reported well before the next pass over everything els
   const prepare = (api: LabController["api"]): void => {
     api.after = note;
   };
-  const controller = await world.lead({ conditions: startConditions }, { events: told, prepare });
+  const controller = await world.lead({ conditions: startConditions }, { events: posted, prepare });
   const names = ["late-1", "late-2", "late-3"];
   for (const [index, name] of names.entries()) {
     // The other rounds, which write Ready, rest for a second after this.
@@ -175,19 +176,19 @@ it("a second controller writes nothing when all is said", async () => {
     await until(`${name} is checked`, is("ippools", name, "Ready", { status: "True" }));
   }
   await world.depose();
-  told.splice(0);
+  posted.splice(0);
   const { api } = await lead();
   await world.pool("last", { subnet: "10.70.9.0/24" });
   await until("it has checked", is("ippools", "last", "Ready", { status: "True" }));
   expect(api.takeWrites()).toEqual(["PATCH"]);
-  expect(told).toEqual([]);
+  expect(posted).toEqual([]);
 });
 
 it("beside the part that divides the Subnets: one write for a pool that gets all, a lack while there is one, and its end", async () => {
   await world.subnet("shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
   const poolOwners = new ScriptedPoolOwners();
   const parts = { subnets: startSubnets, conditions: startConditions };
-  await world.lead(parts, { events: told, poolOwners: poolOwners });
+  await world.lead(parts, { events: posted, poolOwners: poolOwners });
   const poolOf = async (name: string) => {
     const { items } = await world.client.get(POOLS);
     return items.find(

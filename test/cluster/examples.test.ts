@@ -36,8 +36,8 @@ describe("the examples", () => {
       objects.filter(({ kind }) => kind === "Subnet").map((subnet) => decodeSubnet(subnet, subnet.metadata.name).name),
     );
     const templates = objects.flatMap(({ spec }) => spec?.template?.metadata?.annotations ?? []);
-    const asked = templates.map((annotations) => decodePodAnnotations(annotations));
-    const named = asked.flatMap(({ subnet }) => [...(subnet?.ipv4 ?? []), ...(subnet?.ipv6 ?? [])]);
+    const requests = templates.map((annotations) => decodePodAnnotations(annotations));
+    const named = requests.flatMap(({ subnet }) => [...(subnet?.ipv4 ?? []), ...(subnet?.ipv6 ?? [])]);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((name) => !subnets.has(name))).toEqual([]);
   });

@@ -16,7 +16,7 @@ const PATH = "/api/v1/namespaces/default/configmaps";
 const log = openLog("test", "silent");
 
 /** The changes that a reflector reported, applied to a map. */
-interface Told {
+interface Observed {
   readonly reflector: Reflector<string>;
   readonly client: KubeClient;
   readonly relay: Relay;
@@ -26,7 +26,7 @@ interface Told {
 }
 
 let plane: ControlPlane;
-const opened: Told[] = [];
+const opened: Observed[] = [];
 beforeAll(async () => {
   plane = await startControlPlane();
 });
@@ -48,7 +48,7 @@ function decode({ data }: KubeObject): string {
   return value;
 }
 
-async function open(options: { path?: string; optional?: boolean } = {}): Promise<Told> {
+async function open(options: { path?: string; optional?: boolean } = {}): Promise<Observed> {
   const relay = await startRelay(plane.kubeconfig);
   const client = await connectClient(relay.kubeconfig);
   const received = new Map<string, string>();
@@ -70,9 +70,9 @@ async function open(options: { path?: string; optional?: boolean } = {}): Promis
     log,
     random: Math.random,
   });
-  const told = { reflector, client, relay, received, changes };
-  opened.push(told);
-  return told;
+  const observed = { reflector, client, relay, received, changes };
+  opened.push(observed);
+  return observed;
 }
 
 const write = (name: string, value: string) => ({
@@ -102,14 +102,14 @@ function thingDefinition(name: string): object {
 const sorted = (map: ReadonlyMap<string, string>) => Object.fromEntries([...map].sort());
 
 /** Waits until the map is what the server says. */
-async function expectTruth(told: Told): Promise<void> {
+async function expectTruth(observed: Observed): Promise<void> {
   const expected = await truth();
   const isSame = () =>
-    JSON.stringify(sorted(told.reflector.items)) ===
+    JSON.stringify(sorted(observed.reflector.items)) ===
     JSON.stringify(Object.fromEntries(Object.entries(expected).sort()));
   await until(isSame, "the map is the truth", PATIENCE_MS).catch(() => {});
-  expect(sorted(told.reflector.items)).toEqual(expected);
-  expect(sorted(told.received)).toEqual(expected);
+  expect(sorted(observed.reflector.items)).toEqual(expected);
+  expect(sorted(observed.received)).toEqual(expected);
 }
 
 /** A generator of the same numbers for the same seed (mulberry32). */
@@ -125,11 +125,11 @@ function randomOf(seed: number): () => number {
 
 describe("a reflector", () => {
   it("agrees with the server after a random walk of 200 changes with cuts in between, and reports no change twice", async () => {
-    const told = await open();
+    const observed = await open();
     const seed = Date.now() % 1_000_000;
     const random = randomOf(seed);
-    told.reflector.start();
-    await told.reflector.synced();
+    observed.reflector.start();
+    await observed.reflector.synced();
     const names = Array.from({ length: 30 }, (_, index) => `walk-${index}`);
     const present = new Set<string>();
     let cuts = 0;
@@ -143,109 +143,111 @@ describe("a reflector", () => {
         present.delete(name);
       } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });
       // What was written since the last cut arrives by another watch: it is open. What follows may be under way at the next cut.
-      const hasArrived = () => told.reflector.items.get(name) === (present.has(name) ? `${step}` : undefined);
+      const hasArrived = () => observed.reflector.items.get(name) === (present.has(name) ? `${step}` : undefined);
       if (step % 20 === 9) await until(hasArrived, "the change has arrived", PATIENCE_MS);
       if (step % 20 !== 19) continue;
-      told.relay.cut();
+      observed.relay.cut();
       cuts++;
     }
-    await expectTruth(told);
-    const values = told.changes.flatMap((change) => (change.kind === "set" ? [`${change.key}=${change.value}`] : []));
+    await expectTruth(observed);
+    const values = observed.changes.flatMap((change) =>
+      change.kind === "set" ? [`${change.key}=${change.value}`] : [],
+    );
     // Each step wrote another value.
     expect(new Set(values).size, `seed ${seed}`).toBe(values.length);
-    expect(told.reflector.stats).toMatchObject({ lists: 1 });
+    expect(observed.reflector.stats).toMatchObject({ lists: 1 });
     expect(cuts).toBe(10);
-    expect(told.reflector.stats.watches).toBeGreaterThanOrEqual(cuts);
-    expect(told.reflector.stats.bytes).toBeGreaterThan(10_000);
-    expect(told.reflector.problems).toEqual([]);
+    expect(observed.reflector.stats.watches).toBeGreaterThanOrEqual(cuts);
+    expect(observed.reflector.stats.bytes).toBeGreaterThan(10_000);
+    expect(observed.reflector.problems).toEqual([]);
   });
 
   it("keeps its map through an outage, reports it, and receives what happened meanwhile", async () => {
-    const told = await open();
+    const observed = await open();
     await plane.client.create(PATH, write("outage-stays", "1"));
     await plane.client.create(PATH, write("outage-goes", "1"));
-    told.reflector.start();
-    await told.reflector.synced();
-    told.relay.setRefusing(true);
-    told.relay.cut();
-    await until(() => told.reflector.problems.length > 0, "the outage is told", PATIENCE_MS);
-    expect(told.reflector.problems[0]).toMatch(/^Cannot follow config maps: /);
-    expect(told.reflector.items.get("outage-goes")).toBe("1");
+    observed.reflector.start();
+    await observed.reflector.synced();
+    observed.relay.setRefusing(true);
+    observed.relay.cut();
+    await until(() => observed.reflector.problems.length > 0, "the outage is told", PATIENCE_MS);
+    expect(observed.reflector.problems[0]).toMatch(/^Cannot follow config maps: /);
+    expect(observed.reflector.items.get("outage-goes")).toBe("1");
     await plane.client.delete(`${PATH}/outage-goes`);
     await plane.client.patch(`${PATH}/outage-stays`, { data: { value: "2" } });
-    told.relay.setRefusing(false);
-    await expectTruth(told);
-    await until(() => told.reflector.problems.length === 0, "the outage is over", PATIENCE_MS);
+    observed.relay.setRefusing(false);
+    await expectTruth(observed);
+    await until(() => observed.reflector.problems.length === 0, "the outage is over", PATIENCE_MS);
   });
 
   it("lists again when the server has dropped its history, and misses nothing", async () => {
-    const told = await open();
-    told.reflector.start();
-    await told.reflector.synced();
-    told.relay.setRefusing(true);
-    told.relay.cut();
+    const observed = await open();
+    observed.reflector.start();
+    await observed.reflector.synced();
+    observed.relay.setRefusing(true);
+    observed.relay.cut();
     for (let step = 0; step < 20; step++) await plane.client.create(PATH, write(`compact-${step}`, "1"));
     for (let step = 0; step < 10; step++) await plane.client.delete(`${PATH}/compact-${step}`);
     await plane.compact();
-    const { length } = told.changes;
-    told.relay.setRefusing(false);
-    await expectTruth(told);
-    expect(told.reflector.stats.lists).toBeGreaterThan(1);
+    const { length } = observed.changes;
+    observed.relay.setRefusing(false);
+    await expectTruth(observed);
+    expect(observed.reflector.stats.lists).toBeGreaterThan(1);
     // Only what is new: what was known is not reported again.
-    expect(told.changes.length - length).toBe(10);
+    expect(observed.changes.length - length).toBe(10);
   });
 
   it("believes a server that has gone back in time", async () => {
-    const told = await open();
+    const observed = await open();
     await plane.client.create(PATH, write("restored", "old"));
-    told.reflector.start();
-    await told.reflector.synced();
+    observed.reflector.start();
+    await observed.reflector.synced();
     const copy = await plane.snapshot();
     await plane.client.patch(`${PATH}/restored`, { data: { value: "new" } });
     await plane.client.create(PATH, write("never-was", "1"));
     for (let step = 0; step < 20; step++) await plane.client.patch(`${PATH}/never-was`, { data: { value: `${step}` } });
-    await until(() => told.received.get("never-was") === "19", "the changes are received", PATIENCE_MS);
+    await until(() => observed.received.get("never-was") === "19", "the changes are received", PATIENCE_MS);
     await plane.restore(copy);
-    await expectTruth(told);
-    expect(told.received.get("restored")).toBe("old");
-    expect(told.received.has("never-was")).toBe(false);
+    await expectTruth(observed);
+    expect(observed.received.get("restored")).toBe("old");
+    expect(observed.received.has("never-was")).toBe(false);
     await plane.client.create(PATH, write("after-all", "1"));
-    await expectTruth(told);
+    await expectTruth(observed);
   });
 
   it("believes a server that has gone back in time, and has been written to since more often than before", async () => {
-    const told = await open();
+    const observed = await open();
     await plane.client.create(PATH, write("overtaken", "old"));
-    told.reflector.start();
-    await told.reflector.synced();
+    observed.reflector.start();
+    await observed.reflector.synced();
     const copy = await plane.snapshot();
     await plane.client.create(PATH, write("undone", "1"));
-    await until(() => told.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
-    told.relay.setRefusing(true);
-    told.relay.cut();
+    await until(() => observed.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
+    observed.relay.setRefusing(true);
+    observed.relay.cut();
     await plane.restore(copy);
     for (let step = 0; step < 50; step++)
       await plane.client
         .patch(`${PATH}/other`, write("other", `${step}`))
         .catch(() => plane.client.create(PATH, write("other", "0")));
     await plane.client.delete(`${PATH}/other`);
-    told.relay.setRefusing(false);
-    await expectTruth(told);
-    expect(told.received.has("undone")).toBe(false);
+    observed.relay.setRefusing(false);
+    await expectTruth(observed);
+    expect(observed.received.has("undone")).toBe(false);
   });
 
   it("keeps the last valid content of an object until it is fixed", async () => {
-    const told = await open();
+    const observed = await open();
     await plane.client.create(PATH, write("fixed", "good"));
     await plane.client.create(PATH, write("never-good", "bad from the start"));
     try {
-      told.reflector.start();
-      await told.reflector.synced();
+      observed.reflector.start();
+      await observed.reflector.synced();
       await plane.client.patch(`${PATH}/fixed`, { data: { value: "bad" } });
-      await until(() => told.reflector.undecodable.size === 2, "both are reported", PATIENCE_MS);
-      expect(told.reflector.items.get("fixed")).toBe("good");
-      expect(told.reflector.items.has("never-good")).toBe(false);
-      expect([...told.reflector.problems].sort()).toEqual([
+      await until(() => observed.reflector.undecodable.size === 2, "both are reported", PATIENCE_MS);
+      expect(observed.reflector.items.get("fixed")).toBe("good");
+      expect(observed.reflector.items.has("never-good")).toBe(false);
+      expect([...observed.reflector.problems].sort()).toEqual([
         "Of config maps, fixed cannot be used: bad is no value",
         "Of config maps, never-good cannot be used: bad from the start is no value",
       ]);
@@ -253,8 +255,8 @@ describe("a reflector", () => {
     } finally {
       await plane.client.delete(`${PATH}/never-good`);
     }
-    await until(() => told.reflector.problems.length === 0, "all is well", PATIENCE_MS);
-    expect(told.changes.findLast(({ key }) => key === "fixed")).toEqual({
+    await until(() => observed.reflector.problems.length === 0, "all is well", PATIENCE_MS);
+    expect(observed.changes.findLast(({ key }) => key === "fixed")).toEqual({
       kind: "set",
       key: "fixed",
       value: "better",
@@ -263,39 +265,39 @@ describe("a reflector", () => {
   });
 
   it("of a collection that need not be there is empty", async () => {
-    const told = await open({ path: "/apis/absent.example/v1/things", optional: true });
-    told.reflector.start();
-    await told.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
-    expect(told.reflector).toMatchObject({ isSynced: true, problems: [] });
+    const observed = await open({ path: "/apis/absent.example/v1/things", optional: true });
+    observed.reflector.start();
+    await observed.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
+    expect(observed.reflector).toMatchObject({ isSynced: true, problems: [] });
   });
 
   it("of a kind that is installed later is followed as soon as the server knows it", async () => {
     const path = "/apis/later.example/v1/things";
-    const told = await open({ path, optional: true });
-    told.reflector.start();
-    await told.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
+    const observed = await open({ path, optional: true });
+    observed.reflector.start();
+    await observed.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
     const name = "things.later.example";
     await plane.client.apply(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`, thingDefinition(name));
     const isServed = async () => (await plane.client.get(path).catch(() => undefined)) !== undefined;
     await expect.poll(isServed, { timeout: PATIENCE_MS }).toBe(true);
     const servedMs = performance.now();
     // Without an event of the kind the next attempt would be MISSING_KIND_RETRY_MS away.
-    await until(() => told.reflector.stats.watches === 1, "the kind is watched", MISSING_KIND_RETRY_MS / 2);
+    await until(() => observed.reflector.stats.watches === 1, "the kind is watched", MISSING_KIND_RETRY_MS / 2);
     const tookMs = performance.now() - servedMs;
     console.log(`kube-reflector: a kind is watched ${tookMs.toFixed(0)} ms after the server knew it`);
     await plane.client.create(`/apis/later.example/v1/namespaces/default/things`, {
       ...{ apiVersion: "later.example/v1", kind: "Thing", metadata: { name: "one" }, data: { value: "here" } },
     });
-    await until(() => told.received.get("one") === "here", "the object is told", PATIENCE_MS);
+    await until(() => observed.received.get("one") === "here", "the object is told", PATIENCE_MS);
   });
 
   it("of a collection that must be there says what is missing", async () => {
-    const told = await open({ path: "/apis/absent.example/v1/things" });
-    told.reflector.start();
-    await until(() => told.reflector.problems.length === 1, "the problem is told", PATIENCE_MS);
-    expect(told.reflector.problems[0]).toContain("was answered with 404");
-    await expect(told.reflector.synced(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
-    expect(told.reflector.isSynced).toBe(false);
+    const observed = await open({ path: "/apis/absent.example/v1/things" });
+    observed.reflector.start();
+    await until(() => observed.reflector.problems.length === 1, "the problem is told", PATIENCE_MS);
+    expect(observed.reflector.problems[0]).toContain("was answered with 404");
+    await expect(observed.reflector.synced(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(observed.reflector.isSynced).toBe(false);
   });
 });
 

@@ -87,7 +87,8 @@ function overlaps(candidates: readonly Candidate[]): string[] {
   );
 }
 
-const told = (text: string, ms: number) => console.log(`lease (3 s, 2 s, 0.4 s): ${text} after ${ms.toFixed(0)} ms`);
+const logDuration = (text: string, ms: number) =>
+  console.log(`lease (3 s, 2 s, 0.4 s): ${text} after ${ms.toFixed(0)} ms`);
 
 describe("a Lease on a real API server", () => {
   it("is handed over at once by a leader that stops", async () => {
@@ -96,7 +97,7 @@ describe("a Lease on a real API server", () => {
     await a.election.close();
     await until(() => b.election.isLeading, "the other one leads", PATIENCE_MS);
     const tookMs = (b.terms[0]?.fromMs ?? Number.NaN) - startMs;
-    told("the next one led after a clean stop", tookMs);
+    logDuration("the next one led after a clean stop", tookMs);
     // Sooner than the Lease would end, which the leader had renewed at most one retry before.
     expect(tookMs).toBeLessThan(TIMINGS.durationMs - TIMINGS.retryMs);
     expect(overlaps([a, b])).toEqual([]);
@@ -116,8 +117,8 @@ describe("a Lease on a real API server", () => {
       await until(() => b.election.isLeading, "the other one leads", PATIENCE_MS);
       const [first] = a.terms;
       const [second] = b.terms;
-      told(`${kind}: the old leader stopped`, (first?.toMs ?? Number.NaN) - startMs);
-      told(`${kind}: the new one led`, (second?.fromMs ?? Number.NaN) - startMs);
+      logDuration(`${kind}: the old leader stopped`, (first?.toMs ?? Number.NaN) - startMs);
+      logDuration(`${kind}: the new one led`, (second?.fromMs ?? Number.NaN) - startMs);
       expect((second?.fromMs ?? 0) - (first?.toMs ?? 0)).toBeGreaterThan(
         (TIMINGS.durationMs - TIMINGS.renewDeadlineMs) / 2,
       );
@@ -146,7 +147,7 @@ describe("a Lease on a real API server", () => {
     await plane.server.start();
     const startMs = performance.now();
     await until(() => a.election.isLeading || b.election.isLeading, "one of them leads", PATIENCE_MS);
-    told("one led when the API server was back", performance.now() - startMs);
+    logDuration("one led when the API server was back", performance.now() - startMs);
     await sleep(TIMINGS.durationMs / 2);
     await until(() => [a, b].filter(({ election }) => election.isLeading).length === 1, "one leads", PATIENCE_MS);
     expect(overlaps([a, b])).toEqual([]);
@@ -178,6 +179,9 @@ describe("a Lease on a real API server", () => {
     for (const { proxy } of [a, b]) proxy.rules.clear();
     await until(() => a.election.isLeading || b.election.isLeading, "one of them leads", PATIENCE_MS);
     expect(overlaps([a, b])).toEqual([]);
-    told(`half of the calls failed: ${a.terms.length + b.terms.length} times of leading`, TIMINGS.durationMs * 3);
+    logDuration(
+      `half of the calls failed: ${a.terms.length + b.terms.length} times of leading`,
+      TIMINGS.durationMs * 3,
+    );
   });
 });

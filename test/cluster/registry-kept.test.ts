@@ -50,10 +50,10 @@ describe("retention: an identity that moves", () => {
     await node.registry.release(FIRST);
     await node.pass(0);
     expect(await other.registry.findRetained({ ...WORKLOAD, member: "web-1" })).toEqual([]);
-    const [kept] = await other.registry.findRetained(WORKLOAD);
-    expect([kept?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
+    const [retained] = await other.registry.findRetained(WORKLOAD);
+    expect([retained?.state, other.api.calls]).toEqual(["Kept", ["GET ipallocations", "GET ipallocations"]]);
     other.api.calls.splice(0);
-    const request = claim("b", [proposal(NAME, { replaces: kept?.version ?? 0 })], {
+    const request = claim("b", [proposal(NAME, { replaces: retained?.version ?? 0 })], {
       pod: "web-0",
       workload: WORKLOAD,
     });
@@ -105,9 +105,9 @@ describe("retention: an identity that moves", () => {
     await node.registry.claim(ofWeb("a"));
     await node.registry.release(FIRST);
     await node.pass(0);
-    const kept = await other.registry.findRetained(WORKLOAD);
-    await other.registry.releaseRetained(kept);
-    await other.registry.releaseRetained(kept);
+    const retained = await other.registry.findRetained(WORKLOAD);
+    await other.registry.releaseRetained(retained);
+    await other.registry.releaseRetained(retained);
     expect(await world.lines()).toEqual([`${NAME} Cooling -`]);
     await other.pass();
     expect(await world.lines()).toEqual([]);

@@ -248,10 +248,10 @@ describe("exhaustion: near full", () => {
     );
     await other.registry.claim(claim("b", [proposal("10.0.0.3")]));
     const span = { ...spanOfTen(), last: ip("10.0.0.7").value };
-    const asked: unknown[] = [];
-    other.api.before = async ({ accept, query }) => void asked.push([accept, query?.includeObject]);
+    const listed: unknown[] = [];
+    other.api.before = async ({ accept, query }) => void listed.push([accept, query?.includeObject]);
     const packed = await other.registry.listUsed(span, ["blue"]);
-    expect(asked).toEqual([["application/json;as=Table;g=meta.k8s.io;v=v1", "None"]]);
+    expect(listed).toEqual([["application/json;as=Table;g=meta.k8s.io;v=v1", "None"]]);
     expect([...(packed ?? [])]).toEqual([10, 0, 0, 1, 10, 0, 0, 3]);
     expect([...(await other.registry.readUsed(span))]).toEqual([10, 0, 0, 3]);
   });

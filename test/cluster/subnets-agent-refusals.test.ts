@@ -78,13 +78,13 @@ describe("a pod that waited in vain is refused", () => {
       full: await pools.pod(node, "full-b", { of: web.full }),
       lack: await pools.pod(node, "lack-b", { of: web.lack }),
     };
-    const told = Object.entries(pods).map(async ([what, pod]) => [what, await refusalOf(pod)] as const);
+    const refusals = Object.entries(pods).map(async ([what, pod]) => [what, await refusalOf(pod)] as const);
     const absent = (name: string) =>
       `No pool may serve ${BY}: no pool has been generated for Deployment shop/none out of Subnet ${name} yet`;
     const short = (name: string) => `No address is free for ${BY}: pool "${name}" has no`;
     const inUse = "free address (1 of 1 in use or cooling)";
     const wanted = "of 10 addresses wanted (9 replicas and 1 more): no more have come within 5 s";
-    expect(Object.fromEntries(await Promise.all(told))).toEqual({
+    expect(Object.fromEntries(await Promise.all(refusals))).toEqual({
       nowhere: { code: 11, message: `${absent('"nowhere"')}: Subnet "nowhere" does not exist` },
       unmade: {
         code: 11,

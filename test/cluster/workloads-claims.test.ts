@@ -43,8 +43,8 @@ describe("an IPAMClaim", () => {
     const [ip] = await add(world, first, NET1);
     await world.endPod(first);
     await world.untilStates([`${ip} Kept n1`], sweep);
-    const [kept] = await world.allocations();
-    expect(kept?.spec.workload).toEqual({
+    const [object] = await world.allocations();
+    expect(object?.spec.workload).toEqual({
       ...{ kind: "IPAMClaim", namespace: "shop", name: "web.net1", uid, member: "web.net1", interface: "net1" },
     });
     const second = await podOf("b", "n2", "web.net1");

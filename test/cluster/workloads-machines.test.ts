@@ -38,8 +38,8 @@ describe("a machine", () => {
     const [ip] = await add(world, first);
     await world.endPod(first);
     await world.untilStates([`${ip} Kept n1`]);
-    const [kept] = await world.allocations();
-    expect(kept?.spec.workload).toEqual({
+    const [object] = await world.allocations();
+    expect(object?.spec.workload).toEqual({
       ...{ kind: "VirtualMachine", namespace: "shop", name: "db", uid, member: "db", interface: "eth0" },
     });
     const second = await launcher("launcher-b", "n2", await run());

@@ -76,8 +76,8 @@ describe("a pod of a StatefulSet", () => {
       given.map((ip) => `${ip} Kept n1`),
       sweep,
     );
-    const kept = (await world.allocations()).map(({ spec }) => `${spec.workload.interface} ${spec.address}`);
-    expect(kept.sort()).toEqual(nics.map((ifName, index) => `${ifName} ${given[index]}`).sort());
+    const retained = (await world.allocations()).map(({ spec }) => `${spec.workload.interface} ${spec.address}`);
+    expect(retained.sort()).toEqual(nics.map((ifName, index) => `${ifName} ${given[index]}`).sort());
     const again = await attach(await member(0, "n2", { annotations }));
     expect([ahead, again]).toEqual([["10.8.0.1", "10.8.0.2", "10.8.0.3"], given]);
   });

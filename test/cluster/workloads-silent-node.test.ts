@@ -15,7 +15,7 @@ const [OWN, RIVAL] = [mac("0a:00:00:00:00:01"), mac("02:00:00:00:00:07")];
 const UNREACHABLE = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
 
 let world: World;
-let asked: string[] = [];
+let probed: string[] = [];
 let isCut = false;
 
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  asked = [];
+  probed = [];
   await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
   await world.client.delete(`${SETS}/web`).catch(() => {});
   if (isCut) await world.agent("n1").start();
@@ -46,7 +46,7 @@ function segment(answering: readonly string[]): Partial<ClusterBackend["ipam"]["
     },
     withQuietLink: ({ netnsPath, ifName }, work) => work({ netnsPath, index: 1, name: ifName, mac: OWN }),
     detect: async ({ addresses }) => {
-      asked.push(...addresses.map(formatIp));
+      probed.push(...addresses.map(formatIp));
       const found = addresses.find((address) => answering.includes(formatIp(address)));
       return found === undefined ? undefined : { ip: found, mac: RIVAL };
     },
@@ -88,13 +88,13 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
   it("node-lost: is the moved pod's at once when no machine answers for it, whatever the detection settings say", async () => {
     const { address, pod } = await move(how);
     expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
-    expect(asked).toEqual([address]);
+    expect(probed).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
     const [row] = await world.agent("n2").registry.findOwner(pod.uid);
     expect(row?.quarantine).toBeUndefined();
     // And again: now it is known.
     expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
-    expect(asked).toEqual([address]);
+    expect(probed).toEqual([address]);
   });
 
   it("node-lost: is not while the earlier pod answers for it, and no other one either; nothing is written", async () => {
@@ -107,7 +107,7 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
       await expect(refusal).rejects.toThrow(`shop/web-0 was on node "n1", which is lost, and ${RIVAL} still answers`);
     }
     expect((await world.client.get(path)).metadata.resourceVersion).toBe(metadata.resourceVersion);
-    expect(asked).toEqual([address, address]);
+    expect(probed).toEqual([address, address]);
     expect(await world.agent("n2").registry.findOwner(pod.uid)).toEqual([]);
     expect(await add(world, pod, { detection: segment([]) })).toEqual([address]);
     await see(`${address} Bound n2 web-0@n2`);
@@ -119,7 +119,7 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
     const links = unasked.links && { ...unasked.links, observe: () => undefined };
     const [next] = await add(world, pod, { detection: { ...unasked, ...(links === undefined ? {} : { links }) } });
     expect(next).not.toBe(address);
-    expect(asked).toEqual([]);
+    expect(probed).toEqual([]);
     const { spec } = await world.client.get(`${lab.ALLOCATIONS}/${address}`);
     expect(spec.node).toBe("n1");
   });

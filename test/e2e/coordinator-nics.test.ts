@@ -23,17 +23,25 @@ const [FIRST, SECOND, THIRD] = [
 ] as const;
 const NICS: readonly NicPlace[] = [FIRST, SECOND, THIRD];
 const namesOf = (nics: readonly NicPlace[]): string => nics.map(({ ifName }) => ifName).join(", ");
-const titleOf = ({ wish, annotation, order }: { wish: string; annotation?: string; order: readonly NicPlace[] }) =>
-  `podDefaultRouteNic "${wish}"${annotation === undefined ? "" : ` and the annotation "${annotation}"`}, NICs ${namesOf(order)}`;
+const titleOf = ({
+  routeNic,
+  annotation,
+  order,
+}: {
+  routeNic: string;
+  annotation?: string;
+  order: readonly NicPlace[];
+}) =>
+  `podDefaultRouteNic "${routeNic}"${annotation === undefined ? "" : ` and the annotation "${annotation}"`}, NICs ${namesOf(order)}`;
 /** In which order NICs come, which is to have the default route, and which has it after each of them. */
 const ROWS = [
-  { wish: "", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
-  { wish: "eth0", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
-  { wish: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
-  { wish: "net2", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, THIRD] },
-  { wish: "net2", order: [FIRST, THIRD, SECOND], holders: [FIRST, THIRD, THIRD] },
-  { wish: "net9", order: [FIRST, SECOND], holders: [FIRST, FIRST] },
-  { wish: "net2", annotation: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
+  { routeNic: "", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
+  { routeNic: "eth0", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, FIRST] },
+  { routeNic: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
+  { routeNic: "net2", order: [FIRST, SECOND, THIRD], holders: [FIRST, FIRST, THIRD] },
+  { routeNic: "net2", order: [FIRST, THIRD, SECOND], holders: [FIRST, THIRD, THIRD] },
+  { routeNic: "net9", order: [FIRST, SECOND], holders: [FIRST, FIRST] },
+  { routeNic: "net2", annotation: "net1", order: [FIRST, SECOND, THIRD], holders: [FIRST, SECOND, SECOND] },
 ].map((row) => [titleOf(row), row] as const);
 const ORDERS = [
   [FIRST, SECOND, THIRD],
@@ -65,22 +73,22 @@ function inLab(prefix: string, families: readonly Family[]): void {
     await lab.delete();
   });
 
-  const network = (segment: number, wish: string) => `${prefix}-${segment}-${wish || "none"}`;
+  const network = (segment: number, routeNic: string) => `${prefix}-${segment}-${routeNic || "none"}`;
 
-  async function addPod(name: string, wish: string) {
+  async function addPod(name: string, routeNic: string) {
     for (const { segment } of NICS) {
-      const entry = { type: "coordinator", podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
-      await lab.define(network(segment, wish), [macvlanOn(segment, families), entry]);
+      const entry = { type: "coordinator", podDefaultRouteNic: routeNic, serviceCIDR: SERVICE_CIDRS };
+      await lab.define(network(segment, routeNic), [macvlanOn(segment, families), entry]);
     }
     const pod = await lab.addPod(lab.node1, name);
     servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
     return pod;
   }
 
-  it.each(ROWS)("%s", async (_, { wish, annotation, order, holders }) => {
-    const pod = await addPod(annotation === undefined ? `pod${++pods}` : "annotated", wish);
+  it.each(ROWS)("%s", async (_, { routeNic, annotation, order, holders }) => {
+    const pod = await addPod(annotation === undefined ? `pod${++pods}` : "annotated", routeNic);
     for (const [index, { ifName, segment }] of order.entries()) {
-      await pod.attach(network(segment, wish), ifName);
+      await pod.attach(network(segment, routeNic), ifName);
       for (const family of families) {
         const expected = { lab, watch, pod, family, nics: order.slice(0, index + 1) };
         await expectDefault(expected, holders[index] ?? FIRST);
@@ -90,28 +98,28 @@ function inLab(prefix: string, families: readonly Family[]): void {
     }
     for (const family of families) await expectNodePort({ lab, watch, pod, family, nics: order });
     for (const { ifName, segment } of order) {
-      const entry = { podDefaultRouteNic: wish, serviceCIDR: SERVICE_CIDRS };
-      const outcome = await pod.coordinate("CHECK", network(segment, wish), { ifName, entry });
+      const entry = { podDefaultRouteNic: routeNic, serviceCIDR: SERVICE_CIDRS };
+      const outcome = await pod.coordinate("CHECK", network(segment, routeNic), { ifName, entry });
       expect(outcome.exitCode, `${ifName}: ${outcome.text}`).toBe(0);
     }
-    for (const { ifName, segment } of order) await pod.check(network(segment, wish), ifName);
-    for (const { ifName, segment } of order) await pod.detach(network(segment, wish), ifName);
+    for (const { ifName, segment } of order) await pod.check(network(segment, routeNic), ifName);
+    for (const { ifName, segment } of order) await pod.detach(network(segment, routeNic), ifName);
   });
 
   it.each(families.length === 2 ? ORDERS : ORDERS.slice(2, 4))(
     "DEL of %s, in this order, leaves the rest working",
     async (_, order) => {
-      const wish = "net1";
-      const pod = await addPod(`del${++pods}`, wish);
-      for (const { ifName, segment } of NICS) await pod.attach(network(segment, wish), ifName);
+      const routeNic = "net1";
+      const pod = await addPod(`del${++pods}`, routeNic);
+      for (const { ifName, segment } of NICS) await pod.attach(network(segment, routeNic), ifName);
       const left = [...NICS];
       for (const nic of order) {
-        await pod.detach(network(nic.segment, wish), nic.ifName);
+        await pod.detach(network(nic.segment, routeNic), nic.ifName);
         left.splice(left.indexOf(nic), 1);
         for (const family of families) {
           const expected = { lab, watch, pod, family, nics: left };
           const [first] = left;
-          const holder = left.find(({ ifName }) => ifName === wish) ?? first;
+          const holder = left.find(({ ifName }) => ifName === routeNic) ?? first;
           if (holder !== undefined) await expectDefault(expected, holder);
           await expectReplies(expected);
           if (left.some(({ ifName }) => ifName === "eth0")) await expectServices(expected);

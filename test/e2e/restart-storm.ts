@@ -19,21 +19,21 @@ export interface StormOutcome {
 export async function restartUnderLoad(world: World, { restarts, atOnce, addsBetween }: Storm): Promise<StormOutcome> {
   const [addresses, lost] = [new Set<string>(), [] as string[]];
   let [adds, isOver] = [0, false];
-  let told = Promise.withResolvers<void>();
+  let restarted = Promise.withResolvers<void>();
   const env = { ...world.agent.env, BERTH_CONNECT_WAIT: "60" };
   const callers = Array.from({ length: atOnce }, async () => {
     while (!isOver) {
       const { exitCode, stdout, text } = await world.call("ADD", `c${++adds}`, { env });
       if (exitCode === 0) addresses.add(stdout.ips[0].address);
       else lost.push(text);
-      told.resolve();
+      restarted.resolve();
     }
   });
   for (let restart = 0; restart < restarts; restart++) {
     const before = addresses.size;
     while (addresses.size + lost.length < before + addsBetween) {
-      told = Promise.withResolvers();
-      await told.promise;
+      restarted = Promise.withResolvers();
+      await restarted.promise;
     }
     await world.agent.stop();
     await world.agent.start();

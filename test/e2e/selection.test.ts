@@ -41,7 +41,7 @@ const CONFIG = {
 };
 
 /** Annotations that only the runtime passes. */
-const told = (names: string[]) => ({
+const poolNames = (names: string[]) => ({
   "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: names }) },
 });
 
@@ -62,7 +62,7 @@ describe("a pod's pool", () => {
       "is of the runtime's annotations when there is no manifest",
       "shop/none",
       {
-        conf: { runtimeConfig: told(["blue"]) },
+        conf: { runtimeConfig: poolNames(["blue"]) },
       },
       "1",
     ],
@@ -153,7 +153,7 @@ describe("a refusal", () => {
 
   it("of an address that another namespace's pod has names no pod but its own namespace's", () =>
     withWorld(CONFIG, async (world) => {
-      const conf = { args: { cni: { ips: ["10.9.0.7"] } }, runtimeConfig: told(["fallback"]) };
+      const conf = { args: { cni: { ips: ["10.9.0.7"] } }, runtimeConfig: poolNames(["fallback"]) };
       await world.add("c1", { pod: "bank/vault/u1", conf });
       const foreign = await world.refused("ADD", "c2", { pod: "shop/plain/u2", conf });
       const own = await world.refused("ADD", "c3", { pod: "bank/other/u3", conf });

@@ -80,10 +80,10 @@ describe("the C embedding", () => {
 
   it("is made of the core as it is built", () => {
     const sum = createHash("sha256").update(CORE).digest("hex");
-    const asked = `#include <berth_core.h>\n#include <stdio.h>\nint main(void) { return !puts(berth_core_sha256()); }\n`;
+    const source = `#include <berth_core.h>\n#include <stdio.h>\nint main(void) { return !puts(berth_core_sha256()); }\n`;
     withFolder((folder) => {
       const path = join(folder, "sum");
-      writeFileSync(`${path}.c`, asked);
+      writeFileSync(`${path}.c`, source);
       run("cc", [`-I${FOLDER}/include`, `${path}.c`, join(BUILD, "libberth_core.a"), "-o", path]);
       expect(run(path, [])).toBe(`${sum}\n`);
     });
@@ -94,10 +94,10 @@ describe("the C embedding", () => {
     const other = Buffer.from(CORE);
     expect(other.lastIndexOf(version)).toBe(other.indexOf(version));
     Buffer.from("41808008", "hex").copy(other, other.indexOf(version)); // 2 << 16
-    const asked = `#include <berth_core.h>\n#include <errno.h>\nint main(void) { return berth_core_open() || errno != ENOTSUP; }\n`;
+    const source = `#include <berth_core.h>\n#include <errno.h>\nint main(void) { return berth_core_open() || errno != ENOTSUP; }\n`;
     withFolder((folder) => {
       writeFileSync(join(folder, "other.wasm"), other);
-      writeFileSync(join(folder, "open.c"), asked);
+      writeFileSync(join(folder, "open.c"), source);
       const library = join(folder, "libberth_core.a");
       run("make", [`BUILD=${folder}`, `WASM=${folder}/other.wasm`, "CFLAGS=-O0", "INLINE=-O1", library]);
       run("cc", [`-I${FOLDER}/include`, join(folder, "open.c"), library, "-o", join(folder, "open")]);

@@ -1,41 +1,23 @@
 /** CHECK reports what is missing, not what a node and its routers change by themselves. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  deleteNamespaces,
-  makeNamespaces,
-  makeNic,
-  type Names,
-  type Nic,
-  openWorld,
-  type World,
-} from "./coordinator-world.ts";
+import { describe, expect, it } from "vitest";
+import { coordinateEach } from "./coordinator-lab.ts";
+import { makeNic, type Nic, nicOf } from "./coordinator-world.ts";
 import { ipIn } from "./kernel-scene.ts";
 
-const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
-const net1: Nic = { name: "net1", net: 7, families: [4, 6], gateway: true, kind: "macvlan" };
+const eth0 = nicOf("eth0", 6);
+const net1 = nicOf("net1", 7);
 
-let names: Names;
-let world: World;
-
-beforeEach(async () => {
-  names = makeNamespaces("bck");
-  world = await openWorld(names);
-});
-
-afterEach(async () => {
-  await world[Symbol.asyncDispose]();
-  deleteNamespaces(names);
-});
+const lab = coordinateEach("bck");
 
 async function attach(nics: readonly Nic[]): Promise<void> {
   for (const nic of nics) {
-    makeNic(names, nic);
-    await world.add(nic, {});
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, {});
   }
 }
 
 async function expectWell(nics: readonly Nic[]): Promise<void> {
-  for (const nic of nics) await world.check(nic, {});
+  for (const nic of nics) await lab.world.check(nic, {});
 }
 
 describe.each([
@@ -47,13 +29,13 @@ describe.each([
   it("when its node got addresses", async () => {
     await attach(nics);
     ipIn(
-      names.node,
+      lab.names.node,
       "addr add 10.6.0.100/32 dev up0",
       "addr add 10.6.0.9/24 dev up1",
       "addr add fd00:6::100/64 dev up1 nodad",
     );
     await expectWell(nics);
-    await world.add(last, {});
+    await lab.world.add(last, {});
     await expectWell(nics);
   });
 
@@ -61,7 +43,7 @@ describe.each([
     await attach(nics);
     for (const { name, net } of nics) {
       ipIn(
-        names.pod,
+        lab.names.pod,
         `addr add fd00:aa::${net}/64 dev ${name} valid_lft 1000 preferred_lft 500 nodad noprefixroute`,
         `route append fd00:aa::/64 dev ${name} proto ra metric 256 expires 1000`,
         `route append ::/0 via fe80::1 dev ${name} proto ra metric 512 expires 300`,
@@ -69,18 +51,18 @@ describe.each([
       );
     }
     await expectWell(nics);
-    await world.add(last, {});
+    await lab.world.add(last, {});
     await expectWell(nics);
   });
 
   it("when the router that was there is gone", async () => {
     const without = nics.map((nic) => ({ ...nic, gateway: false }));
     for (const nic of without) {
-      makeNic(names, nic);
-      ipIn(names.pod, `route append ::/0 via fe80::${nic.net} dev ${nic.name} proto ra metric 1024 expires 300`);
-      await world.add(nic, {});
+      makeNic(lab.names, nic);
+      ipIn(lab.names.pod, `route append ::/0 via fe80::${nic.net} dev ${nic.name} proto ra metric 1024 expires 300`);
+      await lab.world.add(nic, {});
     }
-    ipIn(names.pod, "route del ::/0 via fe80::6 dev eth0 proto ra");
+    ipIn(lab.names.pod, "route del ::/0 via fe80::6 dev eth0 proto ra");
     await expectWell(without);
   });
 });
@@ -96,6 +78,6 @@ const losses: [what: string, where: "pod" | "node", line: string][] = [
 ];
 it.each(losses)("%s that is missing is reported", async (_, where, line) => {
   await attach([eth0, net1]);
-  ipIn(names[where], line);
-  await expect(world.check(net1, {})).rejects.toThrow("is not as ADD left it; restoring it requires");
+  ipIn(lab.names[where], line);
+  await expect(lab.world.check(net1, {})).rejects.toThrow("is not as ADD left it; restoring it requires");
 });

@@ -9,6 +9,7 @@ import {
   makeNic,
   type Names,
   type Nic,
+  nicOf,
   openWorld,
   removeNic,
   type World,
@@ -22,23 +23,20 @@ interface Case {
   readonly confs: readonly (object | undefined)[];
 }
 
-const nic = (name: string, net: number, kind: Nic["kind"] = "macvlan"): Nic => ({
-  ...{ name, net, families: [4, 6], gateway: true, kind },
-});
 const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
 const cases: Case[] = [
-  { name: "an underlay pod", prefix: "bck", nics: [nic("eth0", 6)], confs: [services] },
+  { name: "an underlay pod", prefix: "bck", nics: [nicOf("eth0", 6)], confs: [services] },
   {
     name: "a second NIC that takes the default route",
     prefix: "bckm",
-    nics: [nic("eth0", 6), nic("net1", 7)],
+    nics: [nicOf("eth0", 6), nicOf("net1", 7)],
     confs: [services, { ...services, podDefaultRouteNic: "net1" }],
   },
   {
     name: "a second NIC over an overlay",
     prefix: "bcko",
-    nics: [nic("eth0", 244, "bridge"), nic("net1", 7)],
+    nics: [nicOf("eth0", 244, { kind: "bridge" }), nicOf("net1", 7)],
     confs: [undefined, { ...services, podDefaultRouteNic: "net1" }],
   },
 ];

@@ -8,15 +8,11 @@ import {
   makeNic,
   type Names,
   type Nic,
+  nicOf,
   openWorld,
   removeNic,
   type World,
 } from "./coordinator-world.ts";
-
-const nic = (name: string, net: number, more: Partial<Nic> = {}): Nic => ({
-  ...{ name, net, families: [4, 6], gateway: true, kind: "macvlan" },
-  ...more,
-});
 
 interface Step {
   readonly nic: Nic;
@@ -33,9 +29,9 @@ interface Case {
 }
 
 const services = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"], hijackCIDR: ["169.254.20.10"] };
-const eth0: Step = { nic: nic("eth0", 6), conf: services };
-const net1 = nic("net1", 7);
-const net2 = nic("net2", 8, { gateway: false, families: [4] });
+const eth0: Step = { nic: nicOf("eth0", 6), conf: services };
+const net1 = nicOf("net1", 7);
+const net2 = nicOf("net2", 8, { gateway: false, families: [4] });
 
 const cases: Case[] = [
   { name: "a dual-stack first NIC", before: [], step: { nic: eth0.nic, conf: { ...services, podMACPrefix: "0a:1b" } } },
@@ -52,13 +48,13 @@ const cases: Case[] = [
   },
   {
     name: "a second NIC over a ptp overlay",
-    overlay: nic("eth0", 244, { kind: "ptp" }),
+    overlay: nicOf("eth0", 244, { kind: "ptp" }),
     before: [],
     step: { nic: net1, conf: services },
   },
   {
     name: "a second NIC over a bridged overlay that takes the default route",
-    overlay: nic("eth0", 244, { kind: "bridge" }),
+    overlay: nicOf("eth0", 244, { kind: "bridge" }),
     before: [],
     step: { nic: net1, conf: { ...services, podDefaultRouteNic: "net1" } },
   },

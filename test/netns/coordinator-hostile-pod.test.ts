@@ -1,64 +1,39 @@
 /** A pod that means ill changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of it. */
 
-import { execFileSync } from "node:child_process";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { MAX_POD_ENTRIES } from "../../host/kernel/open-namespace.ts";
-import {
-  addressOf,
-  deleteNamespaces,
-  makeNamespaces,
-  makeNic,
-  type Names,
-  type Nic,
-  openWorld,
-  type World,
-} from "./coordinator-world.ts";
-import { ipIn } from "./kernel-scene.ts";
+import { coordinateEach } from "./coordinator-lab.ts";
+import { addressOf, makeNic, nicOf } from "./coordinator-world.ts";
+import { ipIn, nftIn, showIn } from "./kernel-scene.ts";
 
-const eth0: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
-const net1: Nic = { name: "net1", net: 7, families: [4, 6], gateway: true, kind: "macvlan" };
+const eth0 = nicOf("eth0", 6);
+const net1 = nicOf("net1", 7);
 
-let names: Names;
-let world: World;
+const lab = coordinateEach("bch");
 
 beforeEach(async () => {
-  names = makeNamespaces("bch");
-  world = await openWorld(names);
   for (const nic of [eth0, net1]) {
-    makeNic(names, nic);
-    await world.add(nic, {});
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, {});
   }
 });
 
-afterEach(async () => {
-  await world[Symbol.asyncDispose]();
-  deleteNamespaces(names);
-});
-
-function ip(netns: string, args: string): string {
-  return execFileSync("ip", ["-n", netns, ...args.split(" ")], { encoding: "utf8" });
-}
-
-function nft(netns: string, script: string): void {
-  execFileSync("ip", ["netns", "exec", netns, "nft", "-f", "-"], { input: script });
-}
-
 async function expectGone(): Promise<void> {
-  for (const nic of [net1, eth0]) await world.del(nic, {});
-  expect(ip(names.node, "-o link").match(/veth[0-9a-f]{11}/g)).toBe(null);
-  expect(ip(names.node, "route show table 500").trim()).toBe("");
+  for (const nic of [net1, eth0]) await lab.world.del(nic, {});
+  expect(showIn(lab.names.node, "-o link").match(/veth[0-9a-f]{11}/g)).toBe(null);
+  expect(showIn(lab.names.node, "route show table 500").trim()).toBe("");
 }
 
 it("a rule with more conditions before ours", async () => {
-  ipIn(names.pod, "rule del pref 910 protocol 98", "rule del pref 910 protocol 98");
-  ipIn(names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 suppress_prefixlength 0 protocol 98`);
-  ipIn(names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 protocol 98`);
+  ipIn(lab.names.pod, "rule del pref 910 protocol 98", "rule del pref 910 protocol 98");
+  ipIn(lab.names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 suppress_prefixlength 0 protocol 98`);
+  ipIn(lab.names.pod, `rule add pref 910 from ${addressOf(net1, 4)} lookup 102 protocol 98`);
   await expectGone();
 });
 
 it("an nft table of our name with a set of addresses", async () => {
-  nft(
-    names.pod,
+  nftIn(
+    lab.names.pod,
     `delete table inet berth
 table inet berth { set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 } }
  map m { type ipv4_addr : verdict; elements = { 10.0.0.1 : accept } }
@@ -71,25 +46,25 @@ table inet berth { set s { type ipv4_addr; flags interval; elements = { 10.0.0.0
 
 it("a route with next hops that no answer has room for", async () => {
   ipIn(
-    names.pod,
+    lab.names.pod,
     "link add d0 type veth peer name d1",
     "addr add 10.99.0.1/16 dev d0",
     "link set d0 up",
     "link set d1 up",
   );
-  ipIn(names.pod, "addr add fd00:99::1/64 dev d0 nodad");
+  ipIn(lab.names.pod, "addr add fd00:99::1/64 dev d0 nodad");
   const hops = Array.from(
     { length: 1500 },
     (_, at) => `route append fd00:98::/64 via fd00:99::${(at + 2).toString(16)} dev d0`,
   );
-  ipIn(names.pod, ...hops);
+  ipIn(lab.names.pod, ...hops);
   await expectGone();
 });
 
 /** As many lines of `ip` as `count`, each with an address of its own. */
 function fill(count: number, line: (address: string, at: number) => string): void {
   const lines = Array.from({ length: count }, (_, at) => line(`10.99.${at >> 8}.${at & 255}`, at));
-  execFileSync("ip", ["-n", names.pod, "-batch", "-"], { input: lines.join("\n") });
+  ipIn(lab.names.pod, ...lines);
 }
 
 // What is done for each of them with each of them takes minutes, and the node's other pods wait.
@@ -107,7 +82,7 @@ it.each(crowds)("very many %s", { timeout: 30_000 }, async (_what, count, line) 
 it("more routes than are read: ADD and CHECK are refused", { timeout: 30_000 }, async () => {
   fill(MAX_POD_ENTRIES + 1, (address) => `route add ${address}/32 dev net1`);
   const refusal = expect.objectContaining({ message: expect.stringContaining(`more than ${MAX_POD_ENTRIES} entries`) });
-  await expect(world.add(net1, {})).rejects.toEqual(refusal);
-  await expect(world.check(net1, {})).rejects.toEqual(refusal);
+  await expect(lab.world.add(net1, {})).rejects.toEqual(refusal);
+  await expect(lab.world.check(net1, {})).rejects.toEqual(refusal);
   await expectGone();
 });

@@ -1,36 +1,20 @@
 /** The cluster's networks as they were collected: ADD makes the ways there, a change holds without a restart, CHECK holds no change against a pod. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { decodeServedCoordinator } from "../../host/resources/coordinator.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
-import {
-  deleteNamespaces,
-  LAB_SNAPSHOT,
-  makeNamespaces,
-  makeNic,
-  type Names,
-  type Nic,
-  openWorld,
-  type World,
-} from "./coordinator-world.ts";
+import { coordinateEach } from "./coordinator-lab.ts";
+import { LAB_SNAPSHOT, makeNic, type Nic } from "./coordinator-world.ts";
 import { ipIn, ipJson } from "./kernel-scene.ts";
 
 const eth0: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
 
-let names: Names;
-let world: World;
-let snapshot: Snapshot;
+let snapshot: Snapshot = LAB_SNAPSHOT;
+const lab = coordinateEach("bcn", () => snapshot);
 
 beforeEach(async () => {
-  names = makeNamespaces("bcn");
   snapshot = LAB_SNAPSHOT;
-  world = await openWorld(names, () => snapshot);
-  makeNic(names, eth0);
-});
-
-afterEach(async () => {
-  await world[Symbol.asyncDispose]();
-  deleteNamespaces(names);
+  makeNic(lab.names, eth0);
 });
 
 /** As the watch would bring it. */
@@ -45,19 +29,19 @@ const synced = (serviceCIDR: string[], overlayPodCIDR: string[] = []) => ({
 
 /** Networks to which the pod goes over the node. */
 function networksOfPod(): string[] {
-  const routes: { dst: string; dev: string }[] = ipJson(names.pod, "-4 route show table main");
+  const routes: { dst: string; dev: string }[] = ipJson(lab.names.pod, "-4 route show table main");
   return routes.filter(({ dev, dst }) => dev === "veth0" && dst.includes("/")).map(({ dst }) => dst);
 }
 
 const hasPair = (): boolean =>
-  ipJson(names.pod, "link show").some(({ ifname }: { ifname: string }) => ifname === "veth0");
+  ipJson(lab.names.pod, "link show").some(({ ifname }: { ifname: string }) => ifname === "veth0");
 
 it("an ADD makes the ways to what was collected, and explain says where that is from", async () => {
   collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
-  await world.add(eth0, {});
+  await lab.world.add(eth0, {});
   expect(networksOfPod()).toEqual(["10.96.0.0/12", "10.244.0.0/16"]);
   const status = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
-  expect(world.explain("shop", "web-0")).toEqual([
+  expect(lab.world.explain("shop", "web-0")).toEqual([
     expect.stringContaining("eth0 is underlay for the coordinator"),
     `eth0: serviceCIDR is 10.96.0.0/12, ${status}`,
     `eth0: overlayPodCIDR is 10.244.0.0/16, ${status}`,
@@ -66,14 +50,14 @@ it("an ADD makes the ways to what was collected, and explain says where that is 
 
 it("what the definition says wins, key by key", async () => {
   collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
-  await world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
+  await lab.world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
   expect(networksOfPod()).toEqual(["10.97.0.0/16", "10.244.0.0/16"]);
 });
 
 describe("a change after the ADD", () => {
   beforeEach(async () => {
     collect(synced(["10.96.0.0/12"], ["10.244.0.0/16"]));
-    await world.add(eth0, {});
+    await lab.world.add(eth0, {});
   });
 
   const changes: [what: string, status: object, networks: string[]][] = [
@@ -96,24 +80,24 @@ describe("a change after the ADD", () => {
   ];
   it.each(changes)("%s: CHECK does not hold it against the pod", async (_, status) => {
     collect(status);
-    await world.check(eth0, {});
+    await lab.world.check(eth0, {});
   });
   // Ways that a pod has stay as long as it lives.
   it.each(changes.slice(0, 3))("%s: the next ADD adds what is new", async (_, status, networks) => {
     collect(status);
-    await world.add(eth0, {});
+    await lab.world.add(eth0, {});
     expect(networksOfPod().sort()).toEqual([...networks].sort());
-    await world.check(eth0, {});
+    await lab.world.check(eth0, {});
   });
 
   it("of a configured network is an error, as before", async () => {
     collect(synced(["10.96.0.0/12"]), { serviceCIDR: ["10.98.0.0/16"] });
-    await expect(world.check(eth0, {})).rejects.toThrow("restoring it requires");
+    await expect(lab.world.check(eth0, {})).rejects.toThrow("restoring it requires");
   });
 
   it("of the ways to the node is held against it, as ever", async () => {
-    ipIn(names.pod, "route del 10.6.0.2/32 dev veth0");
-    await expect(world.check(eth0, {})).rejects.toThrow("restoring it requires");
+    ipIn(lab.names.pod, "route del 10.6.0.2/32 dev veth0");
+    await expect(lab.world.check(eth0, {})).rejects.toThrow("restoring it requires");
   });
 });
 
@@ -122,7 +106,7 @@ describe("a Coordinator that is not ready", () => {
 
   it("refuses the ADD before anything is made, and lets it pass as soon as it is", async () => {
     collect(notReady);
-    await expect(world.add(eth0, {})).rejects.toMatchObject({
+    await expect(lab.world.add(eth0, {})).rejects.toMatchObject({
       code: ErrorCode.TryAgainLater,
       message: expect.stringContaining(
         'Coordinator "default" is not ready: serviceCIDR: nothing in ServiceCIDR objects',
@@ -130,24 +114,24 @@ describe("a Coordinator that is not ready", () => {
     });
     expect(hasPair()).toBe(false);
     collect(synced(["10.96.0.0/12"]));
-    await world.add(eth0, {});
+    await lab.world.add(eth0, {});
     expect(networksOfPod()).toEqual(["10.96.0.0/12"]);
   });
 
   it("does not delay pods whose definition names the services or disables the coordinator", async () => {
     collect(notReady);
-    await world.add(eth0, { mode: "disable" });
+    await lab.world.add(eth0, { mode: "disable" });
     expect(hasPair()).toBe(false);
-    await world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
+    await lab.world.add(eth0, { serviceCIDR: ["10.97.0.0/16"] });
     expect(networksOfPod()).toEqual(["10.97.0.0/16"]);
   });
 
   it("keeps no DEL and no CHECK from going on", async () => {
     collect(synced(["10.96.0.0/12"]));
-    await world.add(eth0, {});
+    await lab.world.add(eth0, {});
     collect(notReady);
-    await world.check(eth0, {});
-    await world.del(eth0, {});
+    await lab.world.check(eth0, {});
+    await lab.world.del(eth0, {});
     expect(hasPair()).toBe(false);
   });
 });

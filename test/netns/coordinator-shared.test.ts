@@ -1,5 +1,4 @@
 /** An address that two pods have while a machine migrates: the target's coordinator leaves it to the source (docs/workloads.md). */
-import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { decodeArp } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
@@ -14,11 +13,12 @@ import {
   makeNamespaces,
   makeNic,
   type Names,
-  type Nic,
+  nicOf,
   openWorld,
 } from "./coordinator-world.ts";
+import { ipJson } from "./kernel-scene.ts";
 
-const nic: Nic = { name: "eth0", net: 6, families: [4, 6], gateway: true, kind: "macvlan" };
+const nic = nicOf("eth0", 6);
 const [FOUR, SIX] = [addressOf(nic, 4), addressOf(nic, 6)];
 
 let names: Names;
@@ -30,17 +30,15 @@ beforeEach(() => {
 afterEach(() => deleteNamespaces(names));
 
 /** Addresses that were announced on the NIC's segment, in order. */
-async function tellingsOf(isShared: (ip: Ip) => boolean, until: string): Promise<string[]> {
-  const told: string[] = [];
+async function announcementsOf(isShared: (ip: Ip) => boolean, until: string): Promise<string[]> {
+  const announced: string[] = [];
   const netnsPath = `/run/netns/${names.node}`;
-  const [{ ifindex: link }] = JSON.parse(
-    execFileSync("ip", ["-n", names.node, "-j", "link", "show", "far0"]).toString(),
-  );
+  const [{ ifindex: link }] = ipJson(names.node, "link show far0");
   const listen = (socket: PacketSocket, read: (frame: Uint8Array) => Ip | undefined): PacketSocket => {
     socket.listen({
       frame: (frame) => {
         const address = read(frame);
-        if (address !== undefined) told.push(formatIp(address));
+        if (address !== undefined) announced.push(formatIp(address));
       },
       failure: (error) => expect.unreachable(String(error)),
     });
@@ -65,15 +63,15 @@ async function tellingsOf(isShared: (ip: Ip) => boolean, until: string): Promise
   makeNic(names, nic);
   await using world = await openWorld(names, undefined, isShared);
   await world.add(nic, {});
-  await expect.poll(() => told, { timeout: 5_000 }).toContain(until);
+  await expect.poll(() => announced, { timeout: 5_000 }).toContain(until);
   await world.del(nic, {});
-  return told;
+  return announced;
 }
 
 it("is not announced, and the NIC's other one is", async () => {
-  expect(await tellingsOf((address) => address.family === 4, SIX)).toEqual([SIX]);
+  expect(await announcementsOf((address) => address.family === 4, SIX)).toEqual([SIX]);
 });
 
 it("is announced when it is the pod's alone", async () => {
-  expect(await tellingsOf(() => false, SIX)).toEqual([FOUR, SIX]);
+  expect(await announcementsOf(() => false, SIX)).toEqual([FOUR, SIX]);
 });

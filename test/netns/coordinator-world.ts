@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
-import { type AttachRequest, type CniRequest, type DetachRequest, decodeRequest } from "../../host/cni/request.ts";
+import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
@@ -31,6 +31,12 @@ export interface Nic {
   /** `ptp` and `bridge` are a first NIC of an overlay network. */
   readonly kind: "macvlan" | "ptp" | "bridge";
 }
+
+/** A dual-stack NIC with a gateway. */
+export const nicOf = (name: string, net: number, more: Partial<Nic> = {}): Nic => ({
+  ...{ name, net, families: [4, 6], gateway: true, kind: "macvlan" },
+  ...more,
+});
 
 /** Of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix are made of them. */
 export const addressOf = ({ net }: Nic, family: 4 | 6, host = net === 244 ? 33 : 10 * net + 3): string =>
@@ -144,23 +150,11 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }:
   }));
   const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: nic.name, sandbox: netns }], ips, routes: [] };
   const headers = {
-    "cni-command": command,
-    "cni-containerid": `c-${names.pod}`,
-    "cni-netns": netns,
-    "cni-ifname": nic.name,
-    "cni-path": "/opt/cni/bin",
-    "cni-args": args,
+    ...{ "cni-command": command, "cni-containerid": `c-${names.pod}`, "cni-netns": netns, "cni-ifname": nic.name },
+    ...{ "cni-path": "/opt/cni/bin", "cni-args": args },
   };
   const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
   return decodeRequest("coordinator", headers, JSON.stringify(netConf));
-}
-
-function isAttach(request: CniRequest): request is AttachRequest {
-  return request.command === "ADD" || request.command === "CHECK";
-}
-
-function isDetach(request: CniRequest): request is DetachRequest {
-  return request.command === "DEL";
 }
 
 /** Without resources; the NICs' addresses, which no registry knows, are the administrator's. */
@@ -219,7 +213,8 @@ export async function openWorld(
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
     const request = decodeFor(command, { names, nic, conf, args: args() });
-    if (!isAttach(request)) throw new Error(`${command} became ${request.command}`);
+    if (request.command !== "ADD" && request.command !== "CHECK")
+      throw new Error(`${command} became ${request.command}`);
     return request;
   };
   return {
@@ -235,7 +230,7 @@ export async function openWorld(
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
     del: async (nic, conf) => {
       const request = decodeFor("DEL", { names, nic, conf, args: args() });
-      if (!isDetach(request)) throw new Error(`DEL became ${request.command}`);
+      if (request.command !== "DEL") throw new Error(`DEL became ${request.command}`);
       await plugin.del(request);
     },
     [Symbol.asyncDispose]: async () => {

@@ -112,7 +112,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     });
     const { conflict, ms } = await detect(pod, [address]);
     expect(conflict).toEqual(conflictOf(address, scripted));
-    expect(rival.heard).toHaveLength(3);
+    expect(rival.received).toHaveLength(3);
     expect(ms).toBeGreaterThan(WINDOW_MS / 2);
   });
 
@@ -159,7 +159,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     while (performance.now() < end);
     expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
     await sleep(10);
-    expect(rival.heard).toHaveLength(1);
+    expect(rival.received).toHaveLength(1);
   });
 
   it("that sends our own probes back is an echo, not a rival", async () => {
@@ -169,7 +169,7 @@ describe.each(pairs)("%s, a rival", (_, address) => {
         send(6, encodeNdpProbe(scripted.link.mac, packet.target, packet.nonce ?? new Uint8Array()));
     });
     expect((await detect(pod, [address])).conflict).toBeUndefined();
-    expect(rival.heard).toHaveLength(3);
+    expect(rival.received).toHaveLength(3);
   });
 
   it("that answers for every address is a conflict with the same MAC each time", async () => {
@@ -188,6 +188,6 @@ describe.each(pairs)("%s, a rival", (_, address) => {
       else send(6, encodeNdpSolicitation(from, ip("fd00::99"), target));
     });
     expect((await detect(pod, [address])).conflict).toBeUndefined();
-    expect(rival.heard).toHaveLength(3);
+    expect(rival.received).toHaveLength(3);
   });
 });

@@ -81,7 +81,7 @@ describe("a gateway that does not answer", () => {
       using silent = playRival(scripted, [address], () => {});
       const { unreachable, ms } = await ask(pod, [address], { retry: 2, timeoutMs: 250 });
       expect(unreachable).toEqual([address]);
-      expect(silent.heard).toHaveLength(2);
+      expect(silent.received).toHaveLength(2);
       expect(ms).toBeGreaterThanOrEqual(INTERVAL_MS + 250);
       expect(ms).toBeLessThan(INTERVAL_MS + 250 + 2_000);
     }
@@ -93,7 +93,7 @@ describe("a gateway that does not answer", () => {
     const { unreachable, macs } = await ask(pod, ["10.6.0.2", "10.6.0.1", "fd00::2", "fd00::1"]);
     expect(unreachable).toEqual(["10.6.0.2", "fd00::2"]);
     expect([...macs.keys()].sort()).toEqual(["10.6.0.1", "fd00::1"]);
-    expect(silent.heard).toHaveLength(6);
+    expect(silent.received).toHaveLength(6);
     const frames = await wire.read(pod.link.mac);
     expect(frames.filter((frame) => /who-has 10\.6\.0\.1 |who has fd00::1 /.test(frame))).toHaveLength(2);
     expect(frames).toHaveLength(8);
@@ -108,7 +108,7 @@ describe.each(["10.6.0.3", "fd00::3"])("the gateway %s", (address) => {
     const { unreachable, macs, ms } = await ask(pod, [address]);
     expect(unreachable).toEqual([]);
     expect(macs.get(address)).toBe(scripted.link.mac);
-    expect(late.heard).toHaveLength(3);
+    expect(late.received).toHaveLength(3);
     expect(ms).toBeGreaterThanOrEqual(2 * INTERVAL_MS - 2);
   });
 
@@ -148,7 +148,7 @@ describe("while the own address is in doubt", () => {
       pendingConflict: conflict.promise,
       intervalMs: 10 * INTERVAL_MS,
     });
-    await expect.poll(() => silent.heard.length, { interval: 2, timeout: 10_000 }).toBe(4);
+    await expect.poll(() => silent.received.length, { interval: 2, timeout: 10_000 }).toBe(4);
     conflict.resolve();
     expect((await outcome).unreachable).toEqual(["10.6.0.2", "fd00::2"]);
     const frames = await wire.read(pod.link.mac);
@@ -160,7 +160,7 @@ describe("while the own address is in doubt", () => {
   it("a doubt that ends in an error is over, too", async () => {
     using silent = playRival(scripted, ["10.6.0.2"], () => {});
     await ask(pod, ["10.6.0.2"], { pendingConflict: Promise.reject(new Error("conflict")) });
-    expect(silent.heard.map(({ packet }) => "operation" in packet && packet.senderIp)).toEqual([
+    expect(silent.received.map(({ packet }) => "operation" in packet && packet.senderIp)).toEqual([
       OWN[4],
       OWN[4],
       OWN[4],

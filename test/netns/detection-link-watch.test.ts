@@ -19,9 +19,9 @@ afterAll(() => lab[Symbol.dispose]());
 it("each change is reported, with what a new read finds; other links are not", async () => {
   const pod = lab.addPod();
   pod.ip("link add other type veth peer name other-peer");
-  const told: LinkState[] = [];
+  const states: LinkState[] = [];
   const { netnsPath, index } = pod.link;
-  using watch = watchLink(netnsPath, index, { changed: (state) => told.push(state), failure: unreachable });
+  using watch = watchLink(netnsPath, index, { changed: (state) => states.push(state), failure: unreachable });
   expect(watch.read()).toBe("ready");
   pod.ip("link set other up");
   const changes: [LinkState, () => void][] = [
@@ -34,9 +34,9 @@ it("each change is reported, with what a new read finds; other links are not", a
     ["absent", () => pod.ip("link del eth0")],
   ];
   for (const [state, change] of changes) {
-    told.length = 0;
+    states.length = 0;
     change();
-    await expect.poll(() => told.at(-1), { interval: 5, timeout: 10_000 }).toBe(state);
+    await expect.poll(() => states.at(-1), { interval: 5, timeout: 10_000 }).toBe(state);
     expect(watch.read()).toBe(state);
   }
 });
@@ -46,13 +46,13 @@ it("lost notifications are followed by a read", async () => {
   const native = loadNative();
   const results: number[] = [];
   const recv: Native["recv"] = (...words) => results.shift() ?? native.recv(...words);
-  const told: LinkState[] = [];
-  const listener = { changed: (state: LinkState) => told.push(state), failure: unreachable };
+  const states: LinkState[] = [];
+  const listener = { changed: (state: LinkState) => states.push(state), failure: unreachable };
   using _watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, recv });
   results.push(-constants.errno.ENOBUFS);
   pod.ip("link set eth0 mtu 1400");
-  await expect.poll(() => told.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
-  expect(new Set(told)).toEqual(new Set(["ready"]));
+  await expect.poll(() => states.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  expect(new Set(states)).toEqual(new Set(["ready"]));
 });
 
 it("a kernel that does not answer is a failure, not a state", async () => {

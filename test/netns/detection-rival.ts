@@ -11,7 +11,7 @@ import { ip } from "../world/values.ts";
 import type { Pod } from "./detection-lab.ts";
 
 /** What is asked for, and by whom. */
-export interface Heard {
+export interface Received {
   readonly target: Ip;
   readonly from: Mac;
   /** How many such questions there were before, for this address. */
@@ -21,7 +21,7 @@ export interface Heard {
 
 export interface Rival extends Disposable {
   /** All that was heard, in order. */
-  readonly heard: readonly Heard[];
+  readonly received: readonly Received[];
   /** Nothing when it has left meanwhile. */
   send(family: 4 | 6, frame: Uint8Array): void;
 }
@@ -47,8 +47,12 @@ export function answer(from: Mac, to: Mac, target: Ip, { withOption = true } = {
 }
 
 /** Listens for questions about the addresses; `hear` is called with each. */
-export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: Heard, rival: Rival) => void): Rival {
-  const heard: Heard[] = [];
+export function playRival(
+  pod: Pod,
+  addresses: readonly string[],
+  hear: (received: Received, rival: Rival) => void,
+): Rival {
+  const received: Received[] = [];
   let isThere = true;
   const segment = openSegment(
     { netnsPath: pod.link.netnsPath, link: pod.link.index, addresses: addresses.map(ip) },
@@ -57,16 +61,16 @@ export function playRival(pod: Pod, addresses: readonly string[], hear: (heard: 
         const isArp = "operation" in packet;
         const target = isArp ? packet.targetIp : packet.target;
         const from = isArp ? packet.source : packet.sourceMac;
-        const before = heard.filter((other) => formatIp(other.target) === formatIp(target)).length;
+        const before = received.filter((other) => formatIp(other.target) === formatIp(target)).length;
         const question = { target, from, before, packet };
-        heard.push(question);
+        received.push(question);
         hear(question, rival);
       },
       failure: () => {},
     },
   );
   const rival: Rival = {
-    heard,
+    received,
     send: (family, frame) => isThere && segment.send(family, frame),
     [Symbol.dispose]() {
       isThere = false;

@@ -235,10 +235,10 @@ it("announcements: two of each, then all is closed; a link that has gone is repo
   } finally {
     vi.useRealTimers();
   }
-  await expect.poll(() => rival.heard.length, { timeout: 10_000 }).toBe(5);
+  await expect.poll(() => rival.received.length, { timeout: 10_000 }).toBe(5);
   const sent = {
-    4: rival.heard.filter(({ packet }) => "operation" in packet),
-    6: rival.heard.filter(({ packet }) => "kind" in packet),
+    4: rival.received.filter(({ packet }) => "operation" in packet),
+    6: rival.received.filter(({ packet }) => "kind" in packet),
   };
   expect(sent[4]).toHaveLength(3);
   expect(sent[4][0]?.packet).toMatchObject({

@@ -94,8 +94,8 @@ describe.each(FAMILIES)("in IPv%i", (family) => {
     await ask(fabric.outside, at(52, 1), PORT);
     const replies = (capture: typeof first) =>
       capture.frames().filter(({ direction, from }) => direction === "in" && from === at(52, 1));
-    const asked = second.frames().filter(({ direction, to }) => direction === "out" && to === at(52, 1));
-    expect(asked[0]).toMatchObject({ protocol: "tcp", flags: "S", from: outsideAddress(family), toPort: PORT });
+    const requests = second.frames().filter(({ direction, to }) => direction === "out" && to === at(52, 1));
+    expect(requests[0]).toMatchObject({ protocol: "tcp", flags: "S", from: outsideAddress(family), toPort: PORT });
     // The pod has one table, whose default route is by the first NIC: which the coordinator corrects.
     expect(replies(first)[0], first.frames().map(formatFrame).join("\n")).toMatchObject({ flags: "SA" });
     expect(replies(second)).toEqual([]);
@@ -129,7 +129,7 @@ describe.each(FAMILIES)("in IPv%i", (family) => {
     const server = await serve(pod2, 9090, { name: "short", protocols: ["tcp"] });
     const session = openSession(pod1, at(51), 9090);
     expect([await session.ask(), await session.ask()]).toMatchObject([{ server: "short" }, { server: "short" }]);
-    expect(server.asked).toBe(2);
+    expect(server.requests).toBe(2);
     await server.close();
     await expect(session.ask()).rejects.toMatchObject({ name: "NoTraffic" });
     const startMs = performance.now();

@@ -84,7 +84,7 @@ const route = (destination: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-const kept: [what: string, mine: () => Route, line: string][] = [
+const untouched: [what: string, mine: () => Route, line: string][] = [
   [
     "another metric",
     () => route("10.1.0.0/16"),
@@ -107,7 +107,7 @@ const kept: [what: string, mine: () => Route, line: string][] = [
   ],
 ];
 
-it.each(kept)("a route of others with %s stays", (_, mine, line) => {
+it.each(untouched)("a route of others with %s stays", (_, mine, line) => {
   show(line);
   const all = () => show("-4 route show table all") + show("-6 route show table all");
   const before = all();

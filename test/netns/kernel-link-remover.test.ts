@@ -59,8 +59,8 @@ it("what the kernel refuses is reported in its words, and the thread continues",
 it("when its thread dies, what is asked fails, and the next question starts another", async () => {
   const name = `bkdr${process.pid}`;
   const one = remover(`/run/netns/${name}`);
-  const asked = [one.removeLink(7), one.removeLink(8)];
-  for (const answer of asked) {
+  const requests = [one.removeLink(7), one.removeLink(8)];
+  for (const answer of requests) {
     await expect(answer).rejects.toThrow(
       `The thread that deletes links ended: Cannot open network namespace "/run/netns/${name}"`,
     );

@@ -51,8 +51,8 @@ it("a carrier that comes is reported", async () => {
   expect(linkIn(room.here, "v0").carrier).toBe(false);
   const raise = () => setLink(room.there, linkIn(room.there, "p0").index, { up: true });
   const link = await wait([RTNLGRP_LINK], raise, (message) => {
-    const told = linkOf(decodeLink(message));
-    return told.name === "v0" && told.carrier ? told : undefined;
+    const reported = linkOf(decodeLink(message));
+    return reported.name === "v0" && reported.carrier ? reported : undefined;
   });
   expect(link.up).toBe(true);
 });
@@ -61,8 +61,8 @@ it("an address that the kernel finds taken is reported", async () => {
   room.show(room.far, "addr add fd00::5/64 dev p0 nodad");
   const add = () => room.show(room.near, "addr add fd00::5/64 dev v0");
   const address = await wait([RTNLGRP_IPV6_IFADDR], add, (message) => {
-    const told = message.type === 20 ? addressOf(decodeAddress(message)) : undefined;
-    return told !== undefined && (told.flags & IFA_F_DADFAILED) !== 0 ? told : undefined;
+    const reported = message.type === 20 ? addressOf(decodeAddress(message)) : undefined;
+    return reported !== undefined && (reported.flags & IFA_F_DADFAILED) !== 0 ? reported : undefined;
   });
   expect(formatIp(address.prefix.ip)).toBe("fd00::5");
 });

@@ -28,15 +28,15 @@ it("of two namespaces in turns, a megabyte in all", () => {
   const [one = expect.unreachable(), other = expect.unreachable()] = names.map(open);
   const payload = encodeLink({ deviceType: 0, index: 0, flags: 0, change: 0, attributes: [] });
   const dump = (to: Conversation) => to.dump({ operation: "list links", type: RTM_GETLINK, payload });
-  const kept: [payload: Uint8Array, copy: Uint8Array][] = [];
+  const received: [payload: Uint8Array, copy: Uint8Array][] = [];
   let lengthBytes = 0;
   for (let round = 0; lengthBytes < 2 ** 20; round++) {
     for (const { payload: bytes } of dump(round % 2 === 0 ? one : other)) {
-      kept.push([bytes, bytes.slice()]);
+      received.push([bytes, bytes.slice()]);
       lengthBytes += bytes.length;
     }
   }
-  expect(kept.length).toBeGreaterThan(100);
-  const changed = kept.filter(([bytes, copy]) => Buffer.compare(bytes, copy) !== 0);
+  expect(received.length).toBeGreaterThan(100);
+  const changed = received.filter(([bytes, copy]) => Buffer.compare(bytes, copy) !== 0);
   expect(changed).toEqual([]);
 });

@@ -16,6 +16,11 @@ export function ipIn(netns: string, ...lines: string[]): void {
   execFileSync("ip", ["-n", netns, "-batch", "-"], { input: lines.join("\n"), stdio: ["pipe", "ignore", "inherit"] });
 }
 
+/** What `ip` prints. */
+export function showIn(netns: string, line: string): string {
+  return execFileSync("ip", ["-n", netns, ...line.split(" ")], { encoding: "utf8" });
+}
+
 /** `-d -j`, words parted by blanks; what is not there is an empty list. */
 export function ipJson(netns: string, line: string): Json {
   const { stdout, status, stderr } = spawnSync("ip", ["-n", netns, "-d", "-j", ...line.split(" ")], {
@@ -129,18 +134,7 @@ export function unmountNetns(netns: string): void {
 export function withoutVolatile(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutVolatile);
   if (typeof value !== "object" || value === null) return value;
-  const moving = [
-    "ifindex",
-    "link_index",
-    "used",
-    "confirmed",
-    "updated",
-    "probes",
-    "handle",
-    "refcnt",
-    "packets",
-    "bytes",
-  ];
+  const moving = "ifindex link_index used confirmed updated probes handle refcnt packets bytes".split(" ");
   const kept = Object.entries(value).filter(([key]) => !moving.includes(key) && !key.endsWith("_timer"));
   return Object.fromEntries(kept.map(([key, part]) => [key, withoutVolatile(part)]));
 }

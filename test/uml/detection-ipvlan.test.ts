@@ -72,8 +72,8 @@ describe("an ipvlan NIC", () => {
     await pod.ip("link set eth0 up");
     using open = openNamespace(pod.path);
     const link = findProbeLink(open, "eth0") ?? expect.unreachable();
-    const asked = { addresses: [ip("10.61.0.1")], windowMs: 500, random: Math.random };
-    expect(await detectConflict({ link, ...asked, signal: new AbortController().signal })).toBeUndefined();
+    const probe = { addresses: [ip("10.61.0.1")], windowMs: 500, random: Math.random };
+    expect(await detectConflict({ link, ...probe, signal: new AbortController().signal })).toBeUndefined();
   });
 
   it("early: is asked for on its parent, both families; what another child of the parent has is no conflict", async () => {

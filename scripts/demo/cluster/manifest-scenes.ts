@@ -46,8 +46,8 @@ export const manifestScene: Scene = async (stage, narrator) => {
     () => "nothing",
     (error: unknown) => (error instanceof KubeError ? error.text : String(error)),
   );
-  const isTold = refusal.includes("spec.gateway");
-  narrator.claim("a pool whose gateway lies elsewhere is refused by the API server itself", isTold, refusal);
+  const isExplained = refusal.includes("spec.gateway");
+  narrator.claim("a pool whose gateway lies elsewhere is refused by the API server itself", isExplained, refusal);
 };
 
 export const nodesScene: Scene = async (stage, narrator) => {

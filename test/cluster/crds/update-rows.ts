@@ -62,7 +62,7 @@ const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): Upd
 /** As agents wrote it that did not write its namespace. */
 const OLD_WORKLOAD = { ...WORKLOAD, namespace: undefined };
 const cooling = { state: "Cooling", holders: [] };
-const kept = { state: "Kept", holders: [], workload: WORKLOAD };
+const retained = { state: "Kept", holders: [], workload: WORKLOAD };
 const onN2 = { node: "n2", holders: [{ ...HOLDER, podUID: "u2", node: "n2" }] };
 
 /** `before` and `after` are changes of a Bound address of node n1. */
@@ -72,7 +72,7 @@ function allocation(title: string, before: object, after: object, refusal?: Upda
 
 const ALLOCATIONS: readonly UpdateRow[] = [
   allocation("Bound to Cooling", {}, cooling),
-  allocation("Bound to Kept", { workload: WORKLOAD }, kept),
+  allocation("Bound to Kept", { workload: WORKLOAD }, retained),
   allocation("Bound to Quarantined", {}, { ...cooling, state: "Quarantined", quarantine: QUARANTINE }),
   allocation("Bound to another pod of the node", {}, { holders: [{ ...HOLDER, podUID: "u2" }] }),
   allocation("Cooling, taken over by another node", cooling, onN2),
@@ -84,17 +84,17 @@ const ALLOCATIONS: readonly UpdateRow[] = [
       quarantine: QUARANTINE,
     },
   ),
-  allocation("Kept, taken over by its workload on another node", kept, { ...onN2, workload: WORKLOAD }),
+  allocation("Kept, taken over by its workload on another node", retained, { ...onN2, workload: WORKLOAD }),
   allocation(
     "Bound, taken over by its workload on another node",
     { workload: WORKLOAD },
     { ...onN2, workload: WORKLOAD },
   ),
   allocation("Bound, taken over by another node", {}, onN2, ["spec.node", TAKE_OVER]),
-  allocation("Kept, taken over by another node", kept, onN2, ["spec.node", TAKE_OVER]),
+  allocation("Kept, taken over by another node", retained, onN2, ["spec.node", TAKE_OVER]),
   allocation(
     "Kept, taken over by another member of the workload",
-    kept,
+    retained,
     { ...onN2, workload: { ...WORKLOAD, member: "web-1" } },
     ["spec.node", TAKE_OVER],
   ),
@@ -106,7 +106,7 @@ const ALLOCATIONS: readonly UpdateRow[] = [
   ),
   allocation(
     "Kept, taken over for another namespace's workload of that UID",
-    kept,
+    retained,
     { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
     ["spec.node", TAKE_OVER],
   ),
@@ -129,7 +129,7 @@ const ALLOCATIONS: readonly UpdateRow[] = [
   ),
   allocation(
     "Kept by an agent that wrote no namespace, taken over",
-    { ...kept, workload: OLD_WORKLOAD },
+    { ...retained, workload: OLD_WORKLOAD },
     { ...onN2, workload: WORKLOAD },
     ["spec.node", TAKE_OVER],
   ),

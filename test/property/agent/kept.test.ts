@@ -79,7 +79,7 @@ class World {
     return {
       ...{ registry, poolCache },
       cluster: {
-        releaseRetained: (kept) => registry.releaseRetained(kept),
+        releaseRetained: (retained) => registry.releaseRetained(retained),
         evictPredecessor: (former, claimant) => evictPredecessor(deps, former, claimant),
         awaitChange: async () => false,
       },

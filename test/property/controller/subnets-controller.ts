@@ -93,18 +93,18 @@ export class WalkController {
   }
 
   /** Its watch of the collection tells of up to so many changes. */
-  tell(path: string, most: number): void {
+  deliver(path: string, most: number): void {
     const waiting = this.unheard.get(path) ?? [];
     for (const deliver of waiting.splice(0, most)) deliver();
   }
 
-  tellAll(): number {
-    let told = 0;
+  deliverAll(): number {
+    let delivered = 0;
     for (const [path, waiting] of this.unheard) {
-      told += waiting.length;
-      this.tell(path, waiting.length);
+      delivered += waiting.length;
+      this.deliver(path, waiting.length);
     }
-    return told;
+    return delivered;
   }
 
   crash(): void {

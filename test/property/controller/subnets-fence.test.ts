@@ -24,7 +24,7 @@ it("a write that comes late finds the pool changed, although nothing but its pro
     await world.advance(20);
     if (!isGift()) world.calls.finish();
     await flush();
-    first.tellAll();
+    first.deliverAll();
   }
   const [late] = world.calls.all;
   expect(late?.call.body).toMatchObject({ spec: { ips: ["10.0.0.1-10.0.0.2"] } });
@@ -36,16 +36,16 @@ it("a write that comes late finds the pool changed, although nothing but its pro
     second.hearWorkloads();
     for (let left = 5; left > 0; left--) {
       await world.advance(3_000);
-      second.tellAll();
+      second.deliverAll();
       await flush();
     }
   };
   await world.kubectl("PATCH", `${SUBNETS}/a`, { spec: { excludeIPs: ips } });
-  second.tellAll();
+  second.deliverAll();
   await answerWith();
   world.workloads.come("api", "w2", WANTED);
   await world.kubectl("PATCH", `${SUBNETS}/a`, { spec: { excludeIPs: null } });
-  second.tellAll();
+  second.deliverAll();
   await answerWith();
   const sizes = () =>
     [...world.checker.pools.values()].map(

@@ -79,7 +79,7 @@ class Walk {
       case "rounds":
         return this.#rounds(random);
       case "hear":
-        return controller?.tell(
+        return controller?.deliver(
           random.pick([POOLS, POOLS, SUBNETS, ALLOCATIONS, RESERVED, CONFIG_MAPS]),
           1 + random.below(5),
         );
@@ -144,7 +144,7 @@ class Walk {
         world.calls.step(random, this.faultShare / 4);
         await flush();
       }
-      controller?.tellAll();
+      controller?.deliverAll();
     }
   }
 
@@ -240,9 +240,9 @@ class Walk {
       if (rounds > 60) return false;
       const before = world.writes;
       await world.advance(11_000);
-      const told = controller.tellAll();
+      const delivered = controller.deliverAll();
       await flush();
-      quiet = world.writes === before && told === 0 ? quiet + 1 : 0;
+      quiet = world.writes === before && delivered === 0 ? quiet + 1 : 0;
     }
     return true;
   }

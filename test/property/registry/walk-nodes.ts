@@ -166,7 +166,7 @@ export class Nodes {
     else this.#unsynced.set(node, events);
   }
 
-  tell(node: WalkNode): void {
+  deliver(node: WalkNode): void {
     const event = node.events.shift();
     if (event === undefined || node.agent === undefined) return;
     if (event.kind === "object") node.items.set(event.object.name, event.object);

@@ -45,7 +45,7 @@ class Walk {
     const node = random.pick(world.nodes);
     const dice = random.below(100);
     if (dice < 45 && world.calls.all.length > 0) return world.calls.step(random, this.options.faultShare);
-    if (dice < 58) return this.tellSome();
+    if (dice < 58) return this.deliverSome();
     if (dice < 67) return this.add(random.pick(world.nodes));
     if (dice < 73) return this.del();
     if (dice < 76) return this.podEnds();
@@ -59,9 +59,9 @@ class Walk {
     else world.calls.step(random, this.options.faultShare);
   }
 
-  tellSome(): void {
+  deliverSome(): void {
     const node = this.random.pick(this.world.nodes);
-    for (let left = this.random.below(4); left > 0; left--) this.world.tell(node);
+    for (let left = this.random.below(4); left > 0; left--) this.world.deliver(node);
   }
 
   crash(node: WalkNode): void {
@@ -232,7 +232,7 @@ class Walk {
     const { world } = this;
     await world.advance(15_000);
     for (const node of world.nodes) {
-      while (node.events.length > 0) world.tell(node);
+      while (node.events.length > 0) world.deliver(node);
       await flush();
       await this.collect(node);
       await node.agent?.registry.expire();

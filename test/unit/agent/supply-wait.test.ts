@@ -39,9 +39,9 @@ class World {
   nowMs = 1_000;
   readonly poolCache = new PoolCache(openCore());
   readonly attempts: string[] = [];
-  readonly looks: string[] = [];
+  readonly subnetReads: string[] = [];
   forgotten = 0;
-  sight: SubnetState = { kind: "there", family: 4, isDeleting: false };
+  subnetState: SubnetState = { kind: "there", family: 4, isDeleting: false };
   /** What happens while the ADD waits, one for each wait. */
   readonly script: (() => void)[] = [];
   /** What happens at the begin of an attempt, and at the end of one that fails. */
@@ -89,8 +89,8 @@ class World {
       cluster: {
         poolChanges: this.#poolChanges,
         readSubnet: async ({ name }: { name: string }) => {
-          this.looks.push(name);
-          return this.sight;
+          this.subnetReads.push(name);
+          return this.subnetState;
         },
         forgetPoolOwner: () => void this.forgotten++,
       },
@@ -139,7 +139,7 @@ describe("an ADD is served", () => {
   it("at once when its pool is there", async () => {
     const world = new World(made(["10.1.0.1"]));
     await world.add();
-    expect([world.attempts, world.nowMs, world.looks]).toEqual([["taken"], 1_000, []]);
+    expect([world.attempts, world.nowMs, world.subnetReads]).toEqual([["taken"], 1_000, []]);
   });
 
   it("when its pool comes, and when that gets addresses; the pools of others do not make it try", async () => {
@@ -195,7 +195,7 @@ describe("an ADD that waited in vain", () => {
       message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 1 of 2 addresses wanted (1 replica and 1 more): no more have come within 5 s`,
     });
     expect([world.attempts, world.nowMs]).toEqual([["left", "searched"], 1_000 + POOL_WAIT_MS]);
-    expect([world.looks, world.forgotten]).toEqual([[], 0]);
+    expect([world.subnetReads, world.forgotten]).toEqual([[], 0]);
   });
 
   it("is told what is in the way of its pool: code 101", async () => {
@@ -219,7 +219,7 @@ describe("an ADD that waited in vain", () => {
   });
 
   const absent = `No pool may serve ${RULE}: no pool has been generated for Deployment shop/web out of Subnet "blue" yet`;
-  it.each<[sight: SubnetState, why: string]>([
+  it.each<[subnetState: SubnetState, why: string]>([
     [{ kind: "absent" }, 'Subnet "blue" does not exist'],
     [{ kind: "there", family: 4, isDeleting: true }, 'Subnet "blue" is being deleted'],
     [
@@ -235,11 +235,11 @@ describe("an ADD that waited in vain", () => {
       { kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' },
       'Subnet "blue" cannot be read: no connection',
     ],
-  ])("for no pool at all: %j", async (sight, why) => {
+  ])("for no pool at all: %j", async (subnetState, why) => {
     const world = new World();
-    world.sight = sight;
+    world.subnetState = subnetState;
     expect(await refusalOf(world)).toMatchObject({ code: 11, message: `${absent}: ${why}` });
-    expect([world.attempts, world.looks, world.forgotten]).toEqual([["none", "none"], ["blue"], 1]);
+    expect([world.attempts, world.subnetReads, world.forgotten]).toEqual([["none", "none"], ["blue"], 1]);
   });
 
   it("for a pool that is going away keeps the first words", async () => {

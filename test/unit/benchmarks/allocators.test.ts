@@ -4,7 +4,7 @@ import { CONTESTANTS } from "../../../benchmarks/allocators/contestants.ts";
 import { reportOf } from "../../../benchmarks/allocators/page.ts";
 import { packAddresses, SHAPES, type Shape, usedOrdinals } from "../../../benchmarks/allocators/shapes.ts";
 import { formatNs, tabulateCalls, tabulatePools } from "../../../benchmarks/allocators/tabulate.ts";
-import { judge } from "../../../benchmarks/allocators/verdicts.ts";
+import { decideTargets } from "../../../benchmarks/allocators/targets.ts";
 
 const POOLS = ["/16 empty", "/16 99 % packed"];
 
@@ -129,8 +129,8 @@ describe("tables", () => {
 });
 
 describe("verdicts", () => {
-  const met = (contest: Contest) => judge(contest).map(({ isMet }) => isMet);
-  const measured = (contest: Contest) => judge(contest).map((target) => target.measured);
+  const met = (contest: Contest) => decideTargets(contest).map(({ isMet }) => isMet);
+  const measured = (contest: Contest) => decideTargets(contest).map((target) => target.measured);
 
   it("all met", () => {
     expect(met(benchmarkOf())).toEqual(Array(8).fill(true));

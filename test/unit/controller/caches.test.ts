@@ -57,19 +57,19 @@ describe("the controller's caches", () => {
     const caches = open(cluster);
     await caches.synced();
     await until(() => cluster.watches === 8, "all is watched");
-    const told: string[] = [];
-    const leave = caches.pools.subscribe(({ kind, key }) => told.push(`1 ${kind} ${key}`));
+    const changes: string[] = [];
+    const leave = caches.pools.subscribe(({ kind, key }) => changes.push(`1 ${kind} ${key}`));
     caches.pools.subscribe(() => {
       throw new Error("a bug");
     });
     caches.pools.subscribe(({ key }) => {
-      told.push(`3 ${key} ${caches.pools.items.has(key)}`);
+      changes.push(`3 ${key} ${caches.pools.items.has(key)}`);
       if (key === "b") leave();
     });
     cluster.put(POOLS, "a", pool("10.0.0.0/24"));
     cluster.put(POOLS, "b", pool("10.0.1.0/24"));
     cluster.remove("a", POOLS);
-    expect(told).toEqual(["1 set a", "3 a true", "1 set b", "3 b true", "3 a false"]);
+    expect(changes).toEqual(["1 set a", "3 a true", "1 set b", "3 b true", "3 a false"]);
   });
 
   it("know one listener twice, and forget it once at a time", async () => {

@@ -17,7 +17,7 @@ interface Scene {
   readonly steal: () => void;
   readonly controller: ControllerProcess;
   /** `+` and `-` for each start and end of the part, with what its caches had then. */
-  readonly told: string[];
+  readonly output: string[];
   readonly deps: () => ControllerDeps | undefined;
   /** The part does not end before. */
   readonly finish: () => void;
@@ -45,12 +45,12 @@ function open(options: Options = {}): Scene {
   const cluster = new MemoryApiServer({ serves, isOpen: true });
   const held = new HeldCalls(...(options.held ?? []));
   const time = new TestClock();
-  const told: string[] = [];
+  const output: string[] = [];
   let deps: ControllerDeps | undefined;
   let finish = () => {};
   const part: StartController = (given) => {
     deps = given;
-    told.push(`+ ${[...given.caches.pools.items.keys()].join()}`);
+    output.push(`+ ${[...given.caches.pools.items.keys()].join()}`);
     return {
       problems: ["It is a test"],
       close: async () => {
@@ -58,7 +58,7 @@ function open(options: Options = {}): Scene {
           await new Promise<void>((resolve) => {
             finish = resolve;
           });
-        told.push("-");
+        output.push("-");
       },
     };
   };
@@ -78,20 +78,20 @@ function open(options: Options = {}): Scene {
       spec: { ...lease(), holderIdentity: "two_2" },
     });
   };
-  const scene = { time, held, cluster, lease, steal, controller, told, deps: () => deps, finish: () => finish() };
+  const scene = { time, held, cluster, lease, steal, controller, output, deps: () => deps, finish: () => finish() };
   opened.push(scene);
   return scene;
 }
 
 describe("a controller", () => {
   it("starts its parts when everything is known and it leads, and not before", async () => {
-    const { time, cluster, held, controller, told } = open({ held: [POOLS] });
+    const { time, cluster, held, controller, output } = open({ held: [POOLS] });
     cluster.put(POOLS, "blue", { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: "10.0.0.0/24" } });
     await time.advance(30_000);
-    expect([told, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
+    expect([output, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
     held.release();
     await time.advance(100);
-    expect(told).toEqual(["+ blue"]);
+    expect(output).toEqual(["+ blue"]);
     expect(controller.status).toMatchObject({
       ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], parts: ["part"] },
       problems: ["It is a test"],
@@ -105,20 +105,20 @@ describe("a controller", () => {
   });
 
   it("ends its parts when another one leads, and restarts them when it leads again", async () => {
-    const { time, controller, told, deps, steal } = open();
+    const { time, controller, output, deps, steal } = open();
     await time.advance(100);
     const first = deps()?.leading;
     steal();
     await time.advance(3_000);
-    expect([told, first?.aborted, controller.status.leader]).toEqual([["+ ", "-"], true, "two_2"]);
+    expect([output, first?.aborted, controller.status.leader]).toEqual([["+ ", "-"], true, "two_2"]);
     expect(controller.status).toMatchObject({ isLeading: false, parts: [], problems: [] });
     await time.advance(20_000);
-    expect(told).toEqual(["+ ", "-", "+ "]);
+    expect(output).toEqual(["+ ", "-", "+ "]);
     expect(deps()?.leading).not.toBe(first);
   });
 
   it("says that it is stuck when a part does not end, and does not lead meanwhile", async () => {
-    const { time, controller, told, finish, steal } = open({ isSlow: true });
+    const { time, controller, output, finish, steal } = open({ isSlow: true });
     await time.advance(100);
     steal();
     await time.advance(50_000);
@@ -129,14 +129,14 @@ describe("a controller", () => {
     expect(controller.status.isLeading).toBe(false);
     finish();
     await time.advance(5_000);
-    expect([controller.stuck, told]).toEqual([undefined, ["+ ", "-", "+ "]]);
+    expect([controller.stuck, output]).toEqual([undefined, ["+ ", "-", "+ "]]);
   });
 
   it("can be closed while it still waits for its lists", async () => {
-    const { time, cluster, controller, told } = open({ held: [POOLS] });
+    const { time, cluster, controller, output } = open({ held: [POOLS] });
     await time.advance(100);
     await controller.close();
-    expect([told, cluster.collection(LEASES).size]).toEqual([[], 0]);
+    expect([output, cluster.collection(LEASES).size]).toEqual([[], 0]);
   });
 
   it("closes its parts before it gives the lease back", async () => {

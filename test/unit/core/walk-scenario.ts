@@ -4,7 +4,7 @@
  */
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { Seeded } from "../../world/seeded.ts";
-import type { Scenario, Tell } from "./scenarios.ts";
+import type { Perform, Scenario } from "./scenarios.ts";
 
 const SEED = 20_261_120;
 const STEPS = 1_200;
@@ -21,7 +21,7 @@ interface Living {
 
 class Walk {
   readonly #random = new Seeded(SEED);
-  readonly #tell: Tell;
+  readonly #perform: Perform;
   /** Sets of a few thousand addresses at which the noise aims: pools are made of these, so that the memory stays small. */
   readonly #homes: Living[] = [];
   readonly #living: Living[] = [];
@@ -29,8 +29,8 @@ class Walk {
   /** Of the call that is being made up: its objects are of one family, most of the time. */
   #family = 4;
 
-  constructor(tell: Tell) {
-    this.#tell = tell;
+  constructor(perform: Perform) {
+    this.#perform = perform;
   }
 
   run(): void {
@@ -38,11 +38,11 @@ class Walk {
       [4, "0a0000000a000fff"],
       [6, `${"0".repeat(24)}0a000000${"0".repeat(24)}0a000fff`],
     ] as const) {
-      const handle = this.#tell("set_create", [family, 1], { input: span });
+      const handle = this.#perform("set_create", [family, 1], { input: span });
       this.#homes.push({ kind: "set", family, handle });
-      const masks = this.#tell("set_create", [family, 0]);
+      const masks = this.#perform("set_create", [family, 0]);
       this.#living.push({ kind: "set", family, handle: masks });
-      this.#living.push({ kind: "pool", family, handle: this.#tell("pool_create", [handle, masks]) });
+      this.#living.push({ kind: "pool", family, handle: this.#perform("pool_create", [handle, masks]) });
     }
     const exports = ABI.exports.filter(({ name }) => name !== "drop");
     for (let step = 0; step < STEPS; step++) {
@@ -54,14 +54,14 @@ class Walk {
   #drop(): void {
     const at = this.#random.below(this.#living.length);
     this.#dropped = this.#living.splice(at, 1)[0]?.handle ?? 0;
-    this.#tell("drop", [this.#dropped]);
+    this.#perform("drop", [this.#dropped]);
   }
 
   #call(entry: AbiExport): void {
     this.#family = this.#random.pick([4, 6]);
     const args = entry.params.map((param) => this.#argument(entry, param));
     const input = entry.input !== undefined && this.#random.chance(0.95) ? { input: this.#noise(entry.input) } : {};
-    const result = this.#tell(entry.name, args, { ...input, ...keepOf(entry, args) });
+    const result = this.#perform(entry.name, args, { ...input, ...keepOf(entry, args) });
     const kind = /^(set|pool) handle/.exec(entry.result)?.[1] as Living["kind"] | undefined;
     if (result > 0 && kind !== undefined) this.#living.push({ kind, family: this.#family, handle: result });
   }
@@ -127,5 +127,5 @@ function keepOf(
 export const walk: Scenario = {
   name: "walk",
   doc: `${STEPS} random calls over the whole ABI: good, edge and hostile arguments on living and dead objects.`,
-  tell: (tell) => new Walk(tell).run(),
+  perform: (perform) => new Walk(perform).run(),
 };

@@ -171,9 +171,9 @@ describe("the address book", () => {
 
   it("gives back only that of which the registry has said nothing since", () => {
     const poolCache = cacheOf(four);
-    const [kept, lost] = [poolCache.take(four, 0), poolCache.take(four, 0)];
+    const [stays, lost] = [poolCache.take(four, 0), poolCache.take(four, 0)];
     poolCache.mark("", ip("10.0.0.1"));
-    expect([kept, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
+    expect([stays, lost].map((each) => each && formatIp(each))).toEqual(["10.0.0.1", "10.0.0.2"]);
     for (const address of ["10.0.0.1", "10.0.0.2"]) poolCache.cancel("", ip(address));
     expect(poolCache.counts("four")?.used).toBe(1);
     expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.2");

@@ -244,7 +244,7 @@ const commandFor = (name: string) =>
   commands.find((command) => command.startsWith("ip link add") && command.split(" ").includes(name)) ??
   expect.unreachable(name);
 
-function told(name: string) {
+function answered(name: string) {
   const messages = answersTo("kinds", `ip link show dev ${name}`);
   const message = messages.find((one) => linkOf(decodeLink(one)).name === name);
   return message ?? expect.unreachable(name);
@@ -260,30 +260,34 @@ describe.each(Object.entries(kinds))("%s", (name, kind) => {
   });
 
   it("is written with everything that was requested", () => {
-    expect(linkOf(decodeLink(told(name)))).toMatchObject({ name, kind, ...(kind.kind === "vlan" && { parent: 7 }) });
+    expect(linkOf(decodeLink(answered(name)))).toMatchObject({
+      name,
+      kind,
+      ...(kind.kind === "vlan" && { parent: 7 }),
+    });
   });
 
   it("survives both round trips, what is not read and all", () => {
-    const message = decodeLink(told(name));
-    expect(encodeLink(message)).toEqual(told(name).payload);
+    const message = decodeLink(answered(name));
+    expect(encodeLink(message)).toEqual(answered(name).payload);
     const read = linkOf(message).kind ?? expect.unreachable();
-    const again = decodeLink({ ...told(name), payload: encodeLink({ ...message, attributes: named(read) }) });
+    const again = decodeLink({ ...answered(name), payload: encodeLink({ ...message, attributes: named(read) }) });
     expect(linkOf(again).kind).toEqual(read);
   });
 
   /** A link that says no more than its name and kind. */
   const named = (read: LinkKind) => [
-    ...decodeLink(told(name)).attributes.filter(({ type }) => type === 3),
+    ...decodeLink(answered(name)).attributes.filter(({ type }) => type === 3),
     encodeKind(read),
   ];
 });
 
 it("a member of a bond has its master", () => {
   expectSame("kinds", "ip link set v1 master bond8", (to) =>
-    setLink(to, 8, { master: linkOf(decodeLink(told("bond8"))).index }),
+    setLink(to, 8, { master: linkOf(decodeLink(answered("bond8"))).index }),
   );
   expectSame("kinds", "ip link set v1 down", (to) => setLink(to, 8, { up: false }));
-  expect(linkOf(decodeLink(told("v1"))).master).toBe(linkOf(decodeLink(told("bond8"))).index);
+  expect(linkOf(decodeLink(answered("v1"))).master).toBe(linkOf(decodeLink(answered("bond8"))).index);
 });
 
 it("there is a test for every recorded command", () => {

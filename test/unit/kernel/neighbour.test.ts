@@ -63,10 +63,10 @@ describe("neighbour requests", () => {
 });
 
 describe("neighbours", () => {
-  const told = answersTo("neighbour", "ip neigh show dev v0").map(decodeNeighbourMessage);
+  const messages = answersTo("neighbour", "ip neigh show dev v0").map(decodeNeighbourMessage);
 
   it("are read from the kernel's messages", () => {
-    const values = told.map(neighbourOf);
+    const values = messages.map(neighbourOf);
     expect(values).toContainEqual(v4);
     expect(values).toContainEqual(v6);
     const proxies = answersTo("neighbour", "ip neigh show proxy dev v0").map(decodeNeighbourMessage).map(neighbourOf);
@@ -84,13 +84,13 @@ describe("neighbours", () => {
   });
 
   it("that are no IP neighbours are none", () => {
-    const [message = expect.unreachable()] = told;
+    const [message = expect.unreachable()] = messages;
     expect(neighbourOf({ ...message, family: 7 })).toBeUndefined();
     expect(neighbourOf({ ...message, attributes: [] })).toBeUndefined();
   });
 
   it("of the wrong family, or shorter than their fixed part, or of another type, are refused", () => {
-    const [message = expect.unreachable()] = told;
+    const [message = expect.unreachable()] = messages;
     const attributes = [attribute(1, new Uint8Array(message.family === 2 ? 16 : 4))];
     expect(() => neighbourOf({ ...message, attributes })).toThrow(NetlinkError);
     const [raw = expect.unreachable()] = answersTo("neighbour", "ip neigh show dev v0");

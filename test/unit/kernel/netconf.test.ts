@@ -32,9 +32,9 @@ describe("netconf messages", () => {
 
   it("survive a round trip", () => {
     const messages = readRecorded("netconf").flatMap(({ received }) => received.map(messageOf));
-    const told = messages.filter(({ type }) => type === RTM_NEWNETCONF);
-    expect(told.length).toBe(shown.length);
-    for (const message of told) expect(encodeNetconf(decodeNetconf(message))).toEqual(message.payload);
+    const answers = messages.filter(({ type }) => type === RTM_NEWNETCONF);
+    expect(answers.length).toBe(shown.length);
+    for (const message of answers) expect(encodeNetconf(decodeNetconf(message))).toEqual(message.payload);
   });
 
   it("of another type, too short, or with a value of another length are refused", () => {

@@ -14,7 +14,7 @@ import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
 const plain = { table: 254, type: 1, protocol: 3, scope: 0, flags: 0, link: 7 };
 const mtu = attribute(8, Uint8Array.from([8, 0, 2, 0, 0x14, 5, 0, 0, 8, 0, 1, 0, 4, 0, 0, 0]));
 /** The kernel puts the lock first. */
-const mtuAsTold = attribute(8, Uint8Array.from([8, 0, 1, 0, 4, 0, 0, 0, 8, 0, 2, 0, 0x14, 5, 0, 0]));
+const mtuAnswered = attribute(8, Uint8Array.from([8, 0, 1, 0, 4, 0, 0, 0, 8, 0, 2, 0, 0x14, 5, 0, 0]));
 
 const made: Record<string, Route> = {
   "ip route add 10.9.0.0/16 via 10.6.0.1 dev v0 table 500 metric 7 src 10.6.0.254 proto 99": {
@@ -150,7 +150,7 @@ describe("routes", () => {
     expect(find(all, "0.0.0.0/0", 101)).toMatchObject({ gateway: ip("10.6.0.1"), scope: 0 });
     expect(find(all, "203.0.113.0/24")).toMatchObject({ flags: 4 });
     expect(find(all, "10.11.0.0/16")).toMatchObject({ gateway: ip("fd00::1") });
-    expect(find(all, "10.13.0.0/16").rest).toEqual([mtuAsTold]);
+    expect(find(all, "10.13.0.0/16").rest).toEqual([mtuAnswered]);
     expect(find(all, "10.99.0.0/16").nextHops).toEqual(
       made["ip route add 10.99.0.0/16 nexthop via 10.6.0.1 dev v0 weight 2 nexthop via inet6 fd00::1 dev v0"]?.nextHops,
     );
@@ -169,10 +169,10 @@ describe("routes", () => {
   });
 
   it("by a next hop object are read with its gateway, and written back without: the kernel takes one or the other", () => {
-    const told = find("ip -4 route show table all", "10.20.0.0/16");
+    const listedRoute = find("ip -4 route show table all", "10.20.0.0/16");
     const object = attribute(30, Uint8Array.of(5, 0, 0, 0));
-    expect(told).toMatchObject({ gateway: ip("10.6.0.1"), link: 7, rest: [object] });
-    expect(encodeRoute(told)).toEqual(encodeRoute({ ...told, gateway: undefined, link: undefined }));
+    expect(listedRoute).toMatchObject({ gateway: ip("10.6.0.1"), link: 7, rest: [object] });
+    expect(encodeRoute(listedRoute)).toEqual(encodeRoute({ ...listedRoute, gateway: undefined, link: undefined }));
   });
 
   it("survive a round trip as messages, unknown attributes and all", () => {

@@ -7,14 +7,14 @@ import { openLog } from "../../../host/lib/log.ts";
 interface Scene {
   readonly mirror: Mirror<string>;
   /** `+a=x` for set, `-a` for gone. */
-  readonly told: string[];
+  readonly changes: string[];
   /** What `decode` was told to have been there before. */
   readonly before: (string | undefined)[];
 }
 
 /** `spec.say` is what an object decodes to; without one it is not wanted, and "!" is refused. */
 function open(): Scene {
-  const [told, before]: [string[], (string | undefined)[]] = [[], []];
+  const [changes, before]: [string[], (string | undefined)[]] = [[], []];
   const mirror = new Mirror<string>({
     ...{ name: "things", keyOf, log: openLog("test", "silent") },
     decode: ({ say }, former) => {
@@ -22,9 +22,9 @@ function open(): Scene {
       if (say === "!") throw new Error("refused");
       return typeof say === "string" ? say : undefined;
     },
-    onChange: (change) => told.push(change.kind === "set" ? `+${change.key}=${change.value}` : `-${change.key}`),
+    onChange: (change) => changes.push(change.kind === "set" ? `+${change.key}=${change.value}` : `-${change.key}`),
   });
-  return { mirror, told, before };
+  return { mirror, changes, before };
 }
 
 const object = (name: string, resourceVersion: string, say?: string): KubeObject => ({
@@ -33,19 +33,19 @@ const object = (name: string, resourceVersion: string, say?: string): KubeObject
 });
 
 it("an object that is not wanted counts as not there, and nothing of it is kept", () => {
-  const { mirror, told } = open();
+  const { mirror, changes } = open();
   expect([mirror.set(object("a", "1")), mirror.set(object("b", "2", "x"))]).toEqual([undefined, "b"]);
-  expect([told, [...mirror.items.keys()], mirror.newest()]).toEqual([["+b=x"], ["b"], { key: "b", version: "2" }]);
+  expect([changes, [...mirror.items.keys()], mirror.newest()]).toEqual([["+b=x"], ["b"], { key: "b", version: "2" }]);
   mirror.delete(object("a", "3"));
-  expect(told).toEqual(["+b=x"]);
+  expect(changes).toEqual(["+b=x"]);
 });
 
 it("an object that is wanted no more is gone, and comes again when it is", () => {
-  const { mirror, told } = open();
+  const { mirror, changes } = open();
   mirror.set(object("a", "1", "x"));
   mirror.set(object("a", "2"));
   mirror.set(object("a", "3", "y"));
-  expect(told).toEqual(["+a=x", "-a", "+a=y"]);
+  expect(changes).toEqual(["+a=x", "-a", "+a=y"]);
 });
 
 it("an object that could not be used and is wanted no more is no problem any more", () => {

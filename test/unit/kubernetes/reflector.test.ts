@@ -37,7 +37,7 @@ interface Scene {
   readonly stub: Stub;
   readonly reflector: Reflector<string>;
   /** `+a` for set, `-a` for gone. */
-  readonly told: string[];
+  readonly changes: string[];
   /** Queries of lists and of watches. */
   readonly lists: () => URLSearchParams[];
   readonly watches: () => URLSearchParams[];
@@ -60,7 +60,7 @@ async function play(
     script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
   });
   closing.push(() => stub.close());
-  const told: string[] = [];
+  const changes: string[] = [];
   const reflector = new Reflector<string>({
     api: stub.client,
     name: "things",
@@ -69,7 +69,7 @@ async function play(
     decode: nameOf,
     keyOf: nameOf,
     onChange: (change) => {
-      told.push(`${change.kind === "set" ? "+" : "-"}${change.key}`);
+      changes.push(`${change.kind === "set" ? "+" : "-"}${change.key}`);
       options.onChange?.(change);
     },
     optional: options.optional ?? false,
@@ -83,7 +83,7 @@ async function play(
       .filter(({ url }) => !isVersionRequested(url))
       .map(({ url }) => new URL(url, "http://stub").searchParams)
       .filter((query) => query.has("watch") === isWatch);
-  return { stub, reflector, told, lists: () => queries(false), watches: () => queries(true) };
+  return { stub, reflector, changes, lists: () => queries(false), watches: () => queries(true) };
 }
 
 const answer =
@@ -97,12 +97,12 @@ const lines =
 
 describe("a reflector", () => {
   it("reads all pages, then watches from their version", async () => {
-    const { reflector, told, lists, watches } = await play({
+    const { reflector, changes, lists, watches } = await play({
       lists: [answer(list("7", [object("a", "1")], "page2")), answer(list("7", [object("b", "2")]))],
     });
     await reflector.synced();
     await until(() => watches().length === 1, "the watch is open");
-    expect(told).toEqual(["+a", "+b"]);
+    expect(changes).toEqual(["+a", "+b"]);
     expect(lists().map((query) => [query.get("limit"), query.get("continue"), query.get("fieldSelector")])).toEqual([
       ["500", null, "spec.node=n1"],
       ["500", "page2", "spec.node=n1"],
@@ -115,40 +115,40 @@ describe("a reflector", () => {
   });
 
   it("continues from the last version, also that of a bookmark, when the server ends the watch", async () => {
-    const { told, watches } = await play({
+    const { changes, watches } = await play({
       lists: [answer(list("7", []))],
       watches: [lines(line("ADDED", object("a", "8"))), lines(line("BOOKMARK", object("", "12"))), silence],
     });
     await until(() => watches().length === 3, "the third watch");
     expect(watches().map((query) => query.get("resourceVersion"))).toEqual(["7", "8", "12"]);
-    expect(told).toEqual(["+a"]);
+    expect(changes).toEqual(["+a"]);
   });
 
   it("does not report the same version twice, by list or by event", async () => {
     const expired = line("ERROR", { kind: "Status", code: 410, reason: "Expired" });
-    const { reflector, told, lists } = await play({
+    const { reflector, changes, lists } = await play({
       lists: [
         answer(list("7", [object("a", "1"), object("b", "2")])),
         answer(list("9", [object("a", "1"), object("c", "8")])),
       ],
       watches: [lines(line("ADDED", object("a", "1")), expired), silence],
     });
-    await until(() => lists().length === 2 && told.length >= 4, "it lists again");
-    expect(told).toEqual(["+a", "+b", "+c", "-b"]);
+    await until(() => lists().length === 2 && changes.length >= 4, "it lists again");
+    expect(changes).toEqual(["+a", "+b", "+c", "-b"]);
     expect([...reflector.items.keys()]).toEqual(["a", "c"]);
   });
 
   it("lists again when the watch is refused as too old", async () => {
-    const { told, lists } = await play({
+    const { changes, lists } = await play({
       lists: [answer(list("7", [object("a", "1")])), answer(list("9", []))],
       watches: [(response) => sendStatus(response, 410, "Expired"), silence],
     });
-    await until(() => told.includes("-a"), "the object is gone");
+    await until(() => changes.includes("-a"), "the object is gone");
     expect(lists()).toHaveLength(2);
   });
 
   it("starts over when later pages have expired", async () => {
-    const { reflector, told, lists } = await play({
+    const { reflector, changes, lists } = await play({
       lists: [
         answer(list("7", [object("a", "1")], "page2")),
         (response) => sendStatus(response, 410, "Expired"),
@@ -156,7 +156,7 @@ describe("a reflector", () => {
       ],
     });
     await reflector.synced();
-    expect(told).toEqual(["+a", "+b", "-a"]);
+    expect(changes).toEqual(["+a", "+b", "-a"]);
     expect(lists().map((query) => query.get("continue"))).toEqual([null, "page2", null]);
   });
 
@@ -169,11 +169,11 @@ describe("a reflector", () => {
   });
 
   it("takes a malformed line for a failure, and misses nothing", async () => {
-    const { told, watches } = await play({
+    const { changes, watches } = await play({
       lists: [answer(list("7", []))],
       watches: [lines(line("ADDED", object("a", "8")), "nonsense\n"), lines(line("ADDED", object("b", "9"))), silence],
     });
-    await until(() => told.length === 2, "both are told");
+    await until(() => changes.length === 2, "both are told");
     expect(
       watches()
         .map((query) => query.get("resourceVersion"))
@@ -182,17 +182,17 @@ describe("a reflector", () => {
   });
 
   it("takes no version for known when the server gives them out again", async () => {
-    const { told, lists } = await play({
+    const { changes, lists } = await play({
       lists: [answer(list("9", [object("a", "3")])), answer(list("5", [object("a", "3")]))],
       watches: [(response) => response.destroy(), silence],
       version: "5",
     });
-    await until(() => lists().length === 2 && told.length === 2, "it is told again");
-    expect(told).toEqual(["+a", "+a"]);
+    await until(() => lists().length === 2 && changes.length === 2, "it is told again");
+    expect(changes).toEqual(["+a", "+a"]);
   });
 
   it("continues when its owner throws", async () => {
-    const { told } = await play(
+    const { changes } = await play(
       { lists: [answer(list("7", [object("a", "1"), object("b", "2")]))] },
       {
         onChange: ({ key }) => {
@@ -200,16 +200,16 @@ describe("a reflector", () => {
         },
       },
     );
-    await until(() => told.length === 2, "both are told");
+    await until(() => changes.length === 2, "both are told");
   });
 
   it("forgets all when the server no longer knows an optional collection", async () => {
     const gone: StubAnswer = (response) => sendStatus(response, 404, "NotFound");
-    const { reflector, told } = await play(
+    const { reflector, changes } = await play(
       { lists: [answer(list("7", [object("a", "1")]))], watches: [gone] },
       { optional: true },
     );
-    await until(() => told.includes("-a"), "it is gone");
+    await until(() => changes.includes("-a"), "it is gone");
     expect(reflector).toMatchObject({ isSynced: true, problems: [] });
   });
 

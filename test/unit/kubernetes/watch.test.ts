@@ -18,27 +18,27 @@ async function watch(
 ) {
   const stub = await startStub(answer);
   opened.push(stub);
-  const heard = { events: [] as WatchEvent[], bytes: 0, isOpen: false, stub, end: "" };
+  const received = { events: [] as WatchEvent[], bytes: 0, isOpen: false, stub, end: "" };
   const ended = stub.client.watch({
     path: "/api/v1/pods",
     query: { resourceVersion: "5", fieldSelector: undefined },
     onOpen: () => {
-      heard.isOpen = true;
+      received.isOpen = true;
     },
     onBytes: (bytes) => {
-      heard.bytes += bytes;
+      received.bytes += bytes;
     },
     onEvent: (event) => {
-      heard.events.push(event);
+      received.events.push(event);
       options.onEvent?.(event);
     },
     signal: options.signal ?? new AbortController().signal,
   });
-  heard.end = await ended.then(
+  received.end = await ended.then(
     () => "ended",
     (error: Error) => `${error.name}: ${error.message}`,
   );
-  return heard;
+  return received;
 }
 
 const event = (name: string) => `${JSON.stringify({ type: "ADDED", object: { metadata: { name } } })}\n`;
@@ -50,7 +50,7 @@ describe("a watch", () => {
     let turn = 0;
     const tookMs = 10;
     const names = ["a", "b", "l".repeat(LARGE_EVENT), "m".repeat(LARGE_EVENT), "c"];
-    const heard = await watch((response) => response.end(names.map(event).join("")), {
+    const received = await watch((response) => response.end(names.map(event).join("")), {
       onEvent: () => {
         startsMs.push(performance.now());
         turns.push(turn);
@@ -58,7 +58,7 @@ describe("a watch", () => {
         while (performance.now() < (startsMs.at(-1) ?? 0) + tookMs);
       },
     });
-    expect(heard.end).toBe("ended");
+    expect(received.end).toBe("ended");
     expect(turns[1]).toBe(turns[0]);
     const [, , largeMs, alsoLargeMs] = startsMs.map((startMs, at) => (startsMs[at + 1] ?? 0) - startMs);
     const pausedMs = (1 + LARGE_EVENT_PAUSE) * tookMs;
@@ -69,7 +69,7 @@ describe("a watch", () => {
   it("reports its events in order and resolves when the server ends it", async () => {
     const text = event("a") + event("größer 🙂") + event("c");
     const bytes = Buffer.from(text);
-    const heard = await watch(async (response) => {
+    const received = await watch(async (response) => {
       response.writeHead(200);
       // A piece of three bytes cuts every character of four somewhere.
       for (let start = 0; start < bytes.length; start += 3) {
@@ -78,13 +78,13 @@ describe("a watch", () => {
       }
       response.end();
     });
-    expect(heard.end).toBe("ended");
-    expect(heard.events.map(({ object }) => object)).toEqual(
+    expect(received.end).toBe("ended");
+    expect(received.events.map(({ object }) => object)).toEqual(
       ["a", "größer 🙂", "c"].map((name) => ({ metadata: { name } })),
     );
-    expect(heard).toMatchObject({ bytes: bytes.length, isOpen: true });
-    expect(heard.stub.requests[0]?.url).toBe("/api/v1/pods?resourceVersion=5&watch=true");
-    expect(heard.stub.client.stats.watching).toBe(0);
+    expect(received).toMatchObject({ bytes: bytes.length, isOpen: true });
+    expect(received.stub.requests[0]?.url).toBe("/api/v1/pods?resourceVersion=5&watch=true");
+    expect(received.stub.client.stats.watching).toBe(0);
   });
 
   const failures: readonly (readonly [string, StubAnswer, string, number])[] = [
@@ -130,19 +130,19 @@ describe("a watch", () => {
     ["is cut before its head", (response) => response.destroy(), "ApiUnavailable: WATCH /api/v1/pods broke: ", 0],
   ];
   it.each(failures)("that %s rejects", async (_, answer, message, events) => {
-    const heard = await watch(answer);
-    expect(heard.end.startsWith(message), heard.end).toBe(true);
-    expect(heard.events).toHaveLength(events);
+    const received = await watch(answer);
+    expect(received.end.startsWith(message), received.end).toBe(true);
+    expect(received.events).toHaveLength(events);
   });
 
   it("that is aborted rejects with the reason, and receives nothing any more", async () => {
     const controller = new AbortController();
-    const heard = await watch((response) => response.write(event("a") + event("b")), {
+    const received = await watch((response) => response.write(event("a") + event("b")), {
       signal: controller.signal,
       onEvent: () => controller.abort(new Error("enough")),
     });
-    expect(heard.end).toBe("Error: enough");
-    expect(heard.events).toHaveLength(1);
+    expect(received.end).toBe("Error: enough");
+    expect(received.events).toHaveLength(1);
   });
 
   it("whose owner throws passes that on, and lets go of the connection", async () => {
@@ -153,12 +153,12 @@ describe("a watch", () => {
       });
       response.write(event("a"));
     };
-    const heard = await watch(answer, {
+    const received = await watch(answer, {
       onEvent: () => {
         throw new TypeError("a bug");
       },
     });
-    expect(heard.end).toBe("TypeError: a bug");
+    expect(received.end).toBe("TypeError: a bug");
     await until(() => isGone, "the connection is gone");
   });
 

@@ -79,39 +79,39 @@ function open() {
 
 it("the same function twice is two listeners, and one of them may leave", () => {
   const { listeners } = open();
-  const heard: number[] = [];
-  const listen = (changes: number) => heard.push(changes);
+  const received: number[] = [];
+  const listen = (changes: number) => received.push(changes);
   const leave = listeners.add(listen);
   listeners.add(listen);
   listeners.tell(1);
   leave();
   leave();
   listeners.tell(2);
-  expect(heard).toEqual([1, 1, 2]);
+  expect(received).toEqual([1, 1, 2]);
 });
 
 it("a listener that leaves during a notification gets no more; one that joins meanwhile gets the next", () => {
   const { listeners } = open();
-  const heard: string[] = [];
+  const received: string[] = [];
   listeners.add((changes) => {
-    heard.push(`first ${changes}`);
+    received.push(`first ${changes}`);
     leave();
-    if (changes === 1) listeners.add((late) => heard.push(`late ${late}`));
+    if (changes === 1) listeners.add((late) => received.push(`late ${late}`));
   });
-  const leave = listeners.add((changes) => heard.push(`second ${changes}`));
+  const leave = listeners.add((changes) => received.push(`second ${changes}`));
   listeners.tell(1);
   listeners.tell(2);
-  expect(heard).toEqual(["first 1", "first 2", "late 2"]);
+  expect(received).toEqual(["first 1", "first 2", "late 2"]);
 });
 
 it("one that throws is reported, and does not affect the others", () => {
   const { listeners, failures } = open();
-  const heard: number[] = [];
+  const received: number[] = [];
   const error = new Error("no");
   listeners.add(() => {
     throw error;
   });
-  listeners.add((changes) => heard.push(changes));
+  listeners.add((changes) => received.push(changes));
   listeners.tell(7);
-  expect([heard, failures]).toEqual([[7], [[error, 7]]]);
+  expect([received, failures]).toEqual([[7], [[error, 7]]]);
 });

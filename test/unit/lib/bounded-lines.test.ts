@@ -7,20 +7,20 @@ afterEach(() => void vi.useRealTimers());
 interface Reader {
   /** Bytes that it has room for; `gone` when it never reads again. */
   room: number | "gone";
-  heard: string;
+  received: string;
   readonly lines: BoundedLines;
 }
 
 function createReader(room: Reader["room"] = Number.POSITIVE_INFINITY): Reader {
   const reader: Reader = {
     room,
-    heard: "",
+    received: "",
     lines: new BoundedLines({
       send: (bytes) => {
         if (reader.room === "gone") throw new Error("EPIPE");
         const taken = Math.min(reader.room, bytes.length);
         reader.room -= taken;
-        reader.heard += Buffer.from(bytes.subarray(0, taken)).toString();
+        reader.received += Buffer.from(bytes.subarray(0, taken)).toString();
         return taken;
       },
       onLoss: (lost) => reader.lines.write(`${lost} lost\n`),
@@ -32,20 +32,20 @@ function createReader(room: Reader["room"] = Number.POSITIVE_INFINITY): Reader {
 it("a line is sent at once", () => {
   const reader = createReader();
   for (const line of ["a\n", "b\n"]) reader.lines.write(line);
-  expect(reader.heard).toBe("a\nb\n");
+  expect(reader.received).toBe("a\nb\n");
   expect(vi.getTimerCount()).toBe(0);
 });
 
 it("what a reader has no room for waits, in its order and with the rest of a line first", () => {
   const reader = createReader(3);
   for (const line of ["one\n", "two\n", "three\n"]) reader.lines.write(line);
-  expect(reader.heard).toBe("one");
+  expect(reader.received).toBe("one");
   reader.room = 6;
   vi.advanceTimersByTime(LOG_RETRY_MS);
-  expect(reader.heard).toBe("one\ntwo\nt");
+  expect(reader.received).toBe("one\ntwo\nt");
   reader.room = 100;
   vi.advanceTimersByTime(LOG_RETRY_MS);
-  expect(reader.heard).toBe("one\ntwo\nthree\n");
+  expect(reader.received).toBe("one\ntwo\nthree\n");
   expect(vi.getTimerCount()).toBe(0);
 });
 
@@ -56,9 +56,9 @@ it("beyond the limit lines are lost; when the reader is back it gets their numbe
   for (let count = 0; count < fitting + 7; count++) reader.lines.write(line);
   reader.room = Number.POSITIVE_INFINITY;
   vi.advanceTimersByTime(LOG_RETRY_MS);
-  expect(reader.heard).toBe(`${line.repeat(fitting)}7 lost\n`);
+  expect(reader.received).toBe(`${line.repeat(fitting)}7 lost\n`);
   reader.lines.write("after\n");
-  expect(reader.heard.endsWith("7 lost\nafter\n")).toBe(true);
+  expect(reader.received.endsWith("7 lost\nafter\n")).toBe(true);
 });
 
 it("what waits at the end of the process is sent without the timer", () => {
@@ -66,7 +66,7 @@ it("what waits at the end of the process is sent without the timer", () => {
   reader.lines.write("last words\n");
   reader.room = 100;
   reader.lines.flush();
-  expect(reader.heard).toBe("last words\n");
+  expect(reader.received).toBe("last words\n");
 });
 
 it("a reader that is gone costs lines, and nothing else; the next reader gets their number", () => {
@@ -75,5 +75,5 @@ it("a reader that is gone costs lines, and nothing else; the next reader gets th
   expect(vi.getTimerCount()).toBe(0);
   reader.room = 100;
   reader.lines.write("c\n");
-  expect(reader.heard).toBe("c\n2 lost\n");
+  expect(reader.received).toBe("c\n2 lost\n");
 });

@@ -66,14 +66,14 @@ export function describeTakingBack(
       await registry.claim(claim("a", [proposal("10.0.0.1"), proposal("10.0.1.1", { ifName: "net1" })]));
       const requested = proposal("10.0.1.7", { ifName: "net1", requested: true });
       await registry.claim(claim("b", [{ ...requested, ifName: "eth0" }]));
-      const wish = { ifName: "net1" };
-      expect(await registry.claim(claim("a", [requested], wish))).toMatchObject({
+      const options = { ifName: "net1" };
+      expect(await registry.claim(claim("a", [requested], options))).toMatchObject({
         kind: "taken",
         by: [{ owner: "b" }],
       });
       expect(freed).toEqual([]);
       const free = { ...requested, ip: ip("10.0.1.8") };
-      expect(held(await registry.claim(claim("a", [free], wish)))).toEqual(["10.0.1.8"]);
+      expect(held(await registry.claim(claim("a", [free], options)))).toEqual(["10.0.1.8"]);
       expect(freed).toEqual(["10.0.1.1"]);
     });
 

@@ -10,7 +10,7 @@ const metadata = {
   managedFields: [{}],
 };
 const template = { metadata: { annotations: { c: "d" } }, spec: { hostNetwork: true, containers: [{}] } };
-const kept = {
+const retained = {
   metadata: {
     ...{ namespace: "shop", name: "web", uid: "u1", generation: 3, created: "2026-01-01T00:00:00Z" },
     ...{ annotations: { a: "b" }, ownerReferences: [owner] },
@@ -25,7 +25,7 @@ describe("of a Deployment is read", () => {
   it("what it wants and has", () => {
     const status = { observedGeneration: 2, replicas: 4, updatedReplicas: 1, readyReplicas: 3 };
     expect(decode({ replicas: 4, template, paused: true }, status)).toEqual({
-      ...kept,
+      ...retained,
       digest: expect.any(String),
       ...{ replicas: 4, maxSurge: 1, observedGeneration: 2, present: 4, updated: 1 },
     });
@@ -83,7 +83,7 @@ it.each(["", "%", "25", "2.5%", "-1%", " 1%", "1e2%", "9999999999%", null, {}])(
 
 it("of a ReplicaSet and of a StatefulSet is read what they want and have", () => {
   const decode = (spec: object, status?: object) => decodeReplicated({ metadata, spec, status }, "set");
-  expect(decode({ replicas: 0, template }, { replicas: 2 })).toEqual({ ...kept, replicas: 0, present: 2 });
+  expect(decode({ replicas: 0, template }, { replicas: 2 })).toEqual({ ...retained, replicas: 0, present: 2 });
   expect(decode({ replicas: null })).toMatchObject({ template: plain, replicas: 1, present: 0 });
 });
 
@@ -91,7 +91,7 @@ it("of a DaemonSet is read on how many nodes it is, and its surge, which is none
   const decode = (spec: object, status?: object) => decodeDaemonSet({ metadata, spec, status }, "DaemonSet");
   const status = { observedGeneration: 2, desiredNumberScheduled: 7, updatedNumberScheduled: 1 };
   expect(decode({ template }, status)).toEqual({
-    ...{ ...kept, desired: 7, maxSurge: 0, observedGeneration: 2, updated: 1 },
+    ...{ ...retained, desired: 7, maxSurge: 0, observedGeneration: 2, updated: 1 },
   });
   const rollingUpdate = { maxSurge: "50%" };
   expect(decode({ updateStrategy: { type: "RollingUpdate", rollingUpdate } }, status).maxSurge).toBe(4);
@@ -102,7 +102,7 @@ it("of a DaemonSet is read on how many nodes it is, and its surge, which is none
 it("of a Job is read how many of its pods may run at once, and whether any will", () => {
   const decode = (spec: object, status?: object) => decodeJob({ metadata, spec, status }, "Job");
   expect(decode({ template, parallelism: 3, completions: 2 })).toEqual({
-    ...{ ...kept, parallelism: 2, suspended: false, isFinished: false },
+    ...{ ...retained, parallelism: 2, suspended: false, isFinished: false },
   });
   expect(decode({ parallelism: 0, completions: 5 }).parallelism).toBe(0);
   const conditions = [
@@ -117,7 +117,7 @@ it("of a CronJob is read what each of its Jobs wants, and how many run", () => {
   const decode = (spec: object, status?: object) => decodeCronJob({ metadata, spec, status }, "CronJob");
   const jobTemplate = { spec: { template, parallelism: 3, completions: 2 } };
   expect(decode({ jobTemplate, suspend: true }, { active: [{}, {}] })).toEqual({
-    ...{ ...kept, parallelism: 2, suspended: true, active: 2 },
+    ...{ ...retained, parallelism: 2, suspended: true, active: 2 },
   });
   expect(decode({ jobTemplate }, { active: null })).toMatchObject({ suspended: false, active: 0 });
   expect(() => decode({})).toThrow('field "spec.jobTemplate"');

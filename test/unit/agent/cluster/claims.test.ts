@@ -33,15 +33,15 @@ const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set
 class Cluster {
   readonly objects = new Map<string, Allocation>();
   readonly released: string[] = [];
-  surveys = 0;
-  surveysFail = false;
-  keptQuestions = 0;
+  usageReads = 0;
+  usageReadsFail = false;
+  retainedReads = 0;
   /** What the usage object of any pool says, and how often it was asked for. */
   usage: PoolUsage | undefined;
-  glimpses = 0;
+  summaryReads = 0;
   proposed: string[] = [];
   /** Whether a survey tells anything. */
-  tells = true;
+  knowsUsage = true;
   #version = 0;
 
   put(address: string, rest: Partial<Allocation> = {}): Allocation {
@@ -104,19 +104,19 @@ function worldOf(pools: readonly IpPool[]) {
       }
     },
     listUsed: async () => {
-      cluster.surveys++;
-      if (cluster.surveysFail) throw new RegistryError("The API server does not tell");
-      return cluster.tells ? packed(cluster.used) : undefined;
+      cluster.usageReads++;
+      if (cluster.usageReadsFail) throw new RegistryError("The API server does not tell");
+      return cluster.knowsUsage ? packed(cluster.used) : undefined;
     },
     readUsageSummary: async () => {
-      cluster.glimpses++;
+      cluster.summaryReads++;
       return cluster.usage;
     },
     // Of this node itself.
     readUsed: async () =>
       packed([...cluster.objects.values()].filter(({ version }) => version > 0).map((each) => each.ip)),
     findRetained: async (workload) => {
-      cluster.keptQuestions++;
+      cluster.retainedReads++;
       return [...cluster.objects.values()].filter((each) => each.workload?.member === workload.member);
     },
     findOwner: async () => [],
@@ -129,12 +129,12 @@ function worldOf(pools: readonly IpPool[]) {
     registry: registry as unknown as Registry,
     poolCache,
     cluster: clusterIpam({
-      releaseRetained: async (kept) => void cluster.released.push(...kept.map((each) => formatIp(each.ip))),
+      releaseRetained: async (retained) => void cluster.released.push(...retained.map((each) => formatIp(each.ip))),
     }),
   };
   const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; requested?: string } = {}) => {
     const names = pools.map(({ name }) => name);
-    const asking = subject({
+    const given = subject({
       pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } },
     });
     const claimant = {
@@ -144,7 +144,7 @@ function worldOf(pools: readonly IpPool[]) {
     const requested =
       options.requested === undefined ? [] : [{ ip: ip(options.requested), source: "CNI_ARGS IP" as const }];
     const { held } = await allocateAddresses(deps, {
-      ...{ nics: selectPools(asking, poolsByName(...pools)).nics, requested, claimant },
+      ...{ nics: selectPools(given, poolsByName(...pools)).nics, requested, claimant },
       ...{ seedText: options.seedText ?? "seed", deadline: new AddDeadline(clock, new AbortController().signal) },
     });
     return held.map((each) => formatIp(each.ip));
@@ -161,7 +161,7 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
     for (const address of range(1, 250)) cluster.put(address);
     const [address] = await claim();
     expect(range(251, 254)).toContain(address);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
@@ -170,7 +170,7 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
     const { cluster, claim } = worldOf([large]);
     for (const host of [1, 2, 3, 4, 5, 6, 7, 8]) cluster.put(`10.0.0.${host}`);
     await claim();
-    expect(cluster.surveys).toBe(0);
+    expect(cluster.usageReads).toBe(0);
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
@@ -181,23 +181,23 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
     }
     const [address] = await claim({ seedText: "far from there" });
     expect(address).toMatch(/^10\.6\.9\./);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES_LARGE + 1);
   });
 
   it("a search goes on by trying when the API server does not tell", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 20)) cluster.put(address);
-    cluster.surveysFail = true;
+    cluster.usageReadsFail = true;
     expect(await claim()).toHaveLength(1);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
   });
 
   it("misses of this node's own rows are no reason to ask", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 5)) cluster.put(address, { version: 7 });
     expect(await claim()).toEqual(["10.6.0.6"]);
-    expect(cluster.surveys).toBe(0);
+    expect(cluster.usageReads).toBe(0);
   });
 
   it("exhausted only after a survey: what the pool cache believes is not enough", async () => {
@@ -206,7 +206,7 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
     for (const address of ["10.6.0.1", "10.6.0.2"]) poolCache.mark("", ip(address));
     cluster.put("10.6.0.1");
     expect(await claim()).toEqual(["10.6.0.2"]);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
   });
 
   it("a pool that is full by the survey is exhausted, and is asked once only", async () => {
@@ -214,7 +214,7 @@ describe("exhaustion: a pool of which the pool cache knows little", () => {
     const { cluster, claim } = worldOf([tiny]);
     for (const address of ["10.6.0.1", "10.6.0.2"]) cluster.put(address);
     await expect(claim()).rejects.toMatchObject({ code: 101, message: expect.stringContaining("2 of 2 in use") });
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
   });
 
   it("the next pool of the list is not held up by a full one", async () => {
@@ -272,31 +272,31 @@ describe("the pool cache after a survey", () => {
 
 describe("retention: what is kept for a member", () => {
   const blue = pool("blue", "10.6.0.0/24");
-  const kept = (rest: Partial<Allocation> = {}) => ({
+  const retained = (rest: Partial<Allocation> = {}) => ({
     ...{ state: "Kept" as const, owner: "", pod: "", workload: WORKLOAD },
     ...rest,
   });
 
   it("is taken instead of a fresh address, which goes back", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", kept());
+    cluster.put("10.6.0.77", retained());
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
     expect([...cluster.objects.keys()]).toEqual(["10.6.0.77"]);
-    expect(cluster.keptQuestions).toBe(1);
+    expect(cluster.retainedReads).toBe(1);
   });
 
   it("is taken though it does not say for which NIC it is kept", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", kept({ ifName: "" }));
-    cluster.put("10.9.0.1", kept({ ifName: "", pool: "gone" }));
+    cluster.put("10.6.0.77", retained({ ifName: "" }));
+    cluster.put("10.9.0.1", retained({ ifName: "", pool: "gone" }));
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
     expect(cluster.released).toEqual([]);
   });
 
   it("gives way to an address that the pod asks for by name", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", kept());
-    cluster.put("10.6.0.79", kept({ ifName: "net1" }));
+    cluster.put("10.6.0.77", retained());
+    cluster.put("10.6.0.79", retained({ ifName: "net1" }));
     expect(await claim({ workload: WORKLOAD, requested: "10.6.0.5" })).toEqual(["10.6.0.5"]);
     expect(cluster.released).toEqual(["10.6.0.77"]);
   });
@@ -304,35 +304,35 @@ describe("retention: what is kept for a member", () => {
   it("is not asked for again when a pod that asked for an address has it", async () => {
     const { cluster, claim } = worldOf([blue]);
     for (let repeat = 0; repeat < 3; repeat++) await claim({ workload: WORKLOAD, requested: "10.6.0.5" });
-    expect(cluster.keptQuestions).toBe(1);
+    expect(cluster.retainedReads).toBe(1);
   });
 
   it("is not asked for by other pods, nor when the NIC has an address", async () => {
     const { cluster, claim } = worldOf([blue]);
     await claim();
-    expect(cluster.keptQuestions).toBe(0);
+    expect(cluster.retainedReads).toBe(0);
     expect(await claim({ workload: WORKLOAD })).toHaveLength(1);
-    expect(cluster.keptQuestions).toBe(0);
+    expect(cluster.retainedReads).toBe(0);
   });
 
   it("is released when the pools that are selected now lack it, and another one stays", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.9.0.1", kept({ pool: "gone" }));
+    cluster.put("10.9.0.1", retained({ pool: "gone" }));
     expect((await claim({ workload: WORKLOAD }))[0]).toMatch(/^10\.6\.0\./);
     expect(cluster.released).toEqual(["10.9.0.1"]);
   });
 
   it("for a NIC that is not asked about now stays, also when the NIC that is finds nothing of its own", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.9.0.1", kept({ ifName: "net1", pool: "gone" }));
-    cluster.put("10.6.0.77", kept({ ifName: "net1" }));
+    cluster.put("10.9.0.1", retained({ ifName: "net1", pool: "gone" }));
+    cluster.put("10.6.0.77", retained({ ifName: "net1" }));
     const [address] = await claim({ workload: WORKLOAD });
     expect([address === "10.6.0.77", cluster.released]).toEqual([false, []]);
   });
 
   it("of another NIC of the member is left alone", async () => {
     const { cluster, claim } = worldOf([blue]);
-    const own = cluster.put("10.6.0.77", { ...kept(), ifName: "net1", state: "Bound", owner: "before" });
+    const own = cluster.put("10.6.0.77", { ...retained(), ifName: "net1", state: "Bound", owner: "before" });
     const [address] = await claim({ workload: WORKLOAD });
     expect(address).not.toBe("10.6.0.77");
     expect(cluster.objects.get("10.6.0.77")).toEqual(own);
@@ -341,7 +341,7 @@ describe("retention: what is kept for a member", () => {
 
   it("that another node was faster with is not waited for", async () => {
     const { cluster, deps, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", kept());
+    cluster.put("10.6.0.77", retained());
     const find = deps.registry.findRetained.bind(deps.registry);
     deps.registry.findRetained = async (workload) => {
       const found = await find(workload);
@@ -355,9 +355,9 @@ describe("retention: what is kept for a member", () => {
   it("is listed at the first address that another owner has, before the pool is listed", async () => {
     const { cluster, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     for (const address of range(1, 9)) cluster.put(address);
-    cluster.put("10.6.0.77", kept());
+    cluster.put("10.6.0.77", retained());
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
-    expect([cluster.proposed, cluster.surveys]).toEqual([["10.6.0.1", "10.6.0.77"], 0]);
+    expect([cluster.proposed, cluster.usageReads]).toEqual([["10.6.0.1", "10.6.0.77"], 0]);
   });
 
   it("is asked for before a pool counts as full, whatever cools there", async () => {
@@ -366,16 +366,16 @@ describe("retention: what is kept for a member", () => {
     for (const address of range(1, 2)) poolCache.mark("", ip(address));
     const cooling = cluster.put("10.6.0.1", { state: "Cooling" });
     deps.registry.findCooling = async () => [cooling];
-    cluster.put("10.6.0.2", kept());
+    cluster.put("10.6.0.2", retained());
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
-    expect([cluster.proposed, cluster.surveys]).toEqual([["10.6.0.2"], 0]);
+    expect([cluster.proposed, cluster.usageReads]).toEqual([["10.6.0.2"], 0]);
   });
 
   it("beside what the NIC gets is released, the last one that was kept is used, and other NICs' stay", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", kept());
-    cluster.put("10.6.0.78", kept());
-    cluster.put("10.6.0.79", kept({ ifName: "net1" }));
+    cluster.put("10.6.0.77", retained());
+    cluster.put("10.6.0.78", retained());
+    cluster.put("10.6.0.79", retained({ ifName: "net1" }));
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.78"]);
     expect(cluster.released).toEqual(["10.6.0.77"]);
   });
@@ -395,7 +395,7 @@ describe("retention: what is kept for a member", () => {
 
   it("is the member's where this node's own row of it is older", async () => {
     const { cluster, deps, claim } = worldOf([blue]);
-    const object = { ...cluster.put("10.6.0.77", kept()) };
+    const object = { ...cluster.put("10.6.0.77", retained()) };
     const row = cluster.put("10.6.0.77", { state: "Cooling", version: 7 });
     deps.registry.findRetained = async () => [object];
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
@@ -409,7 +409,7 @@ describe("retention: what is kept for a member", () => {
     const { cluster, deps, claim } = worldOf([pool("blue", "10.6.0.0/24", { selection: "ascending" })]);
     const displaced: Allocation[] = [];
     Object.assign(deps.cluster, { evictPredecessor: async (row: Allocation) => void displaced.push(row) });
-    const other = cluster.put("10.6.0.1", { ...kept(), ifName: "net1", state: "Bound", owner: "before", ...rest });
+    const other = cluster.put("10.6.0.1", { ...retained(), ifName: "net1", state: "Bound", owner: "before", ...rest });
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
     expect([cluster.objects.get("10.6.0.1"), displaced]).toEqual([other, []]);
   });
@@ -475,14 +475,20 @@ describe("exhaustion: the usage object of a large pool", () => {
   it("is read after two misses, and spares the list", async () => {
     const { cluster, claim } = world(usageOf(blue, TAKEN));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 0 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 0,
+    });
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + 1);
   });
 
   it("that is not there costs a question, and the list comes after more misses", async () => {
     const { cluster, claim } = world(undefined);
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 1,
+    });
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES_LARGE + 1);
   });
 
@@ -491,29 +497,35 @@ describe("exhaustion: the usage object of a large pool", () => {
     const { cluster, poolCache, claim } = world({ ...other, rangesHash: "0000000000000000" });
     await claim(SEED);
     expect(poolCache.isEstimate("blue")).toBe(false);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
   });
 
   it("that is old misleads the search for a while, and then the list is asked for", async () => {
     const { cluster, claim } = world(usageOf(blue, []));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 1,
+    });
     expect(cluster.proposed).toHaveLength(LIVE_USAGE_MISSES + LIVE_USAGE_MISSES_LARGE + 1);
   });
 
   it("that says full refuses no pod: the list decides", async () => {
     const { cluster, claim } = world(usageOf(blue, [...TAKEN, ...FULL]));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
-    expect(cluster.surveys).toBe(1);
+    expect(cluster.usageReads).toBe(1);
   });
 
   it("that says full of a pool too large for a list refuses no pod either: the search continues by trying", async () => {
     const { cluster, poolCache, claim } = world(usageOf(blue, [...TAKEN, ...FULL]), blue, TAKEN.slice(0, 4_096));
-    cluster.tells = false;
+    cluster.knowsUsage = false;
     for (const address of [...TAKEN, ...FULL]) poolCache.mark("", ip(address));
     const [address] = await claim(SEED);
     expect(cluster.objects.get(address ?? "")?.owner).toBe("uid");
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 1,
+    });
     expect(poolCache.isEstimate("blue")).toBe(false);
   });
 
@@ -535,13 +547,19 @@ describe("exhaustion: the usage object of a large pool", () => {
     const { cluster, poolCache, claim } = world(usageOf(blue, TAKEN));
     for (const address of [...TAKEN, ...FULL]) poolCache.mark("", ip(address));
     expect((await claim(SEED))[0]).toMatch(/^10\.6\.9\./);
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 0 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 0,
+    });
   });
 
   it("of a pool that is full ends in a refusal only after the list", async () => {
     const { cluster, claim } = world(usageOf(blue, [...TAKEN, ...FULL]), blue, [...TAKEN, ...FULL]);
     await expect(claim(SEED)).rejects.toMatchObject({ code: ErrorCode.PoolExhausted });
-    expect({ glimpses: cluster.glimpses, surveys: cluster.surveys }).toEqual({ glimpses: 1, surveys: 1 });
+    expect({ summaryReads: cluster.summaryReads, usageReads: cluster.usageReads }).toEqual({
+      summaryReads: 1,
+      usageReads: 1,
+    });
   });
 
   it("of a small pool is not asked for: its list is as short", async () => {
@@ -549,6 +567,6 @@ describe("exhaustion: the usage object of a large pool", () => {
     const taken = TAKEN.filter((address) => address.startsWith("10.6.0.")).slice(0, 250);
     const { cluster, claim } = world(usageOf(small, taken), small, taken);
     await claim(SEED);
-    expect(cluster.glimpses).toBe(0);
+    expect(cluster.summaryReads).toBe(0);
   });
 });

@@ -24,7 +24,7 @@ class Script {
     close: async () => {},
   };
 
-  tell(path: string, object: KubeObject, type: "MODIFIED" | "DELETED" = "MODIFIED"): void {
+  deliver(path: string, object: KubeObject, type: "MODIFIED" | "DELETED" = "MODIFIED"): void {
     const metadata = { ...Object(object.metadata), resourceVersion: String(++this.#version) };
     this.watches.get(path)?.onEvent({ type, object: { ...object, metadata } });
   }
@@ -100,7 +100,7 @@ describe("the resources of a cluster", () => {
   it("a burst of pools is one snapshot; a question right after sees it", () =>
     withResources({}, async ({ script, resources, snapshots }) => {
       const before = snapshots.length;
-      for (let net = 0; net < 50; net++) script.tell(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
+      for (let net = 0; net < 50; net++) script.deliver(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
       expect(await resources.changed(signal(), soon(resources))).toBe(true);
       expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
       await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
@@ -113,7 +113,7 @@ describe("the resources of a cluster", () => {
     });
     const old = poolOf("old", "10.1.0.0/24", born("old", 2025));
     return withResources({ [POOLS]: [old] }, async ({ script, resources }) => {
-      script.tell(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
+      script.deliver(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
       resources.flush();
       const { pools, refused } = resources.state.snapshot;
       expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
@@ -123,7 +123,7 @@ describe("the resources of a cluster", () => {
   it("a change on its way ends the wait for it", () =>
     withResources({}, async ({ script, resources }) => {
       const waiting = resources.changed(signal(), soon(resources));
-      script.tell(POOLS, poolOf("late", "10.1.0.0/24"));
+      script.deliver(POOLS, poolOf("late", "10.1.0.0/24"));
       expect(await waiting).toBe(true);
       expect(resources.state.snapshot.pools.has("late")).toBe(true);
     }));
@@ -139,9 +139,9 @@ describe("the resources of a cluster", () => {
     return withResources({ [POOLS]: pools }, async ({ script, resources, snapshots, pods }) => {
       const { snapshot } = resources.state;
       const count = snapshots.length;
-      for (let index = 0; index < 100; index++) script.tell(PODS, podOf(`web-${index}`));
+      for (let index = 0; index < 100; index++) script.deliver(PODS, podOf(`web-${index}`));
       expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
-      script.tell(PODS, podOf("web-0"), "DELETED");
+      script.deliver(PODS, podOf("web-0"), "DELETED");
       expect(snapshot.pods.has("shop/web-0")).toBe(false);
       resources.flush();
       expect(snapshots.length).toBe(count);
@@ -152,8 +152,8 @@ describe("the resources of a cluster", () => {
   it("cooling-visibility: a pool that is wanted is told of, and is no other pool for that", () =>
     withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots, wanted }) => {
       const count = snapshots.length;
-      script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
-      script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
+      script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
+      script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
       expect(wanted).toEqual(["blue"]);
       resources.flush();
       expect(snapshots.length).toBe(count);
@@ -162,18 +162,18 @@ describe("the resources of a cluster", () => {
   it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", () =>
     withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots }) => {
       const lackOf = () => resources.state.snapshot.pools.get("blue")?.shortfall;
-      const tell = (type: string, status: string, message: string): number => {
+      const deliver = (type: string, status: string, message: string): number => {
         const before = snapshots.length;
         const conditions = [{ type, status, message }];
-        script.tell(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
+        script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
         resources.flush();
         return snapshots.length - before;
       };
-      expect([tell("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
-      expect([tell("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
-      expect([tell("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
-      expect([tell("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
-      expect([tell("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
+      expect([deliver("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
+      expect([deliver("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
+      expect([deliver("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
+      expect([deliver("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
+      expect([deliver("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
     }));
 
   it("an address that is free again is a change, and so is what came before the wait", () =>
@@ -191,7 +191,7 @@ describe("the resources of a cluster", () => {
     const made = (uid: string, subnet: string) =>
       poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
     return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ script, resources }) => {
-      script.tell(POOLS, made("uid-2", "10.2.0.0/24"));
+      script.deliver(POOLS, made("uid-2", "10.2.0.0/24"));
       resources.flush();
       const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
       expect(subnets).toEqual(["10.2.0.0/24"]);
@@ -212,9 +212,9 @@ describe("the resources of a cluster", () => {
       async ({ script, resources }) => {
         expect(resources.state.complete).toBe(false);
         expect(resources.state.problems.join()).toContain("10.1.0.300");
-        script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
+        script.deliver(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
         expect(resources.state.complete).toBe(true);
-        script.tell(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
+        script.deliver(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
         resources.flush();
         expect(resources.state.complete).toBe(true);
         expect(resources.state.snapshot.reserved).toHaveLength(1);
@@ -228,10 +228,10 @@ describe("the resources of a cluster", () => {
         return resources.state.snapshot.vendorConf.allocationCooldownMs;
       };
       expect(cooldownMs()).toBe(7_000);
-      script.tell(CONF, confOf("allocationCooldown: soon"));
+      script.deliver(CONF, confOf("allocationCooldown: soon"));
       expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
       expect(resources.state.problems.join()).toContain("allocationCooldown");
-      script.tell(CONF, confOf(""), "DELETED");
+      script.deliver(CONF, confOf(""), "DELETED");
       expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
     }));
 });

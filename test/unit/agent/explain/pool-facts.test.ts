@@ -52,8 +52,11 @@ describe("facts of a pool", () => {
   });
   it("have the conditions that are trouble: Ready and Supplied when false, others when true", async () => {
     const facts = await gatherPoolFacts(deps(WATCHED, live({ "ippools/web": there(WEB) })), "web");
-    const told = facts.live?.troubles;
-    expect(told?.kind === "there" ? told.value.map(({ type }) => type) : told).toEqual(["Supplied", "OutsideSubnet"]);
+    const reported = facts.live?.troubles;
+    expect(reported?.kind === "there" ? reported.value.map(({ type }) => type) : reported).toEqual([
+      "Supplied",
+      "OutsideSubnet",
+    ]);
   });
   it("are of the watch when the API server does not answer, and of it alone in the embedded mode", async () => {
     const silent: ReadResult<unknown> = { kind: "unseen", why: "no answer" };

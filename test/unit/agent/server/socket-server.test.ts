@@ -64,7 +64,7 @@ function post(containerId: string): string {
 
 interface Caller {
   readonly socket: Socket;
-  readonly heard: Promise<string>;
+  readonly received: Promise<string>;
 }
 
 function call(path: string, text: string): Caller {
@@ -72,11 +72,11 @@ function call(path: string, text: string): Caller {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   socket.on("error", () => {});
-  const heard = new Promise<string>((resolve) => {
+  const received = new Promise<string>((resolve) => {
     socket.once("close", () => resolve(Buffer.concat(chunks).toString()));
   });
   socket.write(text);
-  return { socket, heard };
+  return { socket, received };
 }
 
 describe("the socket server", () => {
@@ -88,19 +88,19 @@ describe("the socket server", () => {
 
   it("answers, and takes nothing back", () =>
     withServer(async ({ path, requested, answer, undone }) => {
-      const { heard } = call(path, post("c1"));
+      const { received } = call(path, post("c1"));
       await until(() => requested.length === 1);
       answer("c1", { notice: "line\r\nX: 1 ü" });
-      expect(await heard).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
+      expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
       expect(undone).toEqual([]);
     }));
 
   it("takes back what was claimed for a caller that hung up", () =>
     withServer(async ({ path, requested, answer, undone, lines }) => {
-      const { socket, heard } = call(path, post("c1"));
+      const { socket, received } = call(path, post("c1"));
       await until(() => requested.length === 1);
       socket.destroy();
-      await heard;
+      await received;
       await pass();
       answer("c1");
       await until(() => undone.length > 0);
@@ -110,10 +110,10 @@ describe("the socket server", () => {
 
   it("says so when that fails, and goes on", () =>
     withServer(async ({ path, requested, answer, lines }) => {
-      const { socket, heard } = call(path, post("c1"));
+      const { socket, received } = call(path, post("c1"));
       await until(() => requested.length === 1);
       socket.destroy();
-      await heard;
+      await received;
       await pass();
       answer("c1", { undo: () => Promise.reject(new Error("no room")) });
       await until(() => lines.includes("error Undoing the ADD failed"));
@@ -121,21 +121,21 @@ describe("the socket server", () => {
 
   it("carries out one request of a connection, however many are sent at once", () =>
     withServer(async ({ path, requested, answer }) => {
-      const { heard } = call(path, post("c1") + post("c2"));
+      const { received } = call(path, post("c1") + post("c2"));
       await until(() => requested.length > 0);
       await pass();
       answer("c1");
       answer("c2");
-      await heard;
+      await received;
       expect(requested).toEqual(["c1"]);
     }));
 
   it("a request that is never finished is not logged as a bug", () =>
     withServer(async ({ path, requested, lines }) => {
-      const { socket, heard } = call(path, post("c1").slice(0, -1));
+      const { socket, received } = call(path, post("c1").slice(0, -1));
       await pass();
       socket.destroy();
-      await heard;
+      await received;
       await until(() => lines.length > 0);
       expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
     }));
@@ -143,7 +143,7 @@ describe("the socket server", () => {
   it("an ADD is refused, not lost, when what comes before it fails", () =>
     withServer(
       async ({ path, requested }) => {
-        expect(await call(path, post("c1")).heard).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
+        expect(await call(path, post("c1")).received).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
         expect(requested).toEqual([]);
       },
       () => Promise.reject(new Error("no spool")),
@@ -151,13 +151,13 @@ describe("the socket server", () => {
 
   it("closes when the calls under way have ended, and removes its own socket only", () =>
     withServer(async ({ path, server, requested, answer }) => {
-      const { heard } = call(path, post("c1"));
+      const { received } = call(path, post("c1"));
       await until(() => requested.length === 1);
       rmSync(path);
       writeFileSync(path, "another agent's");
       const closed = server.close();
       answer("c1");
-      expect(await heard).toContain("200 OK");
+      expect(await received).toContain("200 OK");
       await closed;
       expect(existsSync(path)).toBe(true);
     }));
@@ -170,8 +170,8 @@ describe("the socket server", () => {
       expect(existsSync(path)).toBe(false);
       await until(() => requested.length === callers.length);
       for (const containerId of requested) answer(containerId);
-      const heard = await Promise.all(callers.map((caller) => caller.heard));
-      expect(heard.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
+      const received = await Promise.all(callers.map((caller) => caller.received));
+      expect(received.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
       await closed;
       expect(readdirSync(join(path, ".."))).toEqual([]);
     }));
@@ -179,7 +179,7 @@ describe("the socket server", () => {
   it("says what became of its socket, and binds it anew beside calls that go on", () =>
     withServer(async ({ path, server, requested, answer }) => {
       expect(server.findLoss()).toBeUndefined();
-      const { heard } = call(path, post("c1"));
+      const { received } = call(path, post("c1"));
       await until(() => requested.length === 1);
       rmSync(join(path, ".."), { recursive: true });
       expect(server.findLoss()).toBe("removed");
@@ -192,7 +192,7 @@ describe("the socket server", () => {
       const second = call(path, post("c2"));
       await until(() => requested.length === 2);
       for (const containerId of requested) answer(containerId);
-      for (const text of [await heard, await second.heard]) expect(text).toContain("200 OK");
+      for (const text of [await received, await second.received]) expect(text).toContain("200 OK");
       expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
     }));
 

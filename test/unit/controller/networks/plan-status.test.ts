@@ -64,13 +64,13 @@ function world(base: SourceStates, changes: Partial<SourceStates>): SourceStates
   return { ...base, ...Object.fromEntries(entries) };
 }
 
-const plan = (sightings: Partial<SourceStates>, spec: object = {}, status: object = {}) =>
-  planStatus(coordinator(spec, status), world(SERVICES, sightings));
+const plan = (sources: Partial<SourceStates>, spec: object = {}, status: object = {}) =>
+  planStatus(coordinator(spec, status), world(SERVICES, sources));
 
 describe("service networks", () => {
-  const services = (sightings: Partial<SourceStates>) =>
-    planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sightings));
-  const rows: [what: string, sightings: Partial<SourceStates>, networks: string[], reason: string][] = [
+  const services = (sources: Partial<SourceStates>) =>
+    planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sources));
+  const rows: [what: string, sources: Partial<SourceStates>, networks: string[], reason: string][] = [
     [
       "of all ServiceCIDRs, in one order",
       {
@@ -115,8 +115,8 @@ describe("service networks", () => {
       "serviceCIDR: of Pod kcm, --service-cluster-ip-range",
     ],
   ];
-  it.each(rows)("%s", (_, sightings, networks, reason) => {
-    expect(services(sightings)).toEqual({
+  it.each(rows)("%s", (_, sources, networks, reason) => {
+    expect(services(sources)).toEqual({
       ...{ phase: "Synced", serviceCIDR: networks, overlayPodCIDR: [] },
       reason: `${reason}; overlayPodCIDR: none, since podCIDRType is none`,
     });
@@ -157,7 +157,7 @@ describe("service networks", () => {
 });
 
 describe("pod networks", () => {
-  const rows: [type: string, what: string, sightings: Partial<SourceStates>, networks: string[], reason: string][] = [
+  const rows: [type: string, what: string, sources: Partial<SourceStates>, networks: string[], reason: string][] = [
     ["auto", "of Calico", { calico: seen("", pool("b", "10.8.0.0/16"), pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.7.0.0/16", "10.8.0.0/16"], "of Calico's IPPool a, Calico's IPPool b"], // biome-ignore format: one row
     ["auto", "of Calico in its other group", { calicoNative: seen("", pool("a", "10.7.0.0/16")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["auto", "of Cilium", { cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.0.0.0/8"], "of cilium-config"], // biome-ignore format: one row
@@ -169,14 +169,14 @@ describe("pod networks", () => {
     ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cilium", "of Cilium's pools in the families that are on", { cilium: seen("", cilium("multi-pool")), ciliumPools: seen("", [...readStatements("p", ["10.5.0.0/16"]).map((each) => ({ ...each, family: 4 as const })), ...readStatements("p", ["fd00::/64"]).map((each) => ({ ...each, family: 6 as const }))]) }, ["10.5.0.0/16"], "of p"], // biome-ignore format: one row
   ];
-  it.each(rows)("%s: %s", (podCIDRType, _, sightings, networks, reason) => {
-    expect(plan(sightings, { podCIDRType })).toEqual({
+  it.each(rows)("%s: %s", (podCIDRType, _, sources, networks, reason) => {
+    expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "Synced", overlayPodCIDR: networks, serviceCIDR: ["10.96.0.0/12"] },
       reason: `serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: ${reason}`,
     });
   });
 
-  const missing: [type: string, what: string, sightings: Partial<SourceStates>, reason: string][] = [
+  const missing: [type: string, what: string, sources: Partial<SourceStates>, reason: string][] = [
     ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
     ["calico", "no Calico", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3)"], // biome-ignore format: one row
     ["cilium", "no Cilium", { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, "overlayPodCIDR: nothing in ConfigMap kube-system/cilium-config"], // biome-ignore format: one row
@@ -189,8 +189,8 @@ describe("pod networks", () => {
     ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); at most ${MAX_WIDE_NETWORKS} are allowed`], // biome-ignore format: one row
     ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; at most ${MAX_CIDRS} are allowed`], // biome-ignore format: one row
   ];
-  it.each(missing)("%s: %s", (podCIDRType, _, sightings, reason) => {
-    expect(plan(sightings, { podCIDRType })).toEqual({
+  it.each(missing)("%s: %s", (podCIDRType, _, sources, reason) => {
+    expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.96.0.0/12"] },
       reason: `${reason}; serviceCIDR: of ServiceCIDR kubernetes`,
     });
@@ -244,11 +244,11 @@ describe("a source that has not answered", () => {
 
   it("and will not, is named with its problem; what was found before stays", () => {
     const before = { phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"], reason: "" };
-    const sightings = {
+    const sources = {
       serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden"),
       calico: seen("", pool("a", "nonsense")),
     };
-    expect(plan(sightings, {}, before)).toEqual({
+    expect(plan(sources, {}, before)).toEqual({
       ...{ phase: "NotReady", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] },
       reason:
         "serviceCIDR: ServiceCIDR objects cannot be read: Forbidden; " +
@@ -257,8 +257,8 @@ describe("a source that has not answered", () => {
   });
 
   it("keeps nothing of a status that was edited and is invalid", () => {
-    const sightings = { serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden") };
-    expect(plan(sightings, {}, { serviceCIDR: ["10.1.0.0/16", "x"], overlayPodCIDR: 3 })).toMatchObject({
+    const sources = { serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden") };
+    expect(plan(sources, {}, { serviceCIDR: ["10.1.0.0/16", "x"], overlayPodCIDR: 3 })).toMatchObject({
       serviceCIDR: [],
     });
   });

@@ -34,11 +34,11 @@ async function open({ prepare = () => {}, gate, api = (same) => same }: Options 
   const port = api(cluster.client(gate, (_path, deliver) => deliver()));
   const applications = openPoolOwners({ api: port, log: recordLog().log, random: () => 0.5 });
   closing.push(() => applications.close());
-  let told = 0;
-  applications.subscribe(() => told++);
+  let notifications = 0;
+  applications.subscribe(() => notifications++);
   const names = () =>
     applications.demands(SETTINGS).demands.map(({ application: { name }, ifName }) => `${name} ${ifName}`);
-  return { cluster, applications, names, told: () => told };
+  return { cluster, applications, names, notifications: () => notifications };
 }
 
 const signal = () => AbortSignal.timeout(5_000);
@@ -64,11 +64,11 @@ describe("applications", () => {
   });
 
   it("are reported when they come, change and go, and not when nothing of them has changed", async () => {
-    const { applications, cluster, names, told } = await open();
+    const { applications, cluster, names, notifications } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
     cluster.put(DEPLOYMENTS, "web", deployment());
-    expect([told(), names()]).toEqual([1, ["web eth0"]]);
+    expect([notifications(), names()]).toEqual([1, ["web eth0"]]);
     cluster.put(
       DEPLOYMENTS,
       "web",
@@ -85,30 +85,30 @@ describe("applications", () => {
       "web",
       deployment({ own: { note: "x" }, status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1 } }),
     );
-    expect(told()).toBe(1);
+    expect(notifications()).toBe(1);
     expect(applications.demands(SETTINGS)).toBe(before);
     cluster.put(DEPLOYMENTS, "web", deployment({ spec: { replicas: 2 } }));
-    expect(told()).toBe(2);
+    expect(notifications()).toBe(2);
     cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
-    expect([told(), names()]).toEqual([3, []]);
+    expect([notifications(), names()]).toEqual([3, []]);
     cluster.put(DEPLOYMENTS, "web", deployment());
     cluster.remove("web", DEPLOYMENTS);
-    expect([told(), names()]).toEqual([5, []]);
+    expect([notifications(), names()]).toEqual([5, []]);
   });
 
   it("that name no Subnets are not reported", async () => {
-    const { applications, cluster, told } = await open();
+    const { applications, cluster, notifications } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
     cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
     cluster.put(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
     cluster.put(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
-    expect(told()).toBe(0);
+    expect(notifications()).toBe(0);
   });
 
   it("are reported when a network becomes Berth's, and not when it only changes", async () => {
     const web = deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } });
-    const { applications, cluster, names, told } = await open({
+    const { applications, cluster, names, notifications } = await open({
       prepare: (prepared) => void prepared.put(DEPLOYMENTS, "web", web),
     });
     await applications.synced(signal());
@@ -118,30 +118,30 @@ describe("applications", () => {
         metadata: { namespace: "shop" },
         spec: { config: JSON.stringify({ type: "macvlan", mtu, ipam: { type: ipam } }) },
       });
-    const before = told();
+    const before = notifications();
     define("berth", 1_500);
-    expect([told() - before, names()]).toEqual([1, ["web eth0", "web net1"]]);
+    expect([notifications() - before, names()]).toEqual([1, ["web eth0", "web net1"]]);
     define("berth", 9_000);
-    expect(told() - before).toBe(1);
+    expect(notifications() - before).toBe(1);
     define("host-local", 9_000);
-    expect([told() - before, names()]).toEqual([2, ["web eth0"]]);
+    expect([notifications() - before, names()]).toEqual([2, ["web eth0"]]);
   });
 
   it("notify no listener that has left, also when the same function listens twice", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
     await until(() => cluster.watches === 8);
-    let told = 0;
+    let notifications = 0;
     const listener = () => {
-      told++;
+      notifications++;
     };
     const leave = applications.subscribe(listener);
     applications.subscribe(listener);
     cluster.put(DEPLOYMENTS, "web", deployment());
-    expect(told).toBe(2);
+    expect(notifications).toBe(2);
     leave();
     cluster.remove("web", DEPLOYMENTS);
-    expect(told).toBe(3);
+    expect(notifications).toBe(3);
   });
 
   it("of other kinds cost the API server metadata only, of pods that live", async () => {

@@ -67,12 +67,12 @@ describe("a roster", () => {
   });
 
   it("plans again when networks have changed", () => {
-    let sight: NetworkProvider = "unknown";
-    const roster = new TrackedOwners(() => sight);
+    let provider: NetworkProvider = "unknown";
+    const roster = new TrackedOwners(() => provider);
     const annotations = { ...BLUE, "k8s.v1.cni.cncf.io/networks": "a" };
     roster.update("Deployment web", undefined, deployment("web", { annotations }));
     expect(countsOf(roster)).toEqual(["web 2"]);
-    sight = "berth";
+    provider = "berth";
     expect(countsOf(roster)).toEqual(["web 2"]);
     roster.invalidate();
     expect(countsOf(roster)).toEqual(["web 2", "web 2"]);

@@ -25,7 +25,7 @@ const ours: KnownObject = {
 const idle = { podUid: "", ifName: "" };
 const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
 const ourQuarantined: KnownObject = { ...ours, ...idle, state: "Quarantined" };
-const ourKept: KnownObject = { ...ours, ...idle, state: "Kept", workload: WEB };
+const ourRetained: KnownObject = { ...ours, ...idle, state: "Kept", workload: WEB };
 const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
 /** Of a lost node, whose address this node, or another one, was told to ask for. */
 const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
@@ -101,14 +101,14 @@ const ROWS: readonly Row[] = [
   ["node-lost: and another asks for the address", { ...bound, isConfirmed: true }, theyAsk, {}, "recover"],
   ["node-lost: a claim of what another asks for", bound, theyAsk, {}, "taken"],
   ["node-lost: what another asks for was a third one's", { ...bound, isConfirmed: true }, { ...theyAsk, lost: "n3" }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for the member", { ...bound, workload: WEB }, elsewhere(ourKept), {}, "replace Bound"],
-  ["retention: kept for another member", { ...bound, workload: OTHER_WEB }, ourKept, {}, "taken"],
-  ["retention: kept for another NIC of the member", { ...bound, workload: WEB }, { ...ourKept, workload: { ...WEB, ifName: "net1" } }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for this NIC of the member", { ...bound, workload: WEB }, { ...ourKept, workload: { ...WEB, ifName: "eth0" } }, {}, "replace Bound"], // biome-ignore format: one line each
+  ["retention: kept for the member", { ...bound, workload: WEB }, elsewhere(ourRetained), {}, "replace Bound"],
+  ["retention: kept for another member", { ...bound, workload: OTHER_WEB }, ourRetained, {}, "taken"],
+  ["retention: kept for another NIC of the member", { ...bound, workload: WEB }, { ...ourRetained, workload: { ...WEB, ifName: "net1" } }, {}, "taken"], // biome-ignore format: one line each
+  ["retention: kept for this NIC of the member", { ...bound, workload: WEB }, { ...ourRetained, workload: { ...WEB, ifName: "eth0" } }, {}, "replace Bound"], // biome-ignore format: one line each
   ["retention: an earlier pod of the member has it on another NIC", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, ifName: "net1", workload: WEB }), {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for that member of another namespace", { ...bound, workload: { ...WEB, namespace: "evil" } }, ourKept, {}, "taken"], // biome-ignore format: one line each
+  ["retention: kept for that member of another namespace", { ...bound, workload: { ...WEB, namespace: "evil" } }, ourRetained, {}, "taken"], // biome-ignore format: one line each
   ["retention: that member of another namespace has it", { ...bound, workload: { ...WEB, namespace: "evil" } }, { ...ofOtherPod, workload: WEB }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept, and the pod is of no workload", bound, ourKept, {}, "taken"],
+  ["retention: kept, and the pod is of no workload", bound, ourRetained, {}, "taken"],
   ["retention: an earlier pod of the member has it", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, workload: WEB }), {}, "takeOver"], // biome-ignore format: one line each
   ["retention: another member's pod has it", { ...bound, workload: WEB }, { ...ofOtherPod, workload: OTHER_WEB }, {}, "taken"], // biome-ignore format: one line each
 
@@ -129,7 +129,7 @@ const ROWS: readonly Row[] = [
   ["conflict: that was never written", ended, ours, due, "delete"],
   ["retention: a release of a member", { ...cooling, workload: WEB }, ours, {}, "replace Kept"],
   ["retention: of what is not known", { ...cooling, workload: WEB }, undefined, {}, "read"],
-  ["retention: that is kept", { ...cooling, workload: WEB }, ourKept, {}, "forget"],
+  ["retention: that is kept", { ...cooling, workload: WEB }, ourRetained, {}, "forget"],
   ["retention: whose next pod has it already", { ...cooling, workload: WEB }, elsewhere({ ...ofOtherPod, workload: WEB }), {}, "forget"], // biome-ignore format: one line each
   ["retention: of which nothing is there", { ...cooling, workload: WEB }, "absent", {}, "forget"],
   ["retention: that was new to the member and is undone", { ...cooling, workload: WEB }, ours, { ...due, ...undone }, "delete"], // biome-ignore format: one line each
@@ -161,7 +161,7 @@ const ROWS: readonly Row[] = [
   ["conflict: is its node's again", quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober, "forget"],
   ["conflict: is silent", ended, weAsk, due, "delete"],
   ["conflict: a conflict of what another node has now", quarantined, elsewhere(ours), {}, "forget"],
-  ["a row that says Kept", { ...cooling, state: "Kept" }, ourKept, {}, "forget"],
+  ["a row that says Kept", { ...cooling, state: "Kept" }, ourRetained, {}, "forget"],
 ];
 
 it.each(ROWS)("%s", (_what, row, object, options, expected) => {

@@ -28,8 +28,8 @@ function delay(node: ClusterNode, method: KubeCall["method"]) {
 
 async function bindAgain(node: ClusterNode): Promise<string[]> {
   const row = await node.registry.findAddress("", ip(NAME));
-  const wish = row === undefined ? proposal(NAME) : proposal(NAME, { replaces: row.version });
-  return held(await node.registry.claim(claim("a", [wish], { containerId: "next" })));
+  const wanted = row === undefined ? proposal(NAME) : proposal(NAME, { replaces: row.version });
+  return held(await node.registry.claim(claim("a", [wanted], { containerId: "next" })));
 }
 
 describe.each([

@@ -63,10 +63,10 @@ it.each([[FOUR], [SIX]])(
     await other.registry.claim(claim("b", [proposal(taken)]));
     await node.open();
     const passing = node.pass(0);
-    const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
-    let outcome = await node.registry.claim(claim("a", wish));
+    const both = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
+    let outcome = await node.registry.claim(claim("a", both));
     await passing;
-    if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", wish, { skipOwnCooling: true }));
+    if (outcome.kind !== "bound") outcome = await node.registry.claim(claim("a", both, { skipOwnCooling: true }));
     expect(held(outcome)).toHaveLength(2);
     const families = (await node.registry.findOwner("a"))
       .filter(({ state }) => state === "Bound")
@@ -125,7 +125,7 @@ it("a claim that cannot be confirmed is taken back", async () => {
 });
 
 describe("recreate: the new sandbox of a pod whose address is another pod's by now", () => {
-  const wish = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
+  const both = [proposal("10.0.0.2"), proposal("fd00::2", { prefixLength: 64 })];
   const next = { containerId: "next" };
 
   async function lose(): Promise<ClusterNode> {
@@ -141,16 +141,16 @@ describe("recreate: the new sandbox of a pod whose address is another pod's by n
 
   it("is not answered with it, gets another one, and keeps that of the other family", async () => {
     const node = await lose();
-    const refused = await node.registry.claim(claim("a", wish, next));
+    const refused = await node.registry.claim(claim("a", both, next));
     expect(refused).toMatchObject({ kind: "taken", by: [{ ip: ip(FOUR), owner: "b" }] });
-    expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual(["10.0.0.2", SIX]);
+    expect(held(await node.registry.claim(claim("a", both, next))).sort()).toEqual(["10.0.0.2", SIX]);
     expect(allocationLines(node.server)).toContain(`${FOUR} Bound n2`);
   });
 
   it("is answered with it when the other pod has let go of it", async () => {
     const node = await lose();
     node.server.remove(FOUR);
-    expect(held(await node.registry.claim(claim("a", wish, next))).sort()).toEqual([FOUR, SIX]);
+    expect(held(await node.registry.claim(claim("a", both, next))).sort()).toEqual([FOUR, SIX]);
     expect(allocationLines(node.server)).toContain(`${FOUR} Bound n1`);
   });
 });

@@ -16,7 +16,7 @@ const CLAIMS: readonly { readonly runtime: string; readonly label: string; reado
 const BITMAPS = ["cilium", "kubernetes"];
 const BITMAP_FACTOR = 1000;
 
-export function judge(contest: Contest): Target[] {
+export function decideTargets(contest: Contest): Target[] {
   const packed = contest.shapes.filter((shape) => shape.endsWith(" packed"));
   return [
     ...CLAIMS.map(({ runtime, label, forms }) => ({

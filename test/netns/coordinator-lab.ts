@@ -1,0 +1,22 @@
+/** What the tests of the coordinator share beside coordinator-world.ts, which also runs outside vitest. */
+import { afterEach, beforeEach } from "vitest";
+import { deleteNamespaces, makeNamespaces, type Names, openWorld, type World } from "./coordinator-world.ts";
+
+export interface CoordinatorLab {
+  names: Names;
+  world: World;
+}
+
+/** Gives each test a node, a pod and the plugin over both. */
+export function coordinateEach(prefix: string, snapshot?: Parameters<typeof openWorld>[1]): CoordinatorLab {
+  const lab: Partial<CoordinatorLab> = {};
+  beforeEach(async () => {
+    lab.names = makeNamespaces(prefix);
+    lab.world = await openWorld(lab.names, snapshot);
+  });
+  afterEach(async () => {
+    await lab.world?.[Symbol.asyncDispose]();
+    if (lab.names !== undefined) deleteNamespaces(lab.names);
+  });
+  return lab as CoordinatorLab;
+}
