@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../../host/cni/error.ts";
 import { decodePodArgs, decodeRequest, requestedIps } from "../../../host/cni/request.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import { cases } from "../../world/rows.ts";
 
 const CONF = { cniVersion: "1.0.0", name: "net", type: "macvlan", ipam: { type: "berth" } };
 const HEADERS = {
@@ -71,36 +72,27 @@ describe("decodeRequest accepts", () => {
 });
 
 describe("decodeRequest refuses with code 4", () => {
-  const rows: [title: string, headers: Record<string, string | string[] | undefined>, message: string][] = [
-    ["no command", { "cni-command": undefined }, "CNI_COMMAND: found nothing, want one of ADD, CHECK, DEL, GC, STATUS"],
-    ["another command", { "cni-command": "add" }, 'CNI_COMMAND: found "add", want one of ADD, CHECK, DEL, GC, STATUS'],
-    ["a command of Object", { "cni-command": "constructor" }, 'CNI_COMMAND: found "constructor"'],
-    ["one missing", { "cni-netns": undefined }, "Missing environment variable CNI_NETNS: ADD needs it"],
-    ["an empty one", { "cni-ifname": "" }, "Missing environment variable CNI_IFNAME: ADD needs it"],
-    [
-      "all missing",
-      { "cni-containerid": undefined, "cni-netns": undefined, "cni-ifname": undefined, "cni-path": undefined },
-      "Missing environment variables CNI_CONTAINERID, CNI_NETNS, CNI_IFNAME, CNI_PATH: ADD needs them",
-    ],
-    [
-      "what DEL needs",
-      { "cni-command": "DEL", "cni-containerid": undefined, "cni-ifname": undefined, "cni-path": undefined },
-      "Missing environment variables CNI_CONTAINERID, CNI_IFNAME: DEL needs them",
-    ],
-    ["what GC needs", { "cni-command": "GC", "cni-path": undefined }, "CNI_PATH: GC needs it"],
-    ["a bad container ID", { "cni-containerid": "a/b" }, 'CNI_CONTAINERID: found "a/b", want a letter or digit'],
-    ["a bad interface", { "cni-ifname": "eth 0" }, 'CNI_IFNAME: found "eth 0", want an interface name'],
-    ["a long interface", { "cni-ifname": "abcdefghijklmnop" }, 'CNI_IFNAME: found "abcdefghijklmnop", want'],
-    ["a variable given twice", { "cni-path": ["/a", "/b"] }, "CNI_PATH was given 2 times"],
-    ["an argument without =", { "cni-args": "A=1;B" }, 'CNI_ARGS: found the piece "B", want KEY=VALUE'],
-    ["an argument without a key", { "cni-args": "=1" }, 'CNI_ARGS: found the piece "=1", want KEY=VALUE'],
-    ["an empty argument", { "cni-args": "A=1;" }, 'CNI_ARGS: found the piece "", want KEY=VALUE'],
-    [
-      "an argument with two values",
-      { "cni-args": "IP=10.0.0.1;IP=10.0.0.2" },
-      'CNI_ARGS: found the piece "IP=10.0.0.2", want one value for "IP"',
-    ],
-  ];
+  const rows = cases<Record<string, string | string[] | undefined>>`
+    no command ${{ "cni-command": undefined }} => CNI_COMMAND: found nothing, want one of ADD, CHECK, DEL, GC, STATUS
+    another command ${{ "cni-command": "add" }} => CNI_COMMAND: found "add", want one of ADD, CHECK, DEL, GC, STATUS
+    a command of Object ${{ "cni-command": "constructor" }} => CNI_COMMAND: found "constructor"
+    one missing ${{ "cni-netns": undefined }} => Missing environment variable CNI_NETNS: ADD needs it
+    an empty one ${{ "cni-ifname": "" }} => Missing environment variable CNI_IFNAME: ADD needs it
+    all missing ${{ "cni-containerid": undefined, "cni-netns": undefined, "cni-ifname": undefined, "cni-path": undefined }}
+      => Missing environment variables CNI_CONTAINERID, CNI_NETNS, CNI_IFNAME, CNI_PATH: ADD needs them
+    what DEL needs ${{ "cni-command": "DEL", "cni-containerid": undefined, "cni-ifname": undefined, "cni-path": undefined }}
+      => Missing environment variables CNI_CONTAINERID, CNI_IFNAME: DEL needs them
+    what GC needs ${{ "cni-command": "GC", "cni-path": undefined }} => CNI_PATH: GC needs it
+    a bad container ID ${{ "cni-containerid": "a/b" }} => CNI_CONTAINERID: found "a/b", want a letter or digit
+    a bad interface ${{ "cni-ifname": "eth 0" }} => CNI_IFNAME: found "eth 0", want an interface name
+    a long interface ${{ "cni-ifname": "abcdefghijklmnop" }} => CNI_IFNAME: found "abcdefghijklmnop", want
+    a variable given twice ${{ "cni-path": ["/a", "/b"] }} => CNI_PATH was given 2 times
+    an argument without = ${{ "cni-args": "A=1;B" }} => CNI_ARGS: found the piece "B", want KEY=VALUE
+    an argument without a key ${{ "cni-args": "=1" }} => CNI_ARGS: found the piece "=1", want KEY=VALUE
+    an empty argument ${{ "cni-args": "A=1;" }} => CNI_ARGS: found the piece "", want KEY=VALUE
+    an argument with two values ${{ "cni-args": "IP=10.0.0.1;IP=10.0.0.2" }}
+      => CNI_ARGS: found the piece "IP=10.0.0.2", want one value for "IP"
+  `;
   it.each(rows)("%s", (_title, headers, message) => {
     expect(() => decodeWith(headers)).toThrow(
       expect.objectContaining({ code: ErrorCode.InvalidEnvironment, message: expect.stringContaining(message) }),

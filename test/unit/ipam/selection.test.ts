@@ -7,6 +7,7 @@ import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam
 import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
+import { cases } from "../../world/rows.ts";
 import { openCore, type PoolOptions, pool, poolsByName, subject } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -42,26 +43,17 @@ function summary(given: Subject): string {
 
 describe("selection takes the first rule that is present", () => {
   const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
-  const rows: [what: string, subject: Subject, wanted: string][] = [
-    ["default pools when nothing else is said", subject(), "eth0: fallback"],
-    ["the CNI configuration over default pools", subject(configuration), "eth0: red-1"],
-    [
-      "namespace defaults over the configuration",
-      subject({ ...configuration, ...namespaceDefaults(["green"]) }),
-      "eth0: green",
-    ],
-    [
-      "ippool over namespace defaults",
-      withPod({ ippool: { ipv4: ["blue"] } }, namespaceDefaults(["green"])),
-      "eth0: blue",
-    ],
-    [
-      "ippools over ippool",
-      withPod({ ippool: { ipv4: ["blue"] }, ippools: [{ ipv4: ["green"], cleangateway: false }] }),
-      "eth0: green",
-    ],
-    ["no pod at all", subject({ pod: undefined }), "eth0: fallback"],
-  ];
+  const rows = cases<Subject>`
+    default pools when nothing else is said ${subject()} => eth0: fallback
+    the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
+    namespace defaults over the configuration ${subject({ ...configuration, ...namespaceDefaults(["green"]) })}
+      => eth0: green
+    ippool over namespace defaults ${withPod({ ippool: { ipv4: ["blue"] } }, namespaceDefaults(["green"]))}
+      => eth0: blue
+    ippools over ippool ${withPod({ ippool: { ipv4: ["blue"] }, ippools: [{ ipv4: ["green"], cleangateway: false }] })}
+      => eth0: green
+    no pod at all ${subject({ pod: undefined })} => eth0: fallback
+  `;
   it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
 });
 
@@ -170,12 +162,8 @@ describe("selection of names and patterns", () => {
     });
     const once = (nics: number, ipv4: string[]) => {
       compared = 0;
-      const entry = (at: number) => ({
-        interface: (at === 0 ? "eth0" : `n${at}`) as IfName,
-        ipv4,
-        cleangateway: false,
-      });
-      const ippools = Array.from({ length: nics }, (_, at) => entry(at));
+      const nameOf = (at: number) => (at === 0 ? "eth0" : `n${at}`) as IfName;
+      const ippools = Array.from({ length: nics }, (_, at) => ({ interface: nameOf(at), ipv4, cleangateway: false }));
       const { nics: found } = selectPools(withPod({ ippools }), new Map([["blue", counting]]));
       expect(new Set(found.map(({ families }) => families[0]?.candidates)).size).toBe(1);
       return compared;
@@ -214,14 +202,8 @@ describe("of pods that name Subnets", () => {
 
   function made(name: string, cidr: string, subnet: string, more: PoolOptions & { of?: PoolOwner; nic?: string } = {}) {
     const { of = WEB, nic = "eth0", ...options } = more;
-    const generated = {
-      subnet,
-      application: of,
-      interface: nic,
-      reclaim: true,
-      wanted: 3,
-      reason: "2 replicas and 1 more",
-    };
+    const owner = { subnet, application: of, interface: nic, reclaim: true };
+    const generated = { ...owner, wanted: 3, reason: "2 replicas and 1 more" };
     return pool(name, cidr, { generated, ...options });
   }
 
@@ -236,6 +218,7 @@ describe("of pods that name Subnets", () => {
   );
 
   const WEBS: Belonging = { kind: "application", application: WEB };
+  const DBS: Belonging = { kind: "application", application: DB };
 
   function withPod(annotations: Annotations, options: Partial<Subject> & { application?: Belonging } = {}): Subject {
     const { application, ...rest } = { application: WEBS, ...options };
@@ -259,40 +242,24 @@ describe("of pods that name Subnets", () => {
 
   describe("a pod that names Subnets gets the pools", () => {
     const entry = { ipv4: ["blue"] };
-    const rows: [what: string, subject: Subject, wanted: string][] = [
-      ["of its workload, NIC and Subnet", withPod({ subnet: entry }), "eth0: web-b"],
-      ["of its other NIC", withPod({ subnet: entry }, { ifName: "net1" }), "net1: web-n"],
-      ["in the order of the Subnets", withPod({ subnet: { ipv4: ["green", "blue"] } }), "eth0: web-g,web-b"],
-      [
-        "of both families",
-        withPod({ subnet: { ipv4: ["blue"], ipv6: ["six"] } }, { vendorConf: DUAL }),
-        "eth0: web-b | web-6",
-      ],
-      [
-        "and not what ippools names",
-        withPod({ subnet: entry, ippools: [{ ipv4: ["hand"], cleangateway: false }] }),
-        "eth0: web-b",
-      ],
-      ["and not what ippool names", withPod({ subnet: entry, ippool: { ipv4: ["hand"] } }), "eth0: web-b"],
-      [
-        "of all NICs at once with subnets, which beats subnet",
-        withPod({
-          subnet: { ipv4: ["green"] },
-          subnets: [
-            { interface: eth0, ...entry },
-            { interface: net1, ...entry },
-          ],
-        }),
-        "eth0: web-b; net1: web-n",
-      ],
-      [
-        "of another workload when it belongs there",
-        withPod({ subnet: entry }, { application: { kind: "application", application: DB } }),
-        "eth0: db-b,db-d",
-      ],
-      ["of no pod in a Subnet where it has none", withPod({ subnet: { ipv4: ["six"] } }), "eth0: "],
-    ];
+    const both = [eth0, net1].map((nic) => ({ interface: nic, ...entry }));
+    const rows = cases<Subject>`
+      of its workload, NIC and Subnet ${withPod({ subnet: entry })} => eth0: web-b
+      of its other NIC ${withPod({ subnet: entry }, { ifName: "net1" })} => net1: web-n
+      in the order of the Subnets ${withPod({ subnet: { ipv4: ["green", "blue"] } })} => eth0: web-g,web-b
+      of both families ${withPod({ subnet: { ipv4: ["blue"], ipv6: ["six"] } }, { vendorConf: DUAL })}
+        => eth0: web-b | web-6
+      and not what ippools names ${withPod({ subnet: entry, ippools: [{ ipv4: ["hand"], cleangateway: false }] })}
+        => eth0: web-b
+      and not what ippool names ${withPod({ subnet: entry, ippool: { ipv4: ["hand"] } })} => eth0: web-b
+      of all NICs at once with subnets, which beats subnet ${withPod({ subnet: { ipv4: ["green"] }, subnets: both })}
+        => eth0: web-b; net1: web-n
+      of another workload when it belongs there ${withPod({ subnet: entry }, { application: DBS })}
+        => eth0: db-b,db-d
+    `;
     it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
+    it("of no pod in a Subnet where it has none", () =>
+      expect(summary(withPod({ subnet: { ipv4: ["six"] } }))).toBe("eth0: "));
 
     it("but none that is going away or tied to others", () => {
       const pools = poolsByName(
@@ -307,20 +274,13 @@ describe("of pods that name Subnets", () => {
 
   describe("a generated pool serves no other workload", () => {
     const foreign = "is generated for Deployment shop/web";
+    const configured: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } };
     const rows: [what: string, subject: Subject, wanted: string][] = [
       ["by its name", withPod({ ippool: { ipv4: ["web-b"] } }), `eth0: web-b ${foreign}`],
       ["by a pattern", withPod({ ippool: { ipv4: ["web-[bg]"] } }), `eth0: web-b ${foreign},web-g ${foreign}`],
-      [
-        "by the configuration",
-        subject({ ipamConf: { type: "berth", default_ipv4_ippool: ["web-b"] } }),
-        `eth0: web-b ${foreign}`,
-      ],
+      ["by the configuration", subject(configured), `eth0: web-b ${foreign}`],
       ["by spec.default", subject(), "eth0: db-d is generated for StatefulSet shop/db,hand"],
-      [
-        "by the namespace",
-        subject({ namespace: { labels: {}, annotations: { ipv4: ["web-b"] } } }),
-        `eth0: web-b ${foreign}`,
-      ],
+      ["by the namespace", subject(namespaceDefaults(["web-b"])), `eth0: web-b ${foreign}`],
     ];
     it.each(rows)("%s", (_what, given, wanted) => expect(summary(given)).toBe(wanted));
   });
@@ -420,13 +380,9 @@ describe("of pods that name Subnets", () => {
 
   it("a pod that names a foreign workload's UID as its owner gets nothing of another namespace", () => {
     const thief: Belonging = { kind: "application", application: { ...WEB, namespace: "attack" } };
-    const given = withPod(
-      { subnet: { ipv4: ["blue"] } },
-      { application: thief, vendorConf: { ...DUAL, enableIPv6: false } },
-    );
-    expect(summary(given)).toBe("eth0: ");
-    expect(summary(withPod({ subnet: { ipv4: ["blue"] } }, { vendorConf: { ...DUAL, enableIPv6: false } }))).toBe(
-      "eth0: web-b",
-    );
+    const vendorConf = { ...DUAL, enableIPv6: false };
+    const named = { subnet: { ipv4: ["blue"] } };
+    expect(summary(withPod(named, { application: thief, vendorConf }))).toBe("eth0: ");
+    expect(summary(withPod(named, { vendorConf }))).toBe("eth0: web-b");
   });
 });

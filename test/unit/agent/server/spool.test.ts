@@ -8,6 +8,9 @@ import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "../../../../host/agent/server/so
 import { parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
+import { cases } from "../../../world/rows.ts";
+
+const POST = "POST /v1/cni/berth HTTP/1.1";
 
 function spooled(
   containerId: string,
@@ -15,7 +18,7 @@ function spooled(
 ): Buffer {
   const { body = "{}", length = body.length } = options;
   const head = options.head ?? [
-    "POST /v1/cni/berth HTTP/1.1",
+    POST,
     "Host: berth",
     "CNI-Command: DEL",
     `CNI-ContainerID: ${containerId}`,
@@ -38,33 +41,21 @@ describe("parseSpooled", () => {
     expect(parseSpooled(spooled("c1", { head })).headers["cni-args"]).toBe("A=b: c");
   });
 
-  const faults: [what: string, bytes: Buffer, text: string][] = [
-    ["nothing", Buffer.alloc(0), "The head of the request has no end"],
-    ["a head without an end", spooled("c1").subarray(0, 40), "The head of the request has no end"],
-    [
-      "another request line",
-      spooled("c1", { head: ["GET / HTTP/1.1"] }),
-      '"GET / HTTP/1.1" is not a request line of the shim',
-    ],
-    ["a line that is no header", spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", ": x"] }), '": x" is no header'],
-    ["a body cut short", spooled("c1").subarray(0, -1), "The body has 1 bytes, Content-Length says 2"],
-    ["a body too long", spooled("c1", { length: 1 }), "The body has 2 bytes, Content-Length says 1"],
-    [
-      "no length",
-      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "CNI-Command: DEL"] }),
-      "The body has 2 bytes, Content-Length says nothing",
-    ],
-    [
-      "another command",
-      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "CNI-Command: ADD", "Content-Length: 2"] }),
-      "Command ADD is not spooled",
-    ],
-    [
-      "no command",
-      spooled("c1", { head: ["POST /v1/cni/berth HTTP/1.1", "Content-Length: 2"] }),
-      "Command (none) is not spooled",
-    ],
-  ];
+  const faults = cases<Buffer>`
+    nothing ${Buffer.alloc(0)} => The head of the request has no end
+    a head without an end ${spooled("c1").subarray(0, 40)} => The head of the request has no end
+    another request line ${spooled("c1", { head: ["GET / HTTP/1.1"] })}
+      => "GET / HTTP/1.1" is not a request line of the shim
+    a line that is no header ${spooled("c1", { head: [POST, ": x"] })} => ": x" is no header
+    a body cut short ${spooled("c1").subarray(0, -1)} => The body has 1 bytes, Content-Length says 2
+    a body too long ${spooled("c1", { length: 1 })} => The body has 2 bytes, Content-Length says 1
+    no length ${spooled("c1", { head: [POST, "CNI-Command: DEL"] })}
+      => The body has 2 bytes, Content-Length says nothing
+    another command ${spooled("c1", { head: [POST, "CNI-Command: ADD", "Content-Length: 2"] })}
+      => Command ADD is not spooled
+    no command ${spooled("c1", { head: [POST, "Content-Length: 2"] })}
+      => Command (none) is not spooled
+  `;
   it.each(faults)("refuses %s", (_what, bytes, text) => expect(() => parseSpooled(bytes)).toThrow(text));
 });
 

@@ -3,6 +3,7 @@ import { type AddressState, AddressStates, type Pending } from "../../../../host
 import { decide, type SyncInputs } from "../../../../host/registry/kubernetes/decide.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
+import { cases } from "../../../world/rows.ts";
 import { proposal } from "../../../world/subjects.ts";
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
@@ -43,128 +44,96 @@ const undone = pending({ isUndone: true });
 const after = (owner: string): Partial<SyncInputs> => pending({ formerOwners: new Set([owner]) });
 const prober: { state: AddressState } = { state: { ...INITIAL_STATE, object: { kind: "unknown", isProber: true } } };
 
-type Row = readonly [
-  what: string,
-  row: Allocation,
-  object: SyncInputs["object"],
-  options: Partial<SyncInputs>,
-  action: string,
-];
+type Case = [row: Allocation, object: SyncInputs["object"], options?: Partial<SyncInputs>];
 
-const ROWS: readonly Row[] = [
-  ["a claim creates without looking", bound, undefined, {}, "create"],
-  ["a claim of what another pod here had looks first", bound, undefined, after("b"), "read"],
-  ["a take-over of what was not met looks first", bound, undefined, { replaces: "5" }, "read"],
-  ["a claim creates what is not there", bound, "absent", after("b"), "create"],
-  ["undo: a claim's own object", bound, ours, {}, "synced"],
-  [
-    "sandbox-restart: a claim's own object, which an unanswered write may yet change",
-    bound,
-    ours,
-    unanswered,
-    "replace Bound",
-  ],
-  ["sandbox-restart: what is not known, with such a write", bound, undefined, unanswered, "read"],
-  ["undo: not that of the pod's other NIC", bound, { ...ours, ifName: "net1" }, {}, "taken"],
-  ["its own object under another node's name", bound, elsewhere(ours), {}, "replace Bound"],
-  ["another pod's here", bound, ofOtherPod, {}, "taken"],
-  ["another pod's here, whose row the claim took over", bound, ofOtherPod, after("b"), "replace Bound"],
-  ["another pod's elsewhere", bound, elsewhere(ofOtherPod), after("b"), "taken"],
-  ["cooling-visibility: foreign and cooling, not asked for", bound, elsewhere(ourCooling), {}, "taken"],
-  [
-    "cooling-visibility: foreign and cooling, this version",
-    bound,
-    elsewhere(ourCooling),
-    { replaces: "5" },
-    "replace Bound",
-  ],
-  [
-    "cooling-visibility: foreign and cooling, an older version",
-    bound,
-    elsewhere(ourCooling),
-    { replaces: "4" },
-    "taken",
-  ],
-  [
-    "cooling-visibility: a version does not take over what is bound",
-    bound,
-    elsewhere(ofOtherPod),
-    { replaces: "5" },
-    "taken",
-  ],
-  ["sandbox-restart: its own, shown as cooling", bound, ourCooling, after("a"), "replace Bound"],
-  ["cooling here without a row", bound, ourCooling, {}, "taken"],
-  ["conflict: in quarantine here, taken over", bound, ourQuarantined, after(""), "replace Bound"],
-  ["conflict: in quarantine", bound, ourQuarantined, {}, "taken"],
-  ["node-lost: this node was taken for lost", { ...bound, isConfirmed: true }, ourQuarantined, {}, "replace Bound"],
-  ["node-lost: and another has it now", { ...bound, isConfirmed: true }, elsewhere(ourQuarantined), {}, "taken"],
-  ["node-lost: and another asks for the address", { ...bound, isConfirmed: true }, theyAsk, {}, "recover"],
-  ["node-lost: a claim of what another asks for", bound, theyAsk, {}, "taken"],
-  ["node-lost: what another asks for was a third one's", { ...bound, isConfirmed: true }, { ...theyAsk, lost: "n3" }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for the member", { ...bound, workload: WEB }, elsewhere(ourRetained), {}, "replace Bound"],
-  ["retention: kept for another member", { ...bound, workload: OTHER_WEB }, ourRetained, {}, "taken"],
-  ["retention: kept for another NIC of the member", { ...bound, workload: WEB }, { ...ourRetained, workload: { ...WEB, ifName: "net1" } }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for this NIC of the member", { ...bound, workload: WEB }, { ...ourRetained, workload: { ...WEB, ifName: "eth0" } }, {}, "replace Bound"], // biome-ignore format: one line each
-  ["retention: an earlier pod of the member has it on another NIC", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, ifName: "net1", workload: WEB }), {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept for that member of another namespace", { ...bound, workload: { ...WEB, namespace: "evil" } }, ourRetained, {}, "taken"], // biome-ignore format: one line each
-  ["retention: that member of another namespace has it", { ...bound, workload: { ...WEB, namespace: "evil" } }, { ...ofOtherPod, workload: WEB }, {}, "taken"], // biome-ignore format: one line each
-  ["retention: kept, and the pod is of no workload", bound, ourRetained, {}, "taken"],
-  ["retention: an earlier pod of the member has it", { ...bound, workload: WEB }, elsewhere({ ...ofOtherPod, workload: WEB }), {}, "takeOver"], // biome-ignore format: one line each
-  ["retention: another member's pod has it", { ...bound, workload: WEB }, { ...ofOtherPod, workload: OTHER_WEB }, {}, "taken"], // biome-ignore format: one line each
+const confirmed: Allocation = { ...bound, isConfirmed: true };
+const ofWeb: Allocation = { ...bound, workload: WEB };
+const ofEvil: Allocation = { ...bound, workload: { ...WEB, namespace: "evil" } };
+const cooledWeb: Allocation = { ...cooling, workload: WEB };
+const earlierPod: KnownObject = { ...ofOtherPod, workload: WEB };
+const retainedFor = (ifName: string): KnownObject => ({ ...ourRetained, workload: { ...WEB, ifName } });
 
-  ["a release in a large pool", cooling, ours, {}, "wait"],
-  ["a release in a large pool, of what is not known", cooling, undefined, {}, "wait"],
-  ["a release of what was never made", cooling, "absent", {}, "wait"],
-  ["cooling-visibility: a release in a small pool", cooling, ours, shown, "replace Cooling"],
-  ["cooling-visibility: that is shown already", cooling, ourCooling, shown, "wait"],
-  ["cooling-visibility: of what is not known", cooling, undefined, shown, "read"],
-  ["a cooldown that is over", cooling, ours, due, "delete"],
-  ["a cooldown that is over, shown", cooling, ourCooling, { ...due, ...shown }, "delete"],
-  ["a cooldown that is over, of what is not known", cooling, undefined, due, "read"],
-  ["a cooldown that is over, and there is nothing", cooling, "absent", due, "forget"],
-  ["cooling-visibility: another node took it over", cooling, elsewhere(ofOtherPod), due, "forget"],
-  ["clocks-and-boots: another pod's object here that the journal does not know", cooling, ofOtherPod, due, "forget"],
-  ["the object of who had it before", cooling, ofOtherPod, { ...due, ...after("b") }, "delete"],
-  ["conflict: the end of a quarantine", ended, ourQuarantined, due, "delete"],
-  ["conflict: that was never written", ended, ours, due, "delete"],
-  ["retention: a release of a member", { ...cooling, workload: WEB }, ours, {}, "replace Kept"],
-  ["retention: of what is not known", { ...cooling, workload: WEB }, undefined, {}, "read"],
-  ["retention: that is kept", { ...cooling, workload: WEB }, ourRetained, {}, "forget"],
-  ["retention: whose next pod has it already", { ...cooling, workload: WEB }, elsewhere({ ...ofOtherPod, workload: WEB }), {}, "forget"], // biome-ignore format: one line each
-  ["retention: of which nothing is there", { ...cooling, workload: WEB }, "absent", {}, "forget"],
-  ["retention: that was new to the member and is undone", { ...cooling, workload: WEB }, ours, { ...due, ...undone }, "delete"], // biome-ignore format: one line each
+const ROWS = cases<Case>`
+  a claim creates without looking ${[bound, undefined]} => create
+  a claim of what another pod here had looks first ${[bound, undefined, after("b")]} => read
+  a take-over of what was not met looks first ${[bound, undefined, { replaces: "5" }]} => read
+  a claim creates what is not there ${[bound, "absent", after("b")]} => create
+  undo: a claim's own object ${[bound, ours]} => synced
+  sandbox-restart: a claim's own object, which an unanswered write may yet change ${[bound, ours, unanswered]}
+    => replace Bound
+  sandbox-restart: what is not known, with such a write ${[bound, undefined, unanswered]} => read
+  undo: not that of the pod's other NIC ${[bound, { ...ours, ifName: "net1" }]} => taken
+  its own object under another node's name ${[bound, elsewhere(ours)]} => replace Bound
+  another pod's here ${[bound, ofOtherPod]} => taken
+  another pod's here, whose row the claim took over ${[bound, ofOtherPod, after("b")]} => replace Bound
+  another pod's elsewhere ${[bound, elsewhere(ofOtherPod), after("b")]} => taken
+  cooling-visibility: foreign and cooling, not asked for ${[bound, elsewhere(ourCooling)]} => taken
+  cooling-visibility: foreign and cooling, this version ${[bound, elsewhere(ourCooling), { replaces: "5" }]}
+    => replace Bound
+  cooling-visibility: foreign and cooling, an older version ${[bound, elsewhere(ourCooling), { replaces: "4" }]}
+    => taken
+  cooling-visibility: a version does not take over what is bound ${[bound, elsewhere(ofOtherPod), { replaces: "5" }]}
+    => taken
+  sandbox-restart: its own, shown as cooling ${[bound, ourCooling, after("a")]} => replace Bound
+  cooling here without a row ${[bound, ourCooling]} => taken
+  conflict: in quarantine here, taken over ${[bound, ourQuarantined, after("")]} => replace Bound
+  conflict: in quarantine ${[bound, ourQuarantined]} => taken
+  node-lost: this node was taken for lost ${[confirmed, ourQuarantined]} => replace Bound
+  node-lost: and another has it now ${[confirmed, elsewhere(ourQuarantined)]} => taken
+  node-lost: and another asks for the address ${[confirmed, theyAsk]} => recover
+  node-lost: a claim of what another asks for ${[bound, theyAsk]} => taken
+  node-lost: what another asks for was a third one's ${[confirmed, { ...theyAsk, lost: "n3" }]} => taken
+  retention: kept for the member ${[ofWeb, elsewhere(ourRetained)]} => replace Bound
+  retention: kept for another member ${[{ ...bound, workload: OTHER_WEB }, ourRetained]} => taken
+  retention: kept for another NIC of the member ${[ofWeb, retainedFor("net1")]} => taken
+  retention: kept for this NIC of the member ${[ofWeb, retainedFor("eth0")]} => replace Bound
+  retention: an earlier pod of the member has it on another NIC ${[ofWeb, elsewhere({ ...earlierPod, ifName: "net1" })]}
+    => taken
+  retention: kept for that member of another namespace ${[ofEvil, ourRetained]} => taken
+  retention: that member of another namespace has it ${[ofEvil, earlierPod]} => taken
+  retention: kept, and the pod is of no workload ${[bound, ourRetained]} => taken
+  retention: an earlier pod of the member has it ${[ofWeb, elsewhere(earlierPod)]} => takeOver
+  retention: another member's pod has it ${[ofWeb, { ...ofOtherPod, workload: OTHER_WEB }]} => taken
+  a release in a large pool ${[cooling, ours]} => wait
+  a release in a large pool, of what is not known ${[cooling, undefined]} => wait
+  a release of what was never made ${[cooling, "absent"]} => wait
+  cooling-visibility: a release in a small pool ${[cooling, ours, shown]} => replace Cooling
+  cooling-visibility: that is shown already ${[cooling, ourCooling, shown]} => wait
+  cooling-visibility: of what is not known ${[cooling, undefined, shown]} => read
+  a cooldown that is over ${[cooling, ours, due]} => delete
+  a cooldown that is over, shown ${[cooling, ourCooling, { ...due, ...shown }]} => delete
+  a cooldown that is over, of what is not known ${[cooling, undefined, due]} => read
+  a cooldown that is over, and there is nothing ${[cooling, "absent", due]} => forget
+  cooling-visibility: another node took it over ${[cooling, elsewhere(ofOtherPod), due]} => forget
+  clocks-and-boots: another pod's object here that the journal does not know ${[cooling, ofOtherPod, due]} => forget
+  the object of who had it before ${[cooling, ofOtherPod, { ...due, ...after("b") }]} => delete
+  conflict: the end of a quarantine ${[ended, ourQuarantined, due]} => delete
+  conflict: that was never written ${[ended, ours, due]} => delete
+  retention: a release of a member ${[cooledWeb, ours]} => replace Kept
+  retention: of what is not known ${[cooledWeb, undefined]} => read
+  retention: that is kept ${[cooledWeb, ourRetained]} => forget
+  retention: whose next pod has it already ${[cooledWeb, elsewhere(earlierPod)]} => forget
+  retention: of which nothing is there ${[cooledWeb, "absent"]} => forget
+  retention: that was new to the member and is undone ${[cooledWeb, ours, { ...due, ...undone }]} => delete
+  a claim of an object that a foreign finalizer holds ${[bound, { ...ours, deleting: true }]} => taken
+  an answered claim of an object in deletion ${[confirmed, { ...ours, deleting: true }]} => synced
+  a release of an object that a foreign finalizer holds ${[cooling, { ...ours, deleting: true }, due]} => wait
+  conflict: a conflict ${[quarantined, ours]} => replace Quarantined
+  conflict: a conflict that is written ${[quarantined, ourQuarantined]} => synced
+  conflict: a conflict that is written, with such a write ${[quarantined, ourQuarantined, unanswered]}
+    => replace Quarantined
+  conflict: a conflict of which nothing is known ${[quarantined, undefined]} => read
+  conflict: a conflict whose object is gone ${[quarantined, "absent"]} => create
+  conflict: an address that we were told to ask for ${[quarantined, weAsk]} => synced
+  conflict: is not written over, it says who had it ${[quarantined, weAsk, unanswered]} => synced
+  conflict: was freed by another writer ${[quarantined, "absent", prober]} => forget
+  conflict: is its node's again ${[quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober]} => forget
+  conflict: is silent ${[ended, weAsk, due]} => delete
+  conflict: a conflict of what another node has now ${[quarantined, elsewhere(ours)]} => forget
+  a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
+`;
 
-  ["a claim of an object that a foreign finalizer holds", bound, { ...ours, deleting: true }, {}, "taken"],
-  [
-    "an answered claim of an object in deletion",
-    { ...bound, isConfirmed: true },
-    { ...ours, deleting: true },
-    {},
-    "synced",
-  ],
-  ["a release of an object that a foreign finalizer holds", cooling, { ...ours, deleting: true }, due, "wait"],
-
-  ["conflict: a conflict", quarantined, ours, {}, "replace Quarantined"],
-  ["conflict: a conflict that is written", quarantined, ourQuarantined, {}, "synced"],
-  [
-    "conflict: a conflict that is written, with such a write",
-    quarantined,
-    ourQuarantined,
-    unanswered,
-    "replace Quarantined",
-  ],
-  ["conflict: a conflict of which nothing is known", quarantined, undefined, {}, "read"],
-  ["conflict: a conflict whose object is gone", quarantined, "absent", {}, "create"],
-  ["conflict: an address that we were told to ask for", quarantined, weAsk, {}, "synced"],
-  ["conflict: is not written over, it says who had it", quarantined, weAsk, unanswered, "synced"],
-  ["conflict: was freed by another writer", quarantined, "absent", prober, "forget"],
-  ["conflict: is its node's again", quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober, "forget"],
-  ["conflict: is silent", ended, weAsk, due, "delete"],
-  ["conflict: a conflict of what another node has now", quarantined, elsewhere(ours), {}, "forget"],
-  ["a row that says Kept", { ...cooling, state: "Kept" }, ourRetained, {}, "forget"],
-];
-
-it.each(ROWS)("%s", (_what, row, object, options, expected) => {
+it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
   const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, replaces: undefined };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
