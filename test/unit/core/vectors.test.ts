@@ -57,7 +57,7 @@ class Player {
 function record(scenario: Scenario, wasm: Uint8Array): Vector {
   const player = new Player(wasm);
   const steps: Step[] = [];
-  scenario.perform((call, args, { input, keep = 0, keepEach = 0, atMost = Number.POSITIVE_INFINITY } = {}) => {
+  scenario.run((call, args, { input, keep = 0, keepEach = 0, atMost = Number.POSITIVE_INFINITY } = {}) => {
     const result = player.call(call, args, input);
     const length = result < 0 ? 0 : Math.min(keep + keepEach * result, atMost);
     const output = length > 0 ? { output: player.output(length) } : {};

@@ -4,7 +4,7 @@
  */
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { Seeded } from "../../world/seeded.ts";
-import type { Perform, Scenario } from "./scenarios.ts";
+import type { Call, Scenario } from "./scenarios.ts";
 
 const SEED = 20_261_120;
 const STEPS = 1_200;
@@ -21,7 +21,7 @@ interface Living {
 
 class Walk {
   readonly #random = new Seeded(SEED);
-  readonly #perform: Perform;
+  readonly #perform: Call;
   /** Sets of a few thousand addresses at which the noise aims: pools are made of these, so that the memory stays small. */
   readonly #homes: Living[] = [];
   readonly #living: Living[] = [];
@@ -29,8 +29,8 @@ class Walk {
   /** Of the call that is being made up: its objects are of one family, most of the time. */
   #family = 4;
 
-  constructor(perform: Perform) {
-    this.#perform = perform;
+  constructor(call: Call) {
+    this.#perform = call;
   }
 
   run(): void {
@@ -127,5 +127,5 @@ function keepOf(
 export const walk: Scenario = {
   name: "walk",
   doc: `${STEPS} random calls over the whole ABI: good, edge and hostile arguments on living and dead objects.`,
-  perform: (perform) => new Walk(perform).run(),
+  run: (call) => new Walk(call).run(),
 };
