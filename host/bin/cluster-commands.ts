@@ -1,8 +1,10 @@
-/** `berth-controller apply-crds`, `uninstall` and `delete-crds`: the hooks of the Helm chart. */
+/** `berth-controller pull-image`, `apply-crds`, `uninstall` and `delete-crds`: the hooks of the Helm chart. */
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { applyCrds, deleteCrds } from "../install/crds.ts";
-import { decodeCleaner, uninstallFromCluster } from "../install/uninstall-cluster.ts";
+import { decodeDaemonSet } from "../install/node-pods.ts";
+import { pullImage } from "../install/pull-image.ts";
+import { uninstallFromCluster } from "../install/uninstall-cluster.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
@@ -24,6 +26,11 @@ interface UninstallFlags extends AccessFlags {
   readonly limit: string;
 }
 
+interface PullFlags extends AccessFlags {
+  readonly puller: string;
+  readonly limit: string;
+}
+
 const print = (line: string): void => console.log(line);
 
 async function withApi({ kubeconfig }: AccessFlags, work: (api: KubeApi) => Promise<void>): Promise<void> {
@@ -41,8 +48,14 @@ function uninstall(flags: UninstallFlags): Promise<void> {
   const { force = false, keepState = false, limit, cleaner, kubeconfig: _, ...rest } = flags;
   return withApi(flags, (api) => {
     const options = { ...rest, force, keepState, limitMs: Number(limit) * 1000 };
-    return uninstallFromCluster({ ...options, api, print, cleaner: decodeCleaner(readFileSync(cleaner, "utf8")) });
+    return uninstallFromCluster({ ...options, api, print, cleaner: decodeDaemonSet(readFileSync(cleaner, "utf8")) });
   });
+}
+
+function pull({ puller, limit, ...access }: PullFlags): Promise<void> {
+  return withApi(access, (api) =>
+    pullImage({ api, puller: decodeDaemonSet(readFileSync(puller, "utf8")), limitMs: Number(limit) * 1000, print }),
+  );
 }
 
 /** The account is that of the pod unless a kubeconfig is given. */
@@ -58,6 +71,13 @@ export function addClusterCommands(program: Command): void {
       .argument("<directory>", "directory of the definitions, one YAML file each")
       .addOption(kubeconfig)
       .action((directory: string, flags: AccessFlags) => withApi(flags, (api) => work({ api, directory, print })));
+  program
+    .command("pull-image")
+    .description("Wait until all nodes have the image of a DaemonSet, which exists meanwhile")
+    .requiredOption("--puller <file>", "the DaemonSet, as JSON")
+    .requiredOption("--limit <seconds>", "longest time to wait")
+    .addOption(kubeconfig)
+    .action(pull);
   program
     .command("uninstall")
     .description(

@@ -2,7 +2,6 @@
  * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops agents and controller, cleans the
  * nodes, and removes Berth's objects. Every wait has a deadline: what cannot be reached is reported, and the rest goes on.
  */
-import { z } from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import {
@@ -13,10 +12,10 @@ import {
   RESERVED_IPS,
   SUBNETS,
 } from "../resources/collections.ts";
-import { applyObject, callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
+import { callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
+import { DAEMON_SETS, type DaemonSet, runOnNodes } from "./node-pods.ts";
 import { InstallError } from "./step.ts";
 
-const DAEMON_SETS: Resource = { apiVersion: "apps/v1", plural: "daemonsets" };
 const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 
 /** Pools first: while they are there, an agent that still runs could allocate. */
@@ -31,12 +30,6 @@ export const MAX_LISTED_ADDRESSES = 100;
 /** A policy of docs/security.md permits with it to delete an address in use. */
 const FORCE_DELETE = "ipam.vendor.io/force-delete";
 
-/** A DaemonSet whose pods are Ready when their node is clean. */
-const cleanerSchema = z.looseObject({
-  metadata: z.looseObject({ name: z.string(), namespace: z.string() }),
-  spec: z.looseObject({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) }),
-});
-
 interface UninstallOptions {
   readonly api: KubeApi;
   readonly namespace: string;
@@ -44,17 +37,13 @@ interface UninstallOptions {
   readonly agent: string;
   readonly controller: string;
   readonly selector: string;
-  readonly cleaner: z.output<typeof cleanerSchema>;
+  /** Its pods are Ready when their node is clean. */
+  readonly cleaner: DaemonSet;
   readonly force: boolean;
   readonly keepState: boolean;
   /** For everything together. */
   readonly limitMs: number;
   readonly print: (line: string) => void;
-}
-
-/** Throws for text that is no DaemonSet. */
-export function decodeCleaner(text: string): UninstallOptions["cleaner"] {
-  return cleanerSchema.parse(JSON.parse(text));
 }
 
 /** Throws InstallError, with nothing changed, while addresses are in use. */
@@ -106,39 +95,9 @@ async function stopPods(options: UninstallOptions): Promise<void> {
 
 /** Leaves a quarter of the time for the objects. */
 async function cleanNodes({ api, cleaner, limitMs, print }: UninstallOptions, deadlineMs: number): Promise<void> {
-  const { metadata, spec } = cleaner;
-  const path = objectPath(DAEMON_SETS, metadata);
-  await applyObject(api, path, cleaner);
-  const isDone = async (): Promise<boolean> => areAllReady(await callIfThere(api, { method: "GET", path }));
-  const isClean = await pollUntil(deadlineMs - limitMs / 4, isDone);
-  if (isClean) print("All nodes are clean");
-  else {
-    const labels = Object.entries(spec.selector.matchLabels).map(([key, value]) => `${key}=${value}`);
-    const pods = await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
-    for (const pod of pods.filter((each) => !isReady(each)))
-      print(`Node ${pod.spec?.nodeName} was not cleaned in time; run "berth-agent uninstall" there`);
-  }
-  await callIfThere(api, { method: "DELETE", path, query: { propagationPolicy: "Background" } });
-}
-
-const progressSchema = z.object({
-  metadata: z.object({ generation: z.number() }),
-  status: z.object({
-    observedGeneration: z.number().default(0),
-    desiredNumberScheduled: z.number().default(0),
-    numberReady: z.number().default(0),
-  }),
-});
-
-function areAllReady(daemonSet: unknown): boolean {
-  const { data } = progressSchema.safeParse(daemonSet);
-  if (data === undefined || data.status.observedGeneration < data.metadata.generation) return false;
-  return data.status.numberReady >= data.status.desiredNumberScheduled;
-}
-
-function isReady({ status }: ListedObject): boolean {
-  const conditions = Array.isArray(status?.conditions) ? status.conditions : [];
-  return conditions.some((each) => each.type === "Ready" && each.status === "True");
+  const { isComplete, late } = await runOnNodes(api, cleaner, deadlineMs - limitMs / 4);
+  if (isComplete) print("All nodes are clean");
+  for (const node of late) print(`Node ${node} was not cleaned in time; run "berth-agent uninstall" there`);
 }
 
 async function deleteAll({ api, print }: UninstallOptions, kind: Resource): Promise<void> {

@@ -242,6 +242,15 @@ export const valuesSchema = z.strictObject({
       description: "Install and upgrade the custom resource definitions by a hook; Helm alone never upgrades them.",
     }),
   }),
+  prePull: section({
+    enabled: flag.default(true).meta({
+      description:
+        "Before an upgrade, pull the image on all nodes, by a hook: plugins wait 20 seconds for a new agent, and a pull may take longer.",
+    }),
+    timeoutSeconds: z.int().min(10).max(3600).default(120).meta({
+      description: "Longest time of that; then the upgrade goes on and names the nodes. Less than Helm's `--timeout`.",
+    }),
+  }),
   uninstall: section({
     force: flag.default(false).meta({
       description: "Uninstall although addresses are in use. Their pods lose services and routes through the node.",

@@ -22,6 +22,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 const NAMESPACE = "net-system";
 const API = "/apis/ipam.vendor.io/v1";
 const CLEANER = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-cleaner`;
+const PULLER = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-puller`;
 const AGENT = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-agent`;
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/net-berth-controller`;
 
@@ -84,14 +85,41 @@ async function isGone(path: string): Promise<boolean> {
 const names = async (plural: string): Promise<string[]> =>
   (await plane.client.get(`${API}/${plural}`)).items.map(({ metadata }: KubeObject) => metadata.name);
 
-/** What the DaemonSet controller does, which does not run here: all nodes are clean as soon as there is a cleaner. */
-async function reportClean(): Promise<void> {
-  await expect.poll(() => isGone(CLEANER), { timeout: 60_000 }).toBe(false);
-  const { metadata } = await plane.client.get(CLEANER);
+/** What the DaemonSet controller does, which does not run here: all nodes are done as soon as there is the DaemonSet. */
+async function reportDone(path: string): Promise<void> {
+  await expect.poll(() => isGone(path), { timeout: 60_000 }).toBe(false);
+  const { metadata } = await plane.client.get(path);
   const status = { observedGeneration: metadata.generation, desiredNumberScheduled: 2, currentNumberScheduled: 2 };
   const ready = { ...status, numberReady: 2, numberMisscheduled: 0 };
-  await plane.client.patch(`${CLEANER}/status`, { status: ready });
+  await plane.client.patch(`${path}/status`, { status: ready });
 }
+
+/** A pod on node n9 that never becomes Ready. */
+async function createSilentPod(name: string, labels: object): Promise<void> {
+  const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
+  const spec = { nodeName: "n9", serviceAccountName: "default", containers: [{ name: "a", image: "a" }] };
+  await plane.client.apply(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`, {
+    ...{ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } },
+  });
+  await plane.client.create(pods, { apiVersion: "v1", kind: "Pod", metadata: { name, labels }, spec });
+}
+
+describe("pull-image", () => {
+  it("waits until all nodes have the image", async () => {
+    const done = reportDone(PULLER);
+    const { exitCode, stdout, stderr } = await runJob("pull-image");
+    await done;
+    expect([exitCode, stdout, stderr]).toEqual([0, "All nodes have the image\n", ""]);
+    expect(await isGone(PULLER)).toBe(true);
+  });
+
+  it("ends in time when a node does not pull it, and names the node", async () => {
+    await createSilentPod("puller-n9", labelsOf("puller.json"));
+    const { exitCode, stdout } = await runJob("pull-image", "--limit=2");
+    expect([exitCode, stdout]).toEqual([0, "Node n9 has not pulled the image in time; going on\n"]);
+    expect(await isGone(PULLER)).toBe(true);
+  });
+});
 
 describe("apply-crds", () => {
   it("installs the definitions, which are then served", async () => {
@@ -147,12 +175,7 @@ describe("uninstall", () => {
   });
 
   it("ends in time when a node is never clean, and names it; keeps the objects with --keep-state", async () => {
-    const labels = cleanerLabels();
-    const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
-    const spec = { nodeName: "n9", serviceAccountName: "default", containers: [{ name: "a", image: "a" }] };
-    const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } };
-    await plane.client.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account);
-    await plane.client.create(pods, { apiVersion: "v1", kind: "Pod", metadata: { name: "cleaner-n9", labels }, spec });
+    await createSilentPod("cleaner-n9", labelsOf("cleaner.json"));
     const startMs = performance.now();
     const { exitCode, stdout, stderr } = await runJob("uninstall", "--force", "--keep-state", "--limit=4");
     expect([exitCode, stderr]).toEqual([0, ""]);
@@ -164,7 +187,7 @@ describe("uninstall", () => {
   });
 
   it("removes all objects past finalizers and policies when the nodes are clean, and can be repeated", async () => {
-    const clean = reportClean();
+    const clean = reportDone(CLEANER);
     const { exitCode, stdout, stderr } = await runJob("uninstall", "--force");
     await clean;
     expect([exitCode, stderr]).toEqual([0, ""]);
@@ -172,7 +195,7 @@ describe("uninstall", () => {
     for (const kind of ["ippools", "subnets", "ipallocations", "ippoolusages", "reservedips", "coordinators"])
       expect(await names(kind), kind).toEqual([]);
     expect(await isGone(CLEANER)).toBe(true);
-    const again = reportClean();
+    const again = reportDone(CLEANER);
     expect((await runJob("uninstall")).exitCode).toBe(0);
     await again;
   });
@@ -184,8 +207,8 @@ describe("uninstall", () => {
   });
 });
 
-/** Labels of the cleaner's pods. */
-function cleanerLabels(): object {
+/** Labels of the pods of a hook's DaemonSet. */
+function labelsOf(file: string): object {
   const config = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "net-berth-hooks");
-  return JSON.parse(config?.data["cleaner.json"]).spec.selector.matchLabels;
+  return JSON.parse(config?.data[file]).spec.selector.matchLabels;
 }

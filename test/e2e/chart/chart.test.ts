@@ -85,6 +85,7 @@ const FULL: readonly object[] = [
     },
     hostAgents: { enabled: true },
     serviceMonitor: { enabled: true, labels: { release: "prometheus" }, interval: "1m" },
+    prePull: { timeoutSeconds: 90 },
     uninstall: { force: true, timeoutSeconds: 100 },
   },
   {
@@ -99,6 +100,7 @@ const FULL: readonly object[] = [
     controller: { podDisruptionBudget: false, networkPolicy: false },
     flowSchema: { enabled: false },
     crds: { apply: false },
+    prePull: { enabled: false },
     uninstall: { keepState: true },
   },
 ];
@@ -134,6 +136,12 @@ const find = (objects: readonly KubernetesObject[], kind: string, name: string |
 const cleanerOf = (objects: readonly KubernetesObject[]): KubernetesObject =>
   JSON.parse(find(objects, "ConfigMap", /-hooks$/).data["cleaner.json"]);
 
+/** The DaemonSets that hooks create. */
+function ofHooks(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  const puller = find(objects, "ConfigMap", /-hooks$/).data["puller.json"];
+  return [cleanerOf(objects), ...(puller ? [JSON.parse(puller)] : [])];
+}
+
 describe("helm lint", () => {
   it.each([{}, ...FULL].map((values, index) => [index, values] as const))("finds nothing with set %i", (_, values) => {
     const words = ["--strict", "--kube-version", "1.34.4", "--values", write(values)];
@@ -149,7 +157,7 @@ describe.each(KUBERNETES_SCHEMAS)("for Kubernetes %s", (version) => {
   )("set %i of %o has only known fields of the right types", (_, release, values) => {
     const objects = render(values, release, version);
     expect(objects.length).toBeGreaterThan(20);
-    expect([...objects, cleanerOf(objects)].flatMap((object) => schemas.faultsOf(object))).toEqual([]);
+    expect([...objects, ...ofHooks(objects)].flatMap((object) => schemas.faultsOf(object))).toEqual([]);
   });
 
   it("finds an unknown field, a wrong type and a missing one", () => {
@@ -396,7 +404,7 @@ describe("values", () => {
 
 describe("least privilege", () => {
   const objects = render();
-  const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), cleanerOf(objects)];
+  const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), ...ofHooks(objects)];
   const jobs = objects.filter(({ kind }) => kind === "Job");
   const containers = [...pods, ...jobs].flatMap(({ metadata, spec }) =>
     [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers].map((container) => ({

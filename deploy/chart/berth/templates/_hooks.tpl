@@ -127,17 +127,7 @@ spec:
             - name: log
               mountPath: /var/log
       containers:
-        # Keeps the pod Ready.
-        - name: done
-          image: {{ include "berth.image" . | quote }}
-          imagePullPolicy: {{ .Values.image.pullPolicy }}
-          command: [/usr/bin/node, -e, "setInterval(() => {}, 1e9)"]
-          securityContext:
-            runAsUser: 65532
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities:
-              drop: [ALL]
+        {{- include "berth.idle" . | nindent 8 }}
       volumes:
         - name: cni-bin
           hostPath:
@@ -159,4 +149,58 @@ spec:
           hostPath:
             path: /var/log
             type: Directory
+{{- end }}
+
+{{/* The DaemonSet of the hook before an upgrade: a node with a Ready pod has the image. */}}
+{{- define "berth.puller" }}
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: {{ include "berth.fullname" . }}-puller
+  namespace: {{ .Release.Namespace }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "berth.selector" (list . "puller") | nindent 6 }}
+  updateStrategy:
+    rollingUpdate:
+      maxUnavailable: 100%
+  template:
+    metadata:
+      labels:
+        {{- include "berth.selector" (list . "puller") | nindent 8 }}
+    spec:
+      automountServiceAccountToken: false
+      {{- with include "berth.imagePullSecrets" . }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      priorityClassName: {{ .Values.agent.priorityClassName }}
+      # A pod of the network would need an address.
+      hostNetwork: true
+      nodeSelector:
+        kubernetes.io/os: linux
+        {{- with .Values.agent.nodeSelector }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .Values.agent.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      terminationGracePeriodSeconds: 1
+      containers:
+        {{- include "berth.idle" . | nindent 8 }}
+{{- end }}
+
+{{/* A container that keeps its pod Ready. */}}
+{{- define "berth.idle" -}}
+- name: done
+  image: {{ include "berth.image" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [/usr/bin/node, -e, "setInterval(() => {}, 1e9)"]
+  securityContext:
+    runAsUser: 65532
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
 {{- end }}
