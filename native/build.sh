@@ -33,8 +33,8 @@ build_shim() {
     [ -n "${BERTH_SHIM_CC:-}" ] || command -v "$compiler" >/dev/null || compiler=cc
     mkdir -p "$OUT/bin"
     temporary=$OUT/bin/.berth.$$
-    # One page less to map at every exec: -z noseparate-code, no build id. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
-    $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
+    # One page less to map at every exec: -z noseparate-code, no build id, no unwind tables of C. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
+    $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
         ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
     for name in $SHIM_NAMES; do
         cp "$temporary" "$temporary.$name"

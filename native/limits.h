@@ -31,6 +31,8 @@
 #define GC_LIMIT_MS 60000
 /* How long STATUS waits for the answer: milliseconds. */
 #define STATUS_LIMIT_MS 2000
+/* How long a probe waits for the answer, less than the timeouts of the chart's probes: milliseconds. */
+#define PROBE_LIMIT_MS 9000
 /* How long VERSION, which does not contact the agent, reads its stdin: milliseconds. */
 #define VERSION_LIMIT_MS 2000
 

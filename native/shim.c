@@ -6,6 +6,8 @@
  *                             └─ DEL without a complete answer ──▶ spool, exit 0
  *
  * Stdout always receives CNI JSON: the shim's own, or an answer that it has checked.
+ *
+ * `berth --probe live|ready` asks for the agent's health instead, for a kubelet.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -134,9 +136,34 @@ __attribute__((noreturn)) static void forward(const struct verb *verb, const cha
     fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", verb->name, " again later", NULL);
 }
 
+/* Exit codes as those of `berthctl health --probe`, which starts Node.js. */
+enum probe_result { AS_WANTED = 0, NOT_READY = 1, WRONG_USAGE = 2, NO_ANSWER = 3 };
+
+static enum probe_result probe(const char *what) {
+    static const char GET[] = "GET /v1/health HTTP/1.1\r\nHost: berth\r\n\r\n";
+    bool wants_ready = strcmp(what, "ready") == 0;
+    if (!wants_ready && strcmp(what, "live") != 0) {
+        print_line("Want --probe live or ready", NULL);
+        return WRONG_USAGE;
+    }
+    struct http_request request = {.socket_path = socket_path(), .bytes = GET, .length = sizeof GET - 1};
+    request.answer_ms = milliseconds_of("BERTH_REQUEST_LIMIT", PROBE_LIMIT_MS);
+    struct http_answer answer;
+    enum probe_result result = NO_ANSWER;
+    const char *reason = http_exchange(&request, &answer);
+    if (reason == NULL) {
+        if (answer.status == 200 || (answer.status == 503 && !wants_ready)) return AS_WANTED;
+        if (answer.status == 503) result = NOT_READY;
+        reason = "is not ready; see berthctl health";
+    }
+    print_line("Agent at ", request.socket_path, " ", reason, NULL);
+    return result;
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     fill_standard_streams();
+    if (argc > 1 && strcmp(argv[1], "--probe") == 0) return (int)probe(argc > 2 ? argv[2] : "");
     const char *command = variable_or("CNI_COMMAND", NULL);
     if (command == NULL) {
         print_about();

@@ -16,6 +16,8 @@ export interface ShimCall {
   /** An executable; by default the built `berth`. */
   readonly executable?: string;
   readonly command?: string;
+  /** Of the command line; a runtime gives none. */
+  readonly args?: readonly string[];
   /** The whole environment besides CNI_COMMAND. */
   readonly env?: Record<string, string>;
   /** `null` leaves stdin open. */
@@ -43,7 +45,7 @@ function collect(stream: NodeJS.ReadableStream | null): Buffer[] {
 
 /** Resolves when the shim has ended and its output is complete. */
 export function runShim(call: ShimCall): Promise<ShimOutcome> {
-  const line = [...(call.prefix ?? []), call.executable ?? join(root, "dist/bin/berth")];
+  const line = [...(call.prefix ?? []), call.executable ?? join(root, "dist/bin/berth"), ...(call.args ?? [])];
   const env = { ...call.env, ...(call.command === undefined ? {} : { CNI_COMMAND: call.command }) };
   const startedAt = performance.now();
   const child = spawn(line[0] ?? "", line.slice(1), { env, stdio: call.stdio ?? "pipe" });

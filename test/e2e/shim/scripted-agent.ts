@@ -27,7 +27,7 @@ function isComplete(request: Buffer): boolean {
   const end = request.indexOf("\r\n\r\n");
   if (end < 0) return false;
   const length = /^Content-Length: ([0-9]+)$/m.exec(request.subarray(0, end).toString("latin1").replaceAll("\r", ""));
-  return request.length >= end + 4 + Number(length?.[1]);
+  return request.length >= end + 4 + Number(length?.[1] ?? 0);
 }
 
 /** An empty directory for the socket and the spool. */
