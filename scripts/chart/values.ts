@@ -1,5 +1,6 @@
 /** The values of the Helm chart: one schema gives values.yaml, values.schema.json and the table of docs/chart.md. */
 import { z } from "zod";
+import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
 
 const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
@@ -55,10 +56,7 @@ const network = {
     .union([z.literal(false), z.record(z.string(), z.unknown())])
     .default({})
     .meta({ title: "object or `false`", description: "Keys of the coordinator's entry. `false`: no coordinator." }),
-  cniVersion: z
-    .enum(["0.3.1", "0.4.0", "1.0.0", "1.1.0"])
-    .default("1.0.0")
-    .meta({ description: "Version of the CNI configuration." }),
+  cniVersion: z.enum(SUPPORTED_VERSIONS).default("1.0.0").meta({ description: "Version of the CNI configuration." }),
   config: object("object")
     .default({})
     .meta({ description: "A whole CNI configuration, which replaces all keys above." }),

@@ -1,6 +1,7 @@
 /** Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it refuses the agent would refuse, too. */
 import { stringify } from "yaml";
 import { pluginKeys } from "../../cni/net-conf.ts";
+import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { coordinatorKeys, decodeCoordinatorConf } from "../../config/coordinator-conf.ts";
 import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
@@ -198,8 +199,8 @@ function verify(name: string, text: string, isList: boolean): void {
 export function formatNetwork(name: string, flags: NetworkFlags): string {
   checkCombination(name, flags);
   const { cniVersion, conflist = false, namespace, resourceName } = flags;
-  if (!["0.3.1", "0.4.0", "1.0.0", "1.1.0"].includes(cniVersion))
-    throw new FlagError("--cni-version", shown(cniVersion), "0.3.1, 0.4.0, 1.0.0 or 1.1.0");
+  if (!SUPPORTED_VERSIONS.some((version) => version === cniVersion))
+    throw new FlagError("--cni-version", shown(cniVersion), `one of ${SUPPORTED_VERSIONS.join(", ")}`);
   const list = { cniVersion, name, plugins: [...mainEntries(flags), ...coordinatorEntries(flags)] };
   const text = JSON.stringify(list, undefined, 2);
   verify(name, text, conflist);

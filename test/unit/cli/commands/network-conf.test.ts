@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import {
@@ -6,6 +7,7 @@ import {
   formatNetwork,
   type NetworkFlags,
 } from "../../../../host/cli/commands/network-conf.ts";
+import { SUPPORTED_VERSIONS } from "../../../../host/cni/version.ts";
 
 const DEFAULTS = { cniVersion: "1.0.0", coordinator: true, settings: {} };
 type Row = Omit<NetworkFlags, keyof typeof DEFAULTS> & Partial<NetworkFlags>;
@@ -94,12 +96,21 @@ const refused: [flags: Row, text: string][] = [
   [{ type: "sriov", resourceName: "vf" }, '--resource-name: found "vf", want prefix/name'],
   [{ ...MACVLAN, conflist: true, namespace: "shop" }, '--namespace: found "shop", want no --conflist'],
   [{ ...MACVLAN, namespace: "a.b" }, '--namespace: found "a.b", want the name of a namespace'],
-  [{ ...MACVLAN, cniVersion: "2.0.0" }, '--cni-version: found "2.0.0", want 0.3.1, 0.4.0, 1.0.0 or 1.1.0'],
+  [{ ...MACVLAN, cniVersion: "2.0.0" }, '--cni-version: found "2.0.0", want one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0'],
   [{ ...MACVLAN, settings: { mode: "both" } }, '--mode: found "both", want one of "auto"'],
   [{ ...MACVLAN, settings: { podMACPrefix: "0b:1b" } }, '--podMACPrefix: found "0b:1b", want two octets'],
   [{ ...MACVLAN, settings: { hijackCIDR: "10.0.0.1/8" } }, '--hijackCIDR: found "10.0.0.1/8"'],
   [{ ...MACVLAN, settings: { mode: "auto" }, coordinator: false }, '--mode: found "auto", want no --no-coordinator'],
 ];
+
+it.each(SUPPORTED_VERSIONS)("makes a network in CNI %s", (cniVersion) => {
+  check({ ...MACVLAN, cniVersion }, [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: BERTH }, COORDINATOR]);
+});
+
+it("docs/network.md lists the versions", () => {
+  const versions = SUPPORTED_VERSIONS.map((version) => `\`${version}\``).join(", ");
+  expect(readFileSync("docs/network.md", "utf8")).toContain(`| \`--cni-version\` | ${versions};`);
+});
 
 it.each(refused)("%j is refused: %s", (flags, text) => {
   const format = () => formatNetwork("lan", { ...DEFAULTS, ...flags });
