@@ -17,6 +17,7 @@
 import { CommanderError } from "commander";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAllocations } from "./commands/allocations.ts";
+import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHealth } from "./commands/health.ts";
 import { addHistory } from "./commands/history.ts";
@@ -42,6 +43,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void)[] = [
   addRecover,
   addNetwork,
   addVersion,
+  addCompletion,
 ];
 
 const EXAMPLES = {
@@ -69,7 +71,7 @@ const DESCRIPTIONS = {
 };
 
 /** Returns the tree without running anything. */
-function createCommands(options: CommandLineOptions): CommandLine {
+export function createCommands(options: CommandLineOptions): CommandLine {
   const cli = new CommandLine(options);
   cli.root.description(DESCRIPTIONS[options.program]).addHelpText("after", EXAMPLES[options.program]);
   for (const add of COMMANDS) add(cli);
@@ -83,6 +85,10 @@ export async function runCommands(options: CommandLineOptions): Promise<ExitCode
   if (words.length === 0) {
     terminal.write(cli.root.helpInformation());
     return ExitCode.Success;
+  }
+  if (words[0] === COMPLETE) {
+    await runCompletion(cli, words.slice(1));
+    return cli.exitCode;
   }
   try {
     await cli.root.parseAsync([...words], { from: "user" });

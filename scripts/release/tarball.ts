@@ -31,7 +31,7 @@ interface HostOptions {
   readonly notices: Buffer;
 }
 
-/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, systemd, examples, VERSION. */
+/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, share, systemd, examples, VERSION. */
 export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
@@ -42,6 +42,7 @@ export function hostEntries({ version, node, libatomic, product, notices }: Host
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
     ...below("lib", libraries),
     ...sourceEntries(join(root, "deploy", "host")),
+    ...below("share/man/man1", sourceEntries(join(root, "docs", "man"))),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
     { path: "THIRD_PARTY_LICENSES", mode: 0o644, content: notices },

@@ -35,6 +35,7 @@ const requirements = {
     { package: "runc", command: "runc", why: "both call it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
     { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
+    { package: "groff-base", command: "groff", why: "checks the man pages" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [

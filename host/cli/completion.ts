@@ -1,0 +1,141 @@
+/**
+ * What a shell may offer at a place of a command line, from the command tree; names of pools, pods and nodes come from the source. The protocol is that of
+ * cobra, so that kubectl can ask the plugin: a candidate on each line, with a description after a tab, then `:4` (nothing else) or `:0` (files, too).
+ */
+import type { Argument, Command, Option } from "commander";
+
+interface Candidate {
+  readonly value: string;
+  readonly description?: string;
+}
+
+interface Completion {
+  readonly candidates: readonly Candidate[];
+  /** Names of files are wanted instead. */
+  readonly isFile: boolean;
+}
+
+/** Kinds of names that only the source knows. */
+export type NameKind = "pool" | "pod" | "node" | "namespace";
+
+type FindNames = (kind: NameKind) => Promise<readonly string[]>;
+
+const NOTHING: Completion = { candidates: [], isFile: false };
+const FILES: Completion = { candidates: [], isFile: true };
+
+/** Options whose value is the name of something, or of a file. */
+const VALUES: Readonly<Record<string, NameKind | "file">> = {
+  "--pool": "pool",
+  "--ipv4-pool": "pool",
+  "--ipv6-pool": "pool",
+  "--node": "node",
+  "--namespace": "namespace",
+  "--socket": "file",
+  "--kubeconfig": "file",
+  "--results": "file",
+  "--netns": "file",
+};
+
+/** `words` are those of the command line behind the program; the last one is being typed, and may be empty. */
+export async function complete(root: Command, words: readonly string[], findNames: FindNames): Promise<Completion> {
+  const typed = words.at(-1) ?? "";
+  const { command, operands, pending } = walk(root, words.slice(0, -1));
+  const options = command === root ? visibleOptions(root) : [...visibleOptions(command), ...visibleOptions(root)];
+  const [flag, value] = typed.startsWith("--") && typed.includes("=") ? typed.split("=", 2) : [undefined, typed];
+  const option = flag === undefined ? pending : options.find(({ long }) => long === flag);
+  if (option !== undefined) {
+    const found = await completeValue(option, findNames);
+    const prefix = flag === undefined ? "" : `${flag}=`;
+    return matching(
+      found.candidates.map((each) => ({ ...each, value: `${prefix}${each.value}` })),
+      typed,
+      found.isFile,
+    );
+  }
+  if (value?.startsWith("-"))
+    return matching(
+      options.map(({ long, short, description }) => ({ value: long ?? short ?? "", description })),
+      typed,
+    );
+  if (command === root && operands.length === 0)
+    return matching(
+      root
+        .createHelp()
+        .visibleCommands(root)
+        .map((each) => ({ value: each.name(), description: each.description() })),
+      typed,
+    );
+  return matching((await completeArgument(command, operands, findNames)).candidates, typed);
+}
+
+/** Returns the text of the protocol. */
+export function formatCompletion({ candidates, isFile }: Completion): string {
+  const lines = candidates.map(
+    ({ value, description }) =>
+      `${value}${description === undefined ? "" : `\t${description.replaceAll(/\s+/g, " ")}`}`,
+  );
+  return `${[...lines, isFile ? ":0" : ":4"].join("\n")}\n`;
+}
+
+/** Finds the command, its operands so far, and an option that waits for its value. */
+function walk(root: Command, words: readonly string[]) {
+  let command = root;
+  let pending: Option | undefined;
+  const operands: string[] = [];
+  for (const word of words) {
+    if (pending !== undefined) pending = undefined;
+    else if (word.startsWith("-")) pending = waitingOption([...command.options, ...root.options], word);
+    else {
+      const next = command === root ? root.commands.find((each) => each.name() === word) : undefined;
+      if (next === undefined) operands.push(word);
+      else command = next;
+    }
+  }
+  return { command, operands, pending };
+}
+
+function waitingOption(options: readonly Option[], word: string): Option | undefined {
+  const option = options.find(({ long, short }) => long === word || short === word);
+  return option?.required === true ? option : undefined;
+}
+
+function visibleOptions(command: Command): Option[] {
+  return command.createHelp().visibleOptions(command);
+}
+
+async function completeValue(option: Option, findNames: FindNames): Promise<Completion> {
+  if (option.argChoices !== undefined) return choices(option.argChoices);
+  const kind = VALUES[option.long ?? ""];
+  if (kind === undefined) return NOTHING;
+  return kind === "file" ? FILES : choices(await findNames(kind));
+}
+
+async function completeArgument(
+  command: Command,
+  operands: readonly string[],
+  findNames: FindNames,
+): Promise<Completion> {
+  const declared = command.registeredArguments;
+  const argument = declared[operands.length] ?? (declared.at(-1)?.variadic === true ? declared.at(-1) : undefined);
+  if (argument === undefined) return NOTHING;
+  if (argument.argChoices !== undefined) return choices(argument.argChoices);
+  const kind = kindOf(argument);
+  if (kind === undefined) return NOTHING;
+  const names = await findNames(kind);
+  return choices(names.filter((name) => !operands.includes(name)));
+}
+
+/** By the name of the argument. */
+function kindOf(argument: Argument): NameKind | undefined {
+  const name = argument.name();
+  if (name.includes("pod")) return "pod";
+  return name.includes("pool") ? "pool" : undefined;
+}
+
+function choices(values: readonly string[]): Completion {
+  return { candidates: values.map((value) => ({ value })), isFile: false };
+}
+
+function matching(candidates: readonly Candidate[], typed: string, isFile = false): Completion {
+  return { candidates: candidates.filter(({ value }) => value !== "" && value.startsWith(typed)), isFile };
+}

@@ -1,0 +1,85 @@
+/** What shells are offered, and the scripts in a real bash. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCommands } from "../../../host/cli/berthctl.ts";
+import { complete, formatCompletion } from "../../../host/cli/completion.ts";
+import { SHELL_SCRIPTS } from "../../../host/cli/shell-scripts.ts";
+
+const terminal = { write: () => {}, writeError: () => {}, isColored: false };
+const { root } = createCommands({ program: "berthctl", version: "1", words: [], terminal });
+const NAMES = { pool: ["blue", "black", "red"], pod: ["shop/web-0"], node: ["n1"], namespace: ["shop"] };
+
+const offered = async (line: string) => {
+  const { candidates, isFile } = await complete(root, line.split(" "), async (kind) => NAMES[kind]);
+  return isFile ? "files" : candidates.map(({ value }) => value).join(" ");
+};
+
+it.each<[line: string, wanted: string]>([
+  ["po", "pools pod"],
+  ["health ", ""],
+  ["pools ", "blue black red"],
+  ["pools b", "blue black"],
+  ["pools blue ", "black red"],
+  ["pod s", "shop/web-0"],
+  ["release ", "shop/web-0"],
+  ["allocations --pool r", "red"],
+  ["allocations --pool=b", "--pool=blue --pool=black"],
+  ["allocations --state ", "bound cooling kept quarantined"],
+  ["allocations -n ", "shop"],
+  ["allocations -o ", "wide name json yaml"],
+  ["allocations --node n", "n1"],
+  ["--node n1 allocations --st", "--state"],
+  ["--kubeconfig ", "files"],
+  ["pools --kubeconfig /x b", "blue black"],
+  ["pools --kube", "--kubeconfig"],
+  ["completion ", "bash zsh fish"],
+  ["nothing ", ""],
+])("%j offers %j", async (line, wanted) => expect(await offered(line)).toBe(wanted));
+
+it("every option of a command is offered, and the global ones", async () => {
+  const found = (await offered("allocations --")).split(" ");
+  expect(found).toEqual(expect.arrayContaining(["--namespace", "--watch", "--socket", "--context", "--help"]));
+});
+
+it("the protocol is that of cobra", () => {
+  const candidates = [{ value: "a", description: "first\n thing" }, { value: "b" }];
+  expect(formatCompletion({ candidates, isFile: false })).toBe("a\tfirst thing\nb\n:4\n");
+  expect(formatCompletion({ candidates: [], isFile: true })).toBe(":0\n");
+});
+
+describe("the script in a real bash", () => {
+  let directory: string;
+
+  /** A berthctl that writes down how it was called, and offers two names. */
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "berth-completion-"));
+    const program = `#!/bin/sh\nprintf '[%s]' "$@" >"${directory}/called"\ncase "$*" in *kubeconfig*) echo ":0" ;; *=*) printf -- '--pool=blue\\tx\\n:4\\n' ;; *) printf 'blue\\tthe pool\\nblack\\n:4\\n' ;; esac\n`;
+    writeFileSync(join(directory, "berthctl"), program, { mode: 0o755 });
+    writeFileSync(join(directory, "script"), SHELL_SCRIPTS.bash);
+  });
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  /** Returns what bash would offer, and what berthctl was asked. */
+  function type(...words: string[]): { readonly offered: string; readonly asked: string } {
+    const quoted = words.map((word) => `'${word}'`).join(" ");
+    const script = `set -eu; source "${directory}/script"; source "${directory}/script"
+COMP_WORDS=(berthctl ${quoted}); COMP_CWORD=${words.length}; _berthctl; echo "\${COMPREPLY[*]:-}"; cat "${directory}/called"`;
+    const { stdout, stderr, status } = spawnSync("bash", ["--norc", "-c", script], {
+      encoding: "utf8",
+      env: { PATH: `${directory}:/usr/bin:/bin` },
+    });
+    expect([status, stderr]).toEqual([0, ""]);
+    const [offered = "", asked = ""] = stdout.split("\n");
+    return { offered, asked };
+  }
+
+  it.each<[words: string[], offered: string, asked: string]>([
+    [["pools", ""], "blue black", "[__complete][pools][]"],
+    [["--kubeconfig", ""], "", "[__complete][--kubeconfig][]"],
+    [["pools", "--pool", "=", "b"], "blue", "[__complete][pools][--pool][=][b]"],
+    [["pools", "$(touch /tmp/berth-evaluated)"], "blue black", "[__complete][pools][$(touch /tmp/berth-evaluated)]"],
+  ])("%j", (words, offered, asked) => expect(type(...words)).toEqual({ offered, asked }));
+});
