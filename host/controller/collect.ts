@@ -30,7 +30,6 @@ export function collectController(
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
   metrics.gcCandidates.set(collection?.candidates ?? 0);
-  metrics.gcOverdue.set(collection?.overdue ?? 0);
   setTotals(
     metrics.gcActions,
     [...(collection?.actions ?? [])].map(([action, count]) => [{ action }, count]),

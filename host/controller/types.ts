@@ -106,8 +106,6 @@ export interface Measurements {
   readonly collection?: {
     /** Allocations that are checked again before anything is done with them. */
     readonly candidates: number;
-    /** Of these: the check is due. */
-    readonly overdue: number;
     /** How often each action was taken. */
     readonly actions: ReadonlyMap<string, number>;
   };

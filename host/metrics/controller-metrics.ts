@@ -19,7 +19,6 @@ export const CONTROLLER_METRICS = {
     "berth_gc_candidates",
     "Allocations that were found without a pod, node or owner once; they are checked again before anything is done.",
   ),
-  gcOverdue: gauge("berth_gc_overdue", "Of these: the time of the second check has passed."),
   gcActions: counter(
     "berth_gc_actions_total",
     "What the controller did with allocations that no agent releases, by action.",

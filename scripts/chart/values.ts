@@ -227,13 +227,51 @@ export const valuesSchema = z.strictObject({
       .default(true)
       .meta({ description: "Give the agents' claims a share of the API server of their own." }),
   }),
-  serviceMonitor: section({
+  metrics: section({
     enabled: flag.default(false).meta({
       description:
-        "Create a Service and a ServiceMonitor for the controller's metrics, which this version does not serve yet. The port then listens on all addresses.",
+        "Serve [metrics](monitoring.md) to the cluster: over TLS, to callers whose token may `get` the path `/metrics`. Otherwise they are on the agents' sockets and the controllers' loopback.",
     }),
-    labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitor." }),
+    agentPort: z.int().min(1).max(65535).default(9473).meta({ description: "Port of the agents on their nodes." }),
+    controllerPort: z
+      .int()
+      .min(1)
+      .max(65535)
+      .default(9475)
+      .meta({ description: "Port of the controllers, on their nodes with `controller.hostNetwork`." }),
+    tlsSecret: text.default("").meta({
+      description:
+        "Secret with `tls.crt` and `tls.key` in the release's namespace; renewed ones are reloaded. If empty, the chart makes a self-signed certificate, which Helm keeps; tools that only render the chart would make another each time.",
+    }),
+    reader: section({
+      namespace: text
+        .default("")
+        .meta({ description: "Namespace of Prometheus' account. If empty, no account gets the right to scrape." }),
+      serviceAccount: text.default("").meta({ description: "Name of that account, such as `prometheus-k8s`." }),
+    }),
+  }),
+  serviceMonitor: section({
+    enabled: flag.default(false).meta({
+      description: "Create ServiceMonitors for agents and controller, with the metrics that they need.",
+    }),
+    labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitors." }),
     interval: text.default("30s").meta({ description: "Interval of scrapes." }),
+    tlsConfig: object("TLS settings")
+      .default({ insecureSkipVerify: true })
+      .meta({ description: "How Prometheus checks the certificate." }),
+  }),
+  prometheusRule: section({
+    enabled: flag.default(false).meta({ description: "Create a PrometheusRule with [alerts](monitoring.md#alerts)." }),
+    labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the PrometheusRule." }),
+    runbooks: text.default("docs/runbooks.md").meta({
+      description: "Where your copy of [the runbooks](runbooks.md) is; `runbook_url` of each alert begins with it.",
+    }),
+  }),
+  grafanaDashboard: section({
+    enabled: flag.default(false).meta({ description: "Create a ConfigMap with a dashboard for Grafana." }),
+    labels: object("labels")
+      .default({ grafana_dashboard: "1" })
+      .meta({ description: "Labels by which Grafana's sidecar finds the ConfigMap." }),
   }),
   crds: section({
     apply: flag.default(true).meta({

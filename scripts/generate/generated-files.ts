@@ -1,6 +1,7 @@
 /** Every generated file with its content. The tests compare them with the tree; generate.ts writes them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { dashboardText } from "../chart/dashboard.ts";
 import { chartTexts } from "../chart/generated-chart.ts";
 import { valuesSchemaText } from "../chart/generated-values.ts";
 import { root } from "../setup/paths.mjs";
@@ -15,6 +16,7 @@ import { auditLogTables } from "./pages/audit-log.ts";
 import { berthctlPage, manPages } from "./pages/berthctl.ts";
 import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
+import { metricsTable } from "./pages/metrics.ts";
 import { resourcesPage } from "./pages/resources.ts";
 
 /** Those of other languages are built: see built-bindings.ts. */
@@ -41,7 +43,7 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
 
 /** Returns the generated files that can have no comment. */
 export function generatedJson(): GeneratedText[] {
-  return [valuesSchemaText()];
+  return [valuesSchemaText(), dashboardText()];
 }
 
 const SECTION_END = "<!-- End of generated code. -->";
@@ -60,6 +62,7 @@ export function generatedSections(): GeneratedText[] {
   return [
     withSection("host/controller/gc/plan-collection.ts", "docs/garbage-collection.md", collectionTable()),
     withSection("host/records/audit-line.ts", "docs/audit-log.md", auditLogTables()),
+    withSection("host/metrics", "docs/monitoring.md", metricsTable()),
   ];
 }
 

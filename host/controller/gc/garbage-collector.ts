@@ -103,8 +103,7 @@ class Collector implements GarbageCollector {
   }
 
   get measurements(): Measurements {
-    const overdue = this.#observations.due(this.#deps.clock.nowMs()).length;
-    return { collection: { candidates: this.#observations.size, overdue, actions: this.#actions } };
+    return { collection: { candidates: this.#observations.size, actions: this.#actions } };
   }
 
   sweep(): Promise<readonly Collected[]> {

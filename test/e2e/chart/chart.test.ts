@@ -1,4 +1,5 @@
 /** The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself accept. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -8,6 +9,7 @@ import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts"
 import { decodeIfacerConf } from "../../../host/config/ifacer-conf.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../../host/config/network-definition.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
+import { parseListenAddress } from "../../../host/metrics/listen.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import { copyChart, PLAIN_RELEASE, type Release, renderChart, runHelm } from "../../../scripts/chart/helm.ts";
 import { defaultValues } from "../../../scripts/chart/values.ts";
@@ -84,7 +86,24 @@ const FULL: readonly object[] = [
       port: 9999,
     },
     hostAgents: { enabled: true },
-    serviceMonitor: { enabled: true, labels: { release: "prometheus" }, interval: "1m" },
+    metrics: {
+      agentPort: 9001,
+      controllerPort: 9002,
+      tlsSecret: "own",
+      reader: { namespace: "monitoring", serviceAccount: "prometheus-k8s" },
+    },
+    serviceMonitor: {
+      enabled: true,
+      labels: { release: "prometheus" },
+      interval: "1m",
+      tlsConfig: { insecureSkipVerify: false, serverName: "berth-metrics" },
+    },
+    prometheusRule: {
+      enabled: true,
+      labels: { release: "prometheus" },
+      runbooks: "https://example.com/runbooks",
+    },
+    grafanaDashboard: { enabled: true, labels: { grafana: "yes" } },
     prePull: { timeoutSeconds: 90 },
     uninstall: { force: true, timeoutSeconds: 100 },
   },
@@ -99,6 +118,7 @@ const FULL: readonly object[] = [
     agent: { privileged: true },
     controller: { podDisruptionBudget: false, networkPolicy: false },
     flowSchema: { enabled: false },
+    metrics: { enabled: true, tlsSecret: "own" },
     crds: { apply: false },
     prePull: { enabled: false },
     uninstall: { keepState: true },
@@ -473,4 +493,60 @@ it("the package and the plain manifests of a release are what the chart renders 
   const [[, again] = []] = await buildChart(FACTS);
   const [[, first] = []] = await buildChart(FACTS);
   expect(again?.equals(first ?? Buffer.alloc(0))).toBe(true);
+});
+
+describe("metrics", () => {
+  const values = {
+    serviceMonitor: { enabled: true },
+    prometheusRule: { enabled: true },
+    grafanaDashboard: { enabled: true },
+  };
+  const objects = render(values, ODD);
+  const programs = [find(objects, "DaemonSet", /-agent$/), find(objects, "Deployment", /-controller$/)];
+
+  it("are off by default", () => {
+    const text = JSON.stringify(render());
+    for (const word of ["--metrics", "tokenreviews", "monitoring.coreos.com"]) expect(text).not.toContain(word);
+  });
+
+  it("are served with a certificate of the chart, on addresses that agent and controller accept", () => {
+    const { data } = find(objects, "Secret", /-metrics$/);
+    const certificate = new X509Certificate(Buffer.from(data["tls.crt"], "base64"));
+    expect(certificate.checkPrivateKey(createPrivateKey(Buffer.from(data["tls.key"], "base64")))).toBe(true);
+    for (const { kind, metadata, spec } of programs) {
+      expect(certificate.checkHost(`${metadata.name}.${metadata.namespace}.svc`), kind).toBeDefined();
+      const [{ args, ports }] = spec.template.spec.containers;
+      const addresses = args.flatMap((arg: string) => /^--(?:metrics-)?listen=(.*)$/.exec(arg)?.[1] ?? []);
+      const port = ports.find(({ name }: { name: string }) => name === "metrics").containerPort;
+      expect(addresses.map(parseListenAddress)).toContainEqual({ kind: "network", host: undefined, port });
+      expect(addresses.map(parseListenAddress)).not.toContain(undefined);
+    }
+  });
+
+  it("a controller with a network of its own is asked for its health by the kubelet", () => {
+    const { spec } = find(render({ controller: { hostNetwork: false } }), "Deployment", "controller");
+    const [{ args, livenessProbe }] = spec.template.spec.containers;
+    expect([args.includes("--listen=*:9474"), livenessProbe.httpGet.host]).toEqual([true, undefined]);
+  });
+
+  it("are found by Prometheus through a Service, whose labels its pods have", () => {
+    for (const { metadata, spec } of objects.filter(({ kind }) => kind === "ServiceMonitor")) {
+      const service = find(objects, "Service", new RegExp(`^${metadata.name}$`));
+      expect(service.metadata.labels).toMatchObject(spec.selector.matchLabels);
+      expect(service.spec.ports[0].name).toBe(spec.endpoints[0].port);
+      const pods = programs.map((program) => program.spec.template.metadata.labels);
+      expect(pods).toContainEqual(expect.objectContaining(service.spec.selector));
+    }
+  });
+
+  it("have the alerts and the dashboard of the files, with the values' runbooks", () => {
+    const runbooks = "https://example.com/r";
+    const file = readFileSync(join(root, "deploy/chart/berth/files/alerts.yaml"), "utf8");
+    const prometheusRule = { enabled: true, runbooks };
+    const { spec } = find(render({ prometheusRule }), "PrometheusRule", "berth");
+    expect(spec).toEqual(parse(file.replaceAll("docs/runbooks.md#", `${runbooks}#`)));
+    expect(find(objects, "PrometheusRule", "").spec).toEqual(parse(file));
+    const dashboard = find(objects, "ConfigMap", /-dashboard$/).data["berth.json"];
+    expect(JSON.parse(dashboard).title).toBe("Berth");
+  });
 });

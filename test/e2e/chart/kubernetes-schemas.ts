@@ -36,7 +36,7 @@ function createAjv(): Ajv {
 }
 
 /** Kinds that neither Kubernetes nor Berth defines. */
-const FOREIGN = ["NetworkAttachmentDefinition", "ServiceMonitor"];
+const FOREIGN = ["NetworkAttachmentDefinition", "PrometheusRule", "ServiceMonitor"];
 
 export class KubernetesSchemas {
   readonly #directory: string;

@@ -6,7 +6,7 @@ import { MetricSet } from "../../../host/metrics/metric.ts";
 
 const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
-  collection: { candidates: 5, overdue: 2, actions: new Map([["free", 7]]) },
+  collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
 
 async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]> {
@@ -35,7 +35,6 @@ it("the leader's metrics have pools, collection, watches and problems", async ()
     'berth_pool_addresses{pool="blue",family="IPv4",state="free"} 1',
     'berth_pool_addresses{pool="blue",family="IPv4",state="bound"} 3',
     "berth_gc_candidates 5",
-    "berth_gc_overdue 2",
     'berth_gc_actions_total{action="free"} 7',
   ]));
 

@@ -113,3 +113,19 @@ appArmorProfile:
 {{- dict "cniVersion" (default "1.0.0" $network.cniVersion) "name" (index . 2) "plugins" $plugins | toPrettyJson -}}
 {{- end -}}
 {{- end -}}
+
+{{/* "true" if metrics are served to the cluster. */}}
+{{- define "berth.metrics" -}}{{ or .Values.metrics.enabled .Values.serviceMonitor.enabled }}{{- end -}}
+
+{{- define "berth.metricsName" -}}{{ include "berth.fullname" . }}-metrics{{- end -}}
+
+{{- define "berth.metricsSecret" -}}{{ default (include "berth.metricsName" .) .Values.metrics.tlsSecret }}{{- end -}}
+
+{{/* Options of agent and controller. Call with (list . port). */}}
+{{- define "berth.metricsArgs" -}}
+{{- if eq (include "berth.metrics" (index . 0)) "true" -}}
+- --metrics-listen=*:{{ index . 1 }}
+- --metrics-cert-file=/etc/berth/metrics/tls.crt
+- --metrics-key-file=/etc/berth/metrics/tls.key
+{{- end -}}
+{{- end -}}

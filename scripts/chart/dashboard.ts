@@ -1,0 +1,241 @@
+/** The Grafana dashboard, from one line per panel. */
+import type { GeneratedText } from "../generate/generated-text.ts";
+import { CHART } from "./generated-values.ts";
+
+interface Panel {
+  readonly title: string;
+  /** Of Grafana: `s`, `percentunit`, `bytes`, `short`, `ops`. */
+  readonly unit: string;
+  /** Queries with their legends. */
+  readonly queries: readonly (readonly [expression: string, legend: string])[];
+  readonly description?: string;
+}
+
+const quantile = (share: number, metric: string, { by = "", matching = "" } = {}): string =>
+  `histogram_quantile(${share}, sum by (${by}le) (rate(${metric}_bucket${matching}[$__rate_interval])))`;
+
+const rate = (metric: string, by: string): string => `sum by (${by}) (rate(${metric}[$__rate_interval]))`;
+
+const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
+  [
+    "Pools",
+    [
+      {
+        title: "Free share of each pool",
+        unit: "percentunit",
+        queries: [
+          [
+            'max by (pool, family) (berth_pool_addresses{state="free"} / ignoring (state) (berth_pool_size_addresses > 0))',
+            "{{pool}} {{family}}",
+          ],
+        ],
+      },
+      {
+        title: "Addresses by state",
+        unit: "short",
+        queries: [['sum by (state) (berth_pool_addresses{state!="free"})', "{{state}}"]],
+      },
+      {
+        title: "Quarantined addresses",
+        unit: "short",
+        queries: [['sum by (pool) (berth_pool_addresses{state="quarantined"}) > 0', "{{pool}}"]],
+      },
+      { title: "Pools", unit: "short", queries: [["sum by (kind) (berth_pools)", "{{kind}}"]] },
+    ],
+  ],
+  [
+    "Calls of CNI",
+    [
+      {
+        title: "Calls",
+        unit: "ops",
+        queries: [[rate("berth_cni_requests_total", "plugin, command"), "{{plugin}} {{command}}"]],
+      },
+      {
+        title: "Failed calls by code",
+        unit: "ops",
+        description: "The codes are explained in docs/errors.md.",
+        queries: [
+          [rate('berth_cni_requests_total{code!="0"}', "plugin, command, code"), "{{plugin}} {{command}} {{code}}"],
+        ],
+      },
+      {
+        title: "Duration of ADD, p50 and p99",
+        unit: "s",
+        queries: [0.5, 0.99].map((share) => [
+          quantile(share, "berth_cni_request_duration_seconds", { by: "plugin, ", matching: '{command="ADD"}' }),
+          `{{plugin}} p${share * 100}`,
+        ]),
+      },
+      {
+        title: "Duration of a claim, p50 and p99",
+        unit: "s",
+        queries: [0.5, 0.99].map((share) => [quantile(share, "berth_claim_duration_seconds"), `p${share * 100}`]),
+      },
+      { title: "Claims by outcome", unit: "ops", queries: [[rate("berth_claims_total", "outcome"), "{{outcome}}"]] },
+      {
+        title: "Prefetch: hits of ADDs, waste of claims",
+        unit: "percentunit",
+        queries: [
+          [
+            "sum(rate(berth_prefetch_hits_total[$__rate_interval])) / sum(rate(berth_prefetch_adds_total[$__rate_interval]))",
+            "hits",
+          ],
+          [
+            'sum(rate(berth_prefetch_waste_total[$__rate_interval])) / sum(rate(berth_prefetch_nics_total{result="claimed"}[$__rate_interval]))',
+            "waste",
+          ],
+        ],
+      },
+    ],
+  ],
+  [
+    "Health",
+    [
+      {
+        title: "Agents that are not ready",
+        unit: "short",
+        queries: [["count(berth_agent_ready == 0) or vector(0)", "agents"]],
+      },
+      { title: "Leading controllers", unit: "short", queries: [["sum(berth_controller_leader)", "leaders"]] },
+      {
+        title: "Depth of spool, journal and publisher",
+        unit: "short",
+        queries: [
+          ["sum by (state) (berth_spool_files)", "spool: {{state}}"],
+          ["sum(berth_journal_pending_calls)", "journal"],
+          ["sum(berth_publisher_backlog_addresses)", "publisher"],
+        ],
+      },
+      {
+        title: "Collection of leaked addresses",
+        unit: "short",
+        queries: [
+          ["sum(berth_gc_candidates)", "candidates"],
+          ["sum(increase(berth_gc_collected_total[1h]))", "collected by agents within an hour"],
+          ["sum by (action) (increase(berth_gc_actions_total[1h]))", "controller within an hour: {{action}}"],
+        ],
+      },
+      {
+        title: "Address conflicts",
+        unit: "short",
+        queries: [["sum by (action) (increase(berth_address_conflicts_total[1h]))", "{{action}}"]],
+      },
+      {
+        title: "Problems",
+        unit: "short",
+        queries: [
+          ["sum by (instance) (berth_agent_problems) > 0", "{{instance}}"],
+          ["sum by (part) (berth_controller_problems) > 0", "controller: {{part}}"],
+        ],
+      },
+    ],
+  ],
+  [
+    "API server and processes",
+    [
+      {
+        title: "Requests by verb and code",
+        unit: "ops",
+        queries: [[rate("berth_api_requests_total", "verb, code"), "{{verb}} {{code}}"]],
+      },
+      {
+        title: "Longest possible lag of watches",
+        unit: "s",
+        queries: [["max by (collection) (time() - berth_watch_last_event_timestamp_seconds)", "{{collection}}"]],
+      },
+      {
+        title: "Delay of the event loop, p99",
+        unit: "s",
+        queries: [[quantile(0.99, "berth_event_loop_delay_seconds", { by: "job, " }), "{{job}}"]],
+      },
+      {
+        title: "CPU",
+        unit: "short",
+        queries: [
+          ["rate(process_cpu_seconds_total[$__rate_interval]) and on (job, instance) berth_build_info", "{{instance}}"],
+        ],
+      },
+      {
+        title: "Memory",
+        unit: "bytes",
+        queries: [["process_resident_memory_bytes and on (job, instance) berth_build_info", "{{instance}}"]],
+      },
+      { title: "Versions", unit: "short", queries: [["count by (version) (berth_build_info)", "{{version}}"]] },
+    ],
+  ],
+];
+
+const WIDTH = 24;
+const PANEL_WIDTH = 8;
+const PANEL_HEIGHT = 8;
+const DATASOURCE = { type: "prometheus", uid: "$" + "{datasource}" };
+
+/** Returns the queries of all panels, for the test. */
+export function dashboardQueries(): readonly string[] {
+  return ROWS.flatMap(([, panels]) => panels.flatMap(({ queries }) => queries.map(([expression]) => expression)));
+}
+
+function panels(): object[] {
+  const all: object[] = [];
+  let y = 0;
+  for (const [title, row] of ROWS) {
+    all.push({
+      id: all.length + 1,
+      type: "row",
+      title,
+      collapsed: false,
+      panels: [],
+      gridPos: { x: 0, y, w: WIDTH, h: 1 },
+    });
+    y++;
+    for (const [index, panel] of row.entries()) {
+      const x = (index * PANEL_WIDTH) % WIDTH;
+      if (index > 0 && x === 0) y += PANEL_HEIGHT;
+      all.push(timeSeries(all.length + 1, panel, { x, y, w: PANEL_WIDTH, h: PANEL_HEIGHT }));
+    }
+    y += PANEL_HEIGHT;
+  }
+  return all;
+}
+
+function timeSeries(id: number, { title, unit, queries, description = "" }: Panel, gridPos: object): object {
+  return {
+    id,
+    type: "timeseries",
+    title,
+    description,
+    datasource: DATASOURCE,
+    gridPos,
+    fieldConfig: { defaults: { unit, min: 0, custom: { fillOpacity: 10, showPoints: "never" } }, overrides: [] },
+    options: { legend: { displayMode: "list", placement: "bottom" }, tooltip: { mode: "multi", sort: "desc" } },
+    targets: queries.map(([expr, legendFormat], index) => ({
+      refId: String.fromCharCode("A".charCodeAt(0) + index),
+      datasource: DATASOURCE,
+      expr,
+      legendFormat,
+    })),
+  };
+}
+
+/** Returns the dashboard as JSON, which can have no header. */
+export function dashboardText(): GeneratedText {
+  const dashboard = {
+    description:
+      "Addresses, calls and health of Berth. Code generated by npm run generate from scripts/chart/dashboard.ts; DO NOT EDIT.",
+    editable: true,
+    graphTooltip: 1,
+    panels: panels(),
+    refresh: "1m",
+    schemaVersion: 39,
+    tags: ["berth"],
+    templating: {
+      list: [{ name: "datasource", label: "Data source", type: "datasource", query: "prometheus", current: {} }],
+    },
+    time: { from: "now-6h", to: "now" },
+    timezone: "",
+    title: "Berth",
+    uid: "berth-overview",
+  };
+  return { path: `${CHART}/files/dashboard.json`, text: `${JSON.stringify(dashboard, null, 2)}\n` };
+}

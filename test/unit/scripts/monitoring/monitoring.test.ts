@@ -1,0 +1,128 @@
+/** Alerts and dashboard of the chart, judged by Prometheus' own tool. */
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { AGENT_METRICS } from "../../../../host/metrics/agent-metrics.ts";
+import { CONTROLLER_METRICS } from "../../../../host/metrics/controller-metrics.ts";
+import type { MetricDefinition } from "../../../../host/metrics/metric.ts";
+import { dashboardQueries, dashboardText } from "../../../../scripts/chart/dashboard.ts";
+import { root } from "../../../../scripts/setup/paths.mjs";
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+const place = mkdtempSync(join(tmpdir(), "berth-alerts-"));
+afterAll(() => rmSync(place, { recursive: true }));
+
+const read = (...path: readonly string[]): string => readFileSync(join(root, ...path), "utf8");
+const RULES: readonly Rule[] = parse(read("deploy/chart/berth/files/alerts.yaml")).groups[0].rules;
+const CASES = parse(read("test/unit/scripts/monitoring/alerts.yaml"));
+
+function promtool(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
+  const { status, stdout, stderr } = spawnSync("promtool", args, { cwd: place, encoding: "utf8" });
+  return { status, output: `${stdout}${stderr}` };
+}
+
+/** Checks the expressions as recording rules; Grafana's variable stands for a duration. */
+function checkQueries(queries: readonly string[]) {
+  const rules = queries.map((query, index) => ({
+    record: `q:${index}`,
+    expr: query.replaceAll("$__rate_interval", "5m"),
+  }));
+  writeFileSync(join(place, "queries.yaml"), JSON.stringify({ groups: [{ name: "q", rules }] }));
+  return promtool("check", "rules", "queries.yaml");
+}
+
+/** Names of series, with what a histogram adds to its name. */
+const NAMES = new Set(
+  [AGENT_METRICS, CONTROLLER_METRICS].flatMap((definitions) =>
+    Object.values<MetricDefinition>(definitions).flatMap(({ name, kind }) =>
+      kind === "histogram" ? ["_bucket", "_sum", "_count"].map((suffix) => `${name}${suffix}`) : [name],
+    ),
+  ),
+);
+
+function unknownMetrics(expression: string): string[] {
+  return (expression.match(/\b(?:berth|process|nodejs)_\w+/g) ?? []).filter((name) => !NAMES.has(name));
+}
+
+describe("alerts", () => {
+  it("are valid rules, and fire and do not fire as the cases say", () => {
+    copyFileSync(join(root, "deploy/chart/berth/files/alerts.yaml"), join(place, "alerts.rules.yaml"));
+    copyFileSync(join(root, "test/unit/scripts/monitoring/alerts.yaml"), join(place, "cases.yaml"));
+    expect(promtool("check", "rules", "alerts.rules.yaml")).toMatchObject({ status: 0 });
+    const { status, output } = promtool("test", "rules", "cases.yaml");
+    expect(status, output).toBe(0);
+  });
+
+  it("a case that is wrong is found", () => {
+    const [first] = CASES.tests;
+    const wrong = { ...first, alert_rule_test: [{ eval_time: "11m", alertname: "BerthPoolNearlyFull" }] };
+    writeFileSync(join(place, "wrong.yaml"), JSON.stringify({ ...CASES, tests: [wrong] }));
+    copyFileSync(join(root, "deploy/chart/berth/files/alerts.yaml"), join(place, "alerts.rules.yaml"));
+    expect(promtool("test", "rules", "wrong.yaml").status).toBe(1);
+  });
+
+  const tested = CASES.tests.flatMap((each: { alert_rule_test: readonly object[] }) => each.alert_rule_test) as {
+    readonly alertname: string;
+    readonly exp_alerts?: readonly object[];
+  }[];
+  const runbooks = read("docs/runbooks.md");
+  const page = read("docs/monitoring.md");
+
+  it.each(RULES.map((rule) => [rule.alert, rule] as const))("%s is tested, explained and complete", (name, rule) => {
+    const own = tested.filter(({ alertname }) => alertname === name);
+    expect(
+      own.some(({ exp_alerts }) => exp_alerts !== undefined),
+      "fires",
+    ).toBe(true);
+    expect(
+      own.some(({ exp_alerts }) => exp_alerts === undefined),
+      "does not fire",
+    ).toBe(true);
+    expect(unknownMetrics(rule.expr)).toEqual([]);
+    expect(rule.labels.severity).toMatch(/^(?:warning|critical)$/);
+    const { summary, description, runbook_url } = rule.annotations;
+    expect([summary, description].every((text) => /^.{10,}[^.]\.?$/.test(text ?? ""))).toBe(true);
+    expect(runbook_url).toBe(`docs/runbooks.md#${name.toLowerCase()}`);
+    expect(runbooks).toContain(`\n## ${name}\n`);
+    expect(page).toContain(`| [${name}](runbooks.md#${name.toLowerCase()}) |`);
+  });
+
+  it("have no runbook without an alert", () => {
+    const sections = [...runbooks.matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+    expect(sections).toEqual(RULES.map(({ alert }) => alert));
+  });
+});
+
+describe("the dashboard", () => {
+  it("has queries that Prometheus can read", () => {
+    const { status, output } = checkQueries(dashboardQueries());
+    expect(status, output).toBe(0);
+  });
+
+  it("a query that Prometheus cannot read is found", () => expect(checkQueries(["sum by (up"]).status).not.toBe(0));
+
+  it("asks only for metrics that exist", () =>
+    expect([...dashboardQueries(), "berth_gone_total"].flatMap(unknownMetrics)).toEqual(["berth_gone_total"]));
+
+  it("has panels that do not overlap, and a data source that Grafana fills in", () => {
+    const { panels, templating } = JSON.parse(dashboardText().text);
+    expect(templating.list[0].type).toBe("datasource");
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }: { gridPos: Record<string, number> }) =>
+      Array.from(
+        { length: (w ?? 0) * (h ?? 0) },
+        (_, index) => `${(x ?? 0) + (index % (w ?? 1))},${(y ?? 0) + Math.floor(index / (w ?? 1))}`,
+      ),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);
+  });
+});
