@@ -2,6 +2,7 @@
  * The network of one NIC as its definition describes it: its names, and the settings of its coordinator.
  */
 import type { CoordinatorConf } from "../config/coordinator-settings.ts";
+import type { PlacedEntry } from "../config/network-definition.ts";
 import type { PodSubject } from "../ipam/model.ts";
 
 /** A NIC as its request names it. */
@@ -13,6 +14,19 @@ export interface NicReference {
   readonly pod: PodSubject | undefined;
 }
 
+/** A NIC that a pod announces, with its network. */
+export interface NicNetwork {
+  readonly ifName: string;
+  /** `name` of the network's configuration; "" if no definition is known. */
+  readonly network: string;
+  /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
+  readonly attachment?: string | undefined;
+  /** Of the network's definition; empty if none is known. */
+  readonly plugins: readonly PlacedEntry[];
+  /** Whether the pod or the definition requests addresses for it by name. */
+  readonly isAsking?: boolean | undefined;
+}
+
 export interface NicSettings {
   /** The names by which `multusName` of a pool may mean the NIC's network; undefined: those that follow from the pod's annotations. */
   readonly networkNames: (nic: NicReference) => readonly string[] | undefined;
@@ -20,4 +34,8 @@ export interface NicSettings {
   readonly settingsFor: (nic: NicReference) => CoordinatorConf;
   /** Whether the definition of the NIC's network has a coordinator. */
   readonly isCoordinated: (nic: NicReference) => boolean;
+  /** The NICs that the pod announces, in the order in which they are attached. */
+  readonly nicsOf: (pod: PodSubject) => readonly NicNetwork[];
+  /** The plugins of a network of this node; undefined if there is none of the name. */
+  readonly pluginsOf: (network: string) => readonly PlacedEntry[] | undefined;
 }

@@ -39,6 +39,28 @@ export function callAgents(words: readonly string[], options: ClusterOptions): E
   return known.find((each) => each === code) ?? ExitCode.NoAnswer;
 }
 
+export interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl has printed why. */
+export function findNode(
+  { namespace, name }: PodName,
+  access: Pick<ClusterOptions, "kubeconfig" | "context">,
+): string | undefined {
+  const words = [
+    "get",
+    "pod",
+    name,
+    "--namespace",
+    namespace,
+    "--ignore-not-found",
+    "--output=jsonpath={.spec.nodeName}",
+  ];
+  return kubectl(access, words).stdout.trim() || undefined;
+}
+
 function findAgents(options: ClusterOptions): AgentPod[] {
   const { node, selector } = options;
   const fields = ["status.phase=Running", ...(node === undefined ? [] : [`spec.nodeName=${node}`])];
@@ -61,7 +83,7 @@ function findAgents(options: ClusterOptions): AgentPod[] {
 
 /** Errors of kubectl appear as it prints them. */
 function kubectl(
-  { kubeconfig, context }: ClusterOptions,
+  { kubeconfig, context }: Pick<ClusterOptions, "kubeconfig" | "context">,
   words: readonly string[],
   output: "pipe" | "inherit" = "pipe",
 ): { status: number; stdout: string } {

@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
-import { AGENT_LABELS, type ClusterOptions, callAgents } from "./cluster-agents.ts";
+import { AGENT_LABELS, type ClusterOptions, callAgents, findNode, type PodName } from "./cluster-agents.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
 import type { Source } from "./source.ts";
@@ -132,16 +132,18 @@ export class CommandLine {
 
   /**
    * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster berthctl is called with the same words in
-   * the agents' pods, and `join` makes one exit code of theirs.
+   * the agents' pods, and `join` makes one exit code of theirs. `pod`: only its node's agent is asked, unless another node is named.
    */
   async runOnAgents(
     flags: OutputFlags,
     work: (socket: string, call: Call) => Promise<ExitCode>,
-    join: (...codes: number[]) => number = Math.max,
+    { join = Math.max, pod }: { join?: (...codes: number[]) => number; pod?: PodName | undefined } = {},
   ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
-      return callAgents(this.forwarded(), { ...this.place, join });
+      const { place } = this;
+      const node = place.node ?? (pod === undefined ? undefined : findNode(pod, place));
+      return callAgents(this.forwarded(), { ...place, ...(node === undefined ? {} : { node }), join });
     });
   }
 

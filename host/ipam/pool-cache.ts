@@ -49,6 +49,22 @@ export class PoolCache {
     this.#core = core;
   }
 
+  /** Returns a cache with the same content, in an instance of the core of its own. */
+  copy(): PoolCache {
+    const entries = [...this.#entries.values()];
+    const { space, pools } = this.#core.clone(entries.map(({ bits }) => bits));
+    const copy = new PoolCache(space);
+    const copied = new Map(entries.map((entry, index) => [entry, { ...entry, bits: pools[index] ?? entry.bits }]));
+    for (const [{ pool }, entry] of copied) copy.#entries.set(pool.name, entry);
+    for (const [key, { ip, entries: own }] of this.#reservations) {
+      copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
+    }
+    for (const version of this.takeOvers) copy.takeOvers.add(version);
+    copy.#subnets = indexSubnets([...copied.values()]);
+    copy.#reserved = this.#reserved;
+    return copy;
+  }
+
   /** Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses. */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
     const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));

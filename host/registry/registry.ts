@@ -192,6 +192,13 @@ export function cooldownOf(
 /** Called with every address that becomes free, in the order of the registry's writes. */
 export type FreedObserver = (space: string, ip: Ip) => void;
 
+/** What belongs to a copy of a registry, in place of the original's. */
+export interface CopyOptions {
+  readonly nowMs: () => number;
+  readonly cooldowns: Cooldowns;
+  readonly onFreed: FreedObserver;
+}
+
 /**
  * A method resolves only when its result is recorded, does all of its work or nothing, and rejects with RegistryError. "Unchanged" means: the version
  * is that of the given allocation. The continuations of one result run before the next result is delivered, so that the pool cache can follow the order
@@ -264,6 +271,11 @@ export interface Registry {
   readonly trouble: string | undefined;
   /** Calls that are not answered yet; undefined if they are not counted. */
   readonly pendingCalls?: number | undefined;
+  /**
+   * Returns a registry in memory with the same records, for a dry run: what is done to it changes neither this one nor the API server, whose objects it
+   * reads. The caller closes it.
+   */
+  copy(options: CopyOptions): Promise<Registry>;
   /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
   probe(): Promise<void>;
   close(): Promise<void>;

@@ -59,9 +59,13 @@ describe("an agent of a cluster", () => {
     });
     expect(await agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], pod: "page-0" }]);
     await expect.poll(() => world.node("n1").agent.get("/v1/allocations"), { timeout: 10_000 }).toEqual([]);
-    const { explanation } = await agent.get("/v1/explain?namespace=shop&pod=page-0");
-    expect(explanation).toContain('eth0 IPv4 pool "blue": fits');
-    expect(explanation).toContain(`eth0 has ${addresses[0]} of pool "blue" (Bound)`);
+    const { lines, succeeds } = await agent.get("/v1/explain?namespace=shop&pod=page-0");
+    expect(lines.join("\n")).toContain('eth0 IPv4 pool "blue": fits');
+    expect(lines).toContain(`eth0 has ${addresses[0]} of pool "blue" (Bound)`);
+    expect(lines.at(-1)).toBe(
+      `an ADD of eth0 now would get ${addresses[0]} of pool "blue", which it has already, or had until just now`,
+    );
+    expect(succeeds).toBe(true);
     await end(pod);
   });
 

@@ -131,6 +131,7 @@ describe("a pod that waited in vain is refused", () => {
       'eth0: by annotation "ipam.vendor.io/subnet"',
       `eth0 IPv4 pool "lack": fits, 0 of 1 addresses are free, ${shortfall}`,
       `eth0 IPv4: out of Subnet "blue", for Deployment shop/lack, UID ${uid}`,
+      expect.stringMatching(/^an ADD of eth0 now would be refused with code 11: /),
     ]);
     const lost = await pools.pod(node, "empty-c", { of: web.empty, ...names("nowhere") });
     expect(await node.explain(lost)).toEqual([
@@ -138,6 +139,7 @@ describe("a pod that waited in vain is refused", () => {
       'eth0 IPv4: no pool has been generated for Deployment shop/empty out of Subnet "nowhere" yet',
       `eth0 IPv4: out of Subnet "nowhere", for Deployment shop/empty, UID ${web.empty.application.uid}`,
       'eth0 IPv4: Subnet "nowhere" does not exist',
+      expect.stringMatching(/^an ADD of eth0 now would be refused with code 11: /),
     ]);
   });
 });

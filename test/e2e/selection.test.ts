@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { requireCommand } from "../../scripts/lab/command.ts";
+import { runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
 import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
@@ -133,12 +133,15 @@ describe("a refusal", () => {
           'eth0: by annotation "ipam.vendor.io/ippool"',
           'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
           `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
+          "note: no definition of the network of eth0 is known here: its default pools are not considered",
+          `an ADD of eth0 now would be refused with code 101: ${msg}`,
         ];
-        const explained = await requireCommand(
+        const { stdout: explained, exitCode } = await runCommand(
           [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],
           { env: world.agent.env },
         );
         expect(explained.trim().split("\n")).toEqual(lines);
+        expect(exitCode).toBe(1);
         const logged =
           world.agent
             .stderr()

@@ -112,6 +112,8 @@ export class MemoryApiServer {
   readonly #collections = new Map<string, Collection>();
   #version = 0;
   #lastUid = 0;
+  /** The call that is carried out changes nothing: `dryRun=All`. */
+  #isDry = false;
 
   constructor({
     serves = ONLY_ALLOCATIONS,
@@ -131,7 +133,7 @@ export class MemoryApiServer {
     delivery: Delivery = (_path, deliver) => queueMicrotask(deliver),
   ): KubeApi {
     return {
-      call: (call) => gate(call, () => this.#carryOut(call)),
+      call: (call) => gate(call, () => this.#commit(call)),
       watch: (watch) => this.#watch({ ...watch, delivery }),
       close: async () => {},
     };
@@ -192,6 +194,15 @@ export class MemoryApiServer {
       .filter((each) => path.startsWith(`${each.path}/`))
       .toSorted((a, b) => b.path.length - a.path.length);
     return inner;
+  }
+
+  #commit(call: KubeCall): KubeObject {
+    this.#isDry = call.query?.dryRun === "All";
+    try {
+      return this.#carryOut(call);
+    } finally {
+      this.#isDry = false;
+    }
   }
 
   #carryOut(call: KubeCall): KubeObject {
@@ -272,6 +283,7 @@ export class MemoryApiServer {
   }
 
   #store(collection: Collection, object: StoredObject): KubeObject {
+    if (this.#isDry) return answer(object);
     const before = collection.objects.get(object.metadata.name);
     const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
     collection.objects.set(after.metadata.name, after);
@@ -281,6 +293,7 @@ export class MemoryApiServer {
 
   /** `last`: as it was when it went, if it was changed by that. */
   #remove(collection: Collection, before: StoredObject, last = before): void {
+    if (this.#isDry) return;
     this.#version++;
     collection.objects.delete(before.metadata.name);
     this.#notify(collection, { before: last, after: undefined });

@@ -2,7 +2,7 @@
 import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 
 export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
-  return {
+  const ipam: ClusterIpam = {
     prefetched: {
       waitForClaim: async () => {},
       claimedFor: () => [],
@@ -18,6 +18,8 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     isShared: async () => false,
     reportRefusal: () => {},
     findLoss: () => undefined,
+    forDryRun: () => ipam,
     ...changes,
   };
+  return ipam;
 }

@@ -6,4 +6,6 @@ export const nicSettings: NicSettings = {
   networkNames: () => undefined,
   settingsFor: () => DEFAULT_COORDINATOR_CONF,
   isCoordinated: () => false,
+  nicsOf: () => [{ ifName: "eth0", network: "", plugins: [] }],
+  pluginsOf: () => undefined,
 };

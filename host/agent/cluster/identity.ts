@@ -101,6 +101,7 @@ export function identityOfPod(
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,
+    node: pod.nodeName,
     subject: { namespace, name, labels, labelCount, annotations: decodePodAnnotations(annotations, rules) },
     home,
   };

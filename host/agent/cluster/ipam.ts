@@ -5,8 +5,9 @@ import { mayBeShared } from "../../ipam/retention.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { Events } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
-import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
+import { invariant } from "../../lib/invariant.ts";
+import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Collector } from "../gc/collector.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
@@ -14,6 +15,7 @@ import type { ClusterAddresses, ClusterIpam, PoolChanges } from "../ipam/cluster
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Prefetcher } from "../prefetch/prefetcher.ts";
 import { evictPredecessor } from "./address-owners.ts";
+import { DryRunIpam } from "./dry-run-ipam.ts";
 import type { ClusterIdentifier } from "./identity.ts";
 import { refusalEvent } from "./refusal-event.ts";
 import type { ClusterResources } from "./resources.ts";
@@ -78,5 +80,10 @@ export class KubernetesIpam implements ClusterIpam {
 
   findLoss(attachment: Attachment): string | undefined {
     return this.#deps.lost.find(attachment);
+  }
+
+  forDryRun(copy: Registry): ClusterIpam {
+    invariant(copy instanceof KubernetesRegistry, "The registry of a cluster's node is copied as such");
+    return new DryRunIpam(this, copy, this.#deps.collector);
   }
 }

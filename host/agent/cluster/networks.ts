@@ -108,6 +108,11 @@ export class ClusterDefinitions implements NicSettings {
     return attachment === undefined ? [nic.network] : [nic.network, attachment, attachment.replace(/^.*\//, "")];
   };
 
+  readonly nicsOf: NicSettings["nicsOf"] = (pod) => describeNics(pod, this.#sources.snapshot(), this);
+
+  readonly pluginsOf: NicSettings["pluginsOf"] = (network) =>
+    this.#sources.node.networks.find(({ name }) => name === network)?.plugins;
+
   readonly settingsFor: NicSettings["settingsFor"] = (nic) =>
     effectiveSettings(this.#coordinatorOf(nic), this.#sources.snapshot());
 

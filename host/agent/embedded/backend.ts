@@ -3,18 +3,22 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
+import { announcedNics } from "../../ipam/announced-nics.ts";
+import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
-import { Definitions, effectiveSettings } from "../definitions.ts";
+import { Definitions, effectiveSettings, type NodeNetwork } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
+import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
+import type { NicNetwork } from "../nic-definition.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 
@@ -48,6 +52,8 @@ class EmbeddedBackend implements Backend {
         networkNames: () => undefined,
         settingsFor: ({ network }) => effectiveSettings(definitions.settingsOf(network), snapshot()),
         isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
+        nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot())),
+        pluginsOf: (network) => definitions.networks.find(({ name }) => name === network)?.plugins,
       },
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,
@@ -87,6 +93,19 @@ class EmbeddedBackend implements Backend {
     await this.#registry.close();
     this.resources.close();
   }
+}
+
+/** The first NIC is of the node's first network; the pod's list of networks names the others. */
+function describeNodeNics(
+  networks: readonly NodeNetwork[],
+  { annotations }: PodSubject,
+  firstNic: string,
+): NicNetwork[] {
+  const wanted = [networks[0]?.name, ...(annotations.networks ?? []).map(({ name }) => name)];
+  return announcedNics(annotations, firstNic).map((ifName, index) => {
+    const found = networks.find(({ name }) => name === wanted[index]);
+    return { ifName, network: found?.name ?? "", plugins: found?.plugins ?? [] };
+  });
 }
 
 /** Rejects when the state directory cannot be opened; then nothing is left open. */

@@ -2,7 +2,7 @@
  * What a cluster adds to the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
  */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
-import type { Allocation, Attachment, Claim } from "../../registry/registry.ts";
+import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import type { Prefetched } from "./prefetched.ts";
@@ -45,4 +45,6 @@ export interface ClusterIpam extends ClusterAddresses, GeneratedPools {
   reportRefusal(pod: PodIdentity, error: unknown): void;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
   findLoss(attachment: Attachment): string | undefined;
+  /** The same for a dry run on this copy of the registry: waits for no other node and for no pool, takes nothing off a NIC, and reports nothing. */
+  forDryRun(copy: Registry): ClusterIpam;
 }

@@ -73,7 +73,8 @@ export class IpamPlugin implements Plugin {
   }
 }
 
-function requireReady({ ready, problems }: Readiness): void {
+/** Throws CniError 50 if no ADD can be served. */
+export function requireReady({ ready, problems }: Readiness): void {
   if (ready) return;
   throw new CniError(ErrorCode.PluginNotAvailable, `Berth is not ready: ${problems[0] ?? "it is starting"}`, {
     details: problems.join("\n"),

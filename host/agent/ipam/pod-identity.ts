@@ -17,6 +17,8 @@ export interface PodIdentity {
   readonly namespace: string;
   readonly name: string;
   readonly subject: PodSubject | undefined;
+  /** The node that the pod is bound to; undefined if unknown. */
+  readonly node?: string | undefined;
   /** The owner of the pod's addresses after it is deleted; undefined: they are not retained. */
   readonly workload?: Workload | undefined;
   /** The IPAMClaims that its NICs refer to, by interface: they retain the addresses of these NICs. */

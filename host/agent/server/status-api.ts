@@ -4,12 +4,14 @@
  * embedded/recovery/recover.ts, POST /v1/release and /v1/quarantine operations.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
+import { SerialQueue } from "../../lib/serial.ts";
 import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
 import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { AddressRecord } from "../../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
+import type { ExplanationRecord } from "../../records/explanation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
@@ -17,12 +19,12 @@ import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
+import { explainPod, type Question } from "../explain/explain-pod.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import { explainPod, type Question } from "../ipam/explain.ts";
 import type { Operations } from "../operations.ts";
-import { type Answer, answerError, answerJson } from "./answer.ts";
+import { type Answer, answerError, answerJson, toCniError } from "./answer.ts";
 import type { Spool } from "./spool.ts";
 
 /** Most allocations on one page of GET /v1/allocations. @limit */
@@ -44,6 +46,8 @@ interface StatusApiOptions {
 }
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
+  // Each copies the registry and the pool cache.
+  const dryRuns = new SerialQueue();
   const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options.backend.ipam),
@@ -52,7 +56,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/history": (query) => describeHistory(options.history, query),
-    "/v1/explain": async (query) => answerJson({ explanation: await explain(options, query) }),
+    "/v1/explain": (query) => dryRuns.run(async () => answerJson(await explain(options, query))),
   };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
@@ -109,13 +113,19 @@ async function answerOperation(operations: Operations, path: string, query: URLS
   }
 }
 
-async function explain({ backend, explainCoordinator }: StatusApiOptions, query: URLSearchParams): Promise<string> {
+async function explain(
+  { backend, explainCoordinator }: StatusApiOptions,
+  query: URLSearchParams,
+): Promise<ExplanationRecord> {
   const { ipam, live } = backend;
   const pool = query.get("pool");
-  if (pool !== null) return explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
+  if (pool !== null) {
+    const explained = explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
+    return { succeeds: true, lines: explained.split("\n"), nics: [] };
+  }
   const question = questionOf(query);
-  const { namespace, pod } = question;
-  return [await explainPod(ipam, question), ...explainCoordinator(namespace, pod)].join("\n");
+  const explained = await explainPod({ ipam, backend, toCniError }, question);
+  return { ...explained, lines: [...explainCoordinator(question.namespace, question.pod), ...explained.lines] };
 }
 
 function answerRefusal(status: number, error: string): Answer {
@@ -123,12 +133,11 @@ function answerRefusal(status: number, error: string): Answer {
 }
 
 function questionOf(query: URLSearchParams): Question {
-  const value = (key: string, absent: string): string => query.get(key) ?? absent;
   return {
-    namespace: value("namespace", "default"),
-    pod: value("pod", ""),
-    ifName: value("interface", "eth0"),
-    network: value("network", ""),
+    namespace: query.get("namespace") ?? "default",
+    pod: query.get("pod") ?? "",
+    ifName: query.get("interface") || undefined,
+    network: query.get("network") || undefined,
   };
 }
 

@@ -1,33 +1,45 @@
-/** `berthctl explain`: why a pod gets its addresses from these pools, and what is known of a pool. */
+/** `berthctl explain`: what an ADD of a pod would get now and why, and what is known of a pool. */
+import { decode } from "../../lib/schema.ts";
+import { type ExplanationRecord, explanationRecord } from "../../records/explanation-record.ts";
 import { AgentError, askAgent } from "../ask-agent.ts";
-import type { CommandLine } from "../command-line.ts";
+import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 
-interface ExplainFlags {
+interface ExplainFlags extends OutputFlags {
   readonly namespace: string;
   readonly interface: string;
   readonly network: string;
 }
 
 export function addExplain(cli: CommandLine): void {
-  cli
-    .command(
-      "explain",
-      "Explain which pools a pod may use and why others are excluded, or the owner and the size of a pool",
-    )
+  const command = cli.command(
+    "explain",
+    "Explain what an ADD of a pod would get now, from which pools and why, or the owner and the size of a pool",
+  );
+  withRecordOutput(command)
     .usage("[options] <pod> | explain [options] pool <pool>")
     .argument("<pod>", 'name of the pod, or "pool" and the name of a pool')
     .argument("[name]", 'name of the pool, or of a pod after "pod"')
     .option("-n, --namespace <name>", "namespace of the pod", "default")
-    .option("-i, --interface <name>", "interface of the pod", "eth0")
-    .option("--network <name>", "name of the network configuration", "")
+    .option("-i, --interface <name>", "only this interface of the pod", "")
+    .option("--network <name>", "name of the network, if not as the pod's annotations say", "")
     .action((subject: string, name: string | undefined, flags: ExplainFlags) =>
-      cli.runOnAgents({}, async (socket, { out }) => {
-        const { text, ok } = await explain(socket, questionOf(subject, name, flags));
-        out.text(text);
-        return ok ? ExitCode.Success : ExitCode.Problem;
-      }),
+      cli.runOnAgents(
+        flags,
+        async (socket, { out }) => {
+          const explanation = await explain(socket, questionOf(subject, name, flags));
+          await out.report(explanation.lines, explanation);
+          return explanation.succeeds ? ExitCode.Success : ExitCode.Problem;
+        },
+        { pod: podOf(subject, name, flags) },
+      ),
     );
+}
+
+/** Undefined: the question is not about a pod. */
+function podOf(subject: string, name: string | undefined, { namespace }: ExplainFlags) {
+  if (name !== undefined && subject !== "pod") return undefined;
+  return { namespace, name: name ?? subject };
 }
 
 function questionOf(subject: string, name: string | undefined, flags: ExplainFlags): URLSearchParams {
@@ -38,11 +50,11 @@ function questionOf(subject: string, name: string | undefined, flags: ExplainFla
   throw new UsageError(`expected "pool" or "pod" before "${name}", found "${subject}"`);
 }
 
-/** Returns the agent's explanation, or its refusal. */
-async function explain(socket: string, question: URLSearchParams): Promise<{ text: string; ok: boolean }> {
+async function explain(socket: string, question: URLSearchParams): Promise<ExplanationRecord> {
   const answer = await askAgent(socket, `/v1/explain?${question}`);
-  if (typeof answer !== "object" || answer === null) throw new AgentError("The agent's answer is not a JSON object");
-  if ("explanation" in answer) return { text: String(answer.explanation), ok: true };
-  const { msg, details } = answer as { msg?: string; details?: string };
-  return { text: [msg, details].filter(Boolean).join("\n"), ok: false };
+  const decoded = decode(explanationRecord, answer);
+  if (decoded.ok) return decoded.value;
+  const { msg, details = "" } = Object(answer) as { msg?: string; details?: string };
+  if (msg === undefined) throw new AgentError("The agent's answer is not an explanation");
+  return { succeeds: false, lines: details === "" ? [msg] : [msg, ...details.split("\n")], nics: [] };
 }

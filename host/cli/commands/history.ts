@@ -37,7 +37,7 @@ export function addHistory(cli: CommandLine): void {
     .option("--until <time>", "lines up to this time")
     .action((subject: string, flags: HistoryFlags) =>
       // One node has the address; that the others know nothing is no problem.
-      cli.runOnAgents(flags, (socket, call) => showHistory(socket, call, subject, flags), Math.min),
+      cli.runOnAgents(flags, (socket, call) => showHistory(socket, call, subject, flags), { join: Math.min }),
     );
 }
 

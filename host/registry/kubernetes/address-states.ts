@@ -66,6 +66,10 @@ export class AddressStates {
     return this.#states.values().reduce((count, { object }) => (object.kind === "known" ? count + 1 : count), 0);
   }
 
+  copyFrom(other: AddressStates): void {
+    for (const [name, state] of other.#states) this.#put(name, state);
+  }
+
   get(name: string): AddressState {
     return this.#states.get(name) ?? INITIAL_STATE;
   }

@@ -2,6 +2,7 @@
  * The registry of a cluster: the node's journal, and for each address an object of the API server that object sync makes equal to the row. A claim is
  * answered when both exist; everything else is synced in the background.
  */
+import { DryRunApi } from "../../kubernetes/dry-run-api.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
 import { waitAtMost } from "../../lib/abort.ts";
@@ -19,6 +20,7 @@ import {
   type Claim,
   type ClaimOutcome,
   type Cooldowns,
+  type CopyOptions,
   type ListCursor,
   type Quarantine,
   type QuarantineQuery,
@@ -99,6 +101,14 @@ export class KubernetesRegistry implements Registry {
     for await (const row of listRows(this.#journal, LIST_PAGE)) {
       if (row.state !== "Bound" || row.isConfirmed !== true) this.#objectSync.resume(row);
     }
+  }
+
+  async copy(copied: CopyOptions): Promise<KubernetesRegistry> {
+    const options = { ...this.#options, ...copied, api: new DryRunApi(this.#options.api), onLost: () => {} };
+    const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
+    copy.#foreign.copyFrom(this.#foreign);
+    copy.#objectSync.copyFrom(this.#objectSync);
+    return copy;
   }
 
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {

@@ -145,6 +145,11 @@ export class ObjectSync {
     });
   }
 
+  /** Knows of the objects what the other one does. */
+  copyFrom(other: ObjectSync): void {
+    this.#states.copyFrom(other.#states);
+  }
+
   /** Starts to sync the address in the background, and again until it succeeds. */
   syncLater(address: AddressKey): void {
     const running = this.sync(address).finally(() => this.#running.delete(running));

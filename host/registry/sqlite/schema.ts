@@ -91,6 +91,21 @@ export function prepareSchema(database: DatabaseSync): void {
   }
 }
 
+/** A row with all its columns, to be copied. */
+export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
+
+/** Adds rows of another database of this format. */
+export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
+  const places = columns.map(() => "?").join(", ");
+  const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
+  database.exec("BEGIN IMMEDIATE");
+  for (const row of rows) insert.run(...columns.map((column) => row[column] ?? null));
+  database.exec("COMMIT");
+}
+
 /** A row as node:sqlite returns it. */
 export type Row = Record<string, unknown>;
 

@@ -16,7 +16,7 @@ import { SqliteJournal } from "./journal.ts";
 import { type LockOptions, lockDatabase, signHolder, wasInUse } from "./lock.ts";
 import { type CallMessage, operationOf } from "./operation.ts";
 import { ReserveFile } from "./reserve-file.ts";
-import { prepareSchema, readFormat } from "./schema.ts";
+import { insertRows, prepareSchema, type RawRow, readFormat } from "./schema.ts";
 import { SqliteStore } from "./store.ts";
 import { Witness } from "./witness.ts";
 
@@ -142,7 +142,7 @@ export class SqliteSession {
     mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
     this.#files.setAside();
     this.#open = this.#start(lockDatabase(this.#files.database, this.#lock));
-    writeRows(this.#open.database, rows);
+    insertRows(this.#open.database, rows);
     signHolder(this.#lock);
     this.#witness?.ensure(this.#open.store.identity);
   }
@@ -237,8 +237,6 @@ function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void 
   }
 }
 
-type RawRow = Record<string, null | number | bigint | string | Uint8Array>;
-
 /** Returns all rows of addresses, none if the table cannot be read. */
 function readRows(database: DatabaseSync): RawRow[] {
   try {
@@ -246,17 +244,6 @@ function readRows(database: DatabaseSync): RawRow[] {
   } catch {
     return [];
   }
-}
-
-function writeRows(database: DatabaseSync, rows: readonly RawRow[]): void {
-  const [first] = rows;
-  if (first === undefined) return;
-  const columns = Object.keys(first);
-  const places = columns.map(() => "?").join(", ");
-  const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
-  database.exec("BEGIN IMMEDIATE");
-  for (const row of rows) insert.run(...columns.map((column) => row[column] ?? null));
-  database.exec("COMMIT");
 }
 
 function refusal(id: number, message: string): { id: number; error: Failure } {

@@ -26,7 +26,7 @@ import {
   type UsageCount,
 } from "../registry.ts";
 import { SqliteIdentity } from "./identity.ts";
-import { decodeRow, encodeWorkload, type Row } from "./schema.ts";
+import { decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
 
 /** Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all. @limit */
 export const MAX_AT_ONCE = 4_096;
@@ -193,6 +193,14 @@ export class SqliteStore {
     const order = "ORDER BY space, family, address LIMIT ?";
     if (after === undefined) return this.select(`true ${order}`, limit);
     return this.select(`(space, family, address) > (?, ?, ?) ${order}`, ...keyOf(after.space, after.ip), limit);
+  }
+
+  /** Returns rows to copy, sorted by address, from the one after `after` on. */
+  readRows(after: RawRow | undefined, limit: number): readonly RawRow[] {
+    const { space = "", family = 0, address = new Uint8Array() } = after ?? {};
+    const sql =
+      "SELECT * FROM allocation WHERE (space, family, address) > (?, ?, ?) ORDER BY space, family, address LIMIT ?";
+    return this.#prepare(sql).all(space, family, address, limit) as RawRow[];
   }
 
   claim(claim: Claim, nowMs: number): ClaimOutcome {

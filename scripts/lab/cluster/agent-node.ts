@@ -3,10 +3,11 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
+import { explainPod } from "../../../host/agent/explain/explain-pod.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { explainPod } from "../../../host/agent/ipam/explain.ts";
 import { startMaintenance } from "../../../host/agent/maintenance.ts";
 import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import { toCniError } from "../../../host/agent/server/answer.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import type { ControlPlane } from "../control-plane.ts";
@@ -187,7 +188,8 @@ export class AgentNode implements AsyncDisposable {
   /** Lines of `berthctl explain` for eth0. */
   async explain({ namespace, name }: LabPod): Promise<string[]> {
     const question = { namespace, pod: name, ifName: "eth0", network: "lan" };
-    return (await explainPod(this.cluster.ipam, question)).split("\n");
+    const { ipam } = this.cluster;
+    return [...(await explainPod({ ipam, backend: this.cluster, toCniError }, question)).lines];
   }
 }
 

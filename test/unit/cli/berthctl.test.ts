@@ -47,7 +47,7 @@ async function run(...words: string[]): Promise<Ending> {
 }
 
 const HEALTH = { status: "ready", version: "1", mode: "embedded", problems: [], spool: { waiting: 0, rejected: 0 } };
-const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=eth0&network=";
+const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=&network=";
 const POOL = { name: "p", subnet: "10.0.0.0/29", total: "6", used: "2", free: "4", states: { Quarantined: 2 } };
 const LINE = {
   ...{ address: "10.0.0.1", cursor: "10.0.0.1", pool: "p", state: "Bound", namespace: "shop", pod: "web-0" },
@@ -279,7 +279,10 @@ it("a refusal of the agent is its words: 1", () => {
 
 it("explain pool: its words, or why there are none", () => {
   const refusal = { cniVersion: "1.1.0", code: 100, msg: 'There is no IPPool "b"' };
-  const answers = { "/v1/explain?pool=a": { explanation: "pool a" }, "/v1/explain?pool=b": refusal };
+  const answers = {
+    "/v1/explain?pool=a": { succeeds: true, lines: ["pool a"], nics: [] },
+    "/v1/explain?pool=b": refusal,
+  };
   return withAgent(answers, async (socket) => {
     expect(await run("explain", "pool", "a", "--socket", socket)).toEqual({ code: 0, out: "pool a\n", error: "" });
     expect(await run("explain", "pool", "b", "--socket", socket)).toMatchObject({

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
 import { Operations } from "../../../../host/agent/operations.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
+import { explanationRecord } from "../../../../host/records/explanation-record.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
@@ -181,8 +182,8 @@ describe("the inspector", () => {
   it("explains a pool, and says that there is none", () =>
     withStatusApi(async ({ get, bind }) => {
       await bind("10.0.0.7", 2);
-      const { explanation } = (await get("/v1/explain?pool=blue")) as { explanation: string };
-      expect(explanation.split("\n")).toEqual([
+      const { lines } = (await get("/v1/explain?pool=blue")) as { lines: string[] };
+      expect(lines).toEqual([
         'pool "blue": created by hand; its size is fixed',
         "has: 65536 addresses of IPv4 network 10.0.0.0/16: 10.0.0.0-10.0.255.255",
         "in use: 2; 65532 of 65534 are free, as far as this node knows",
@@ -192,8 +193,19 @@ describe("the inspector", () => {
 
   it("explains a pod that is not known, by its defaults", () =>
     withStatusApi(async ({ get }) => {
-      const { explanation } = (await get("/v1/explain?pod=web-0")) as { explanation: string };
-      expect(explanation).toContain('eth0 IPv4 pool "blue": fits, 65534 of 65534 addresses are free');
+      const explained = await get("/v1/explain?pod=web-0");
+      expect(explained).toMatchObject({
+        succeeds: true,
+        nics: [{ outcome: "allocated", addresses: [{ pool: "blue" }] }],
+      });
+      expect(explanationRecord.parse(explained).lines).toEqual([
+        "eth0: by pools with spec.default: true",
+        'eth0 IPv4 pool "blue": fits, 65534 of 65534 addresses are free',
+        "warning: pools with spec.default: true names no IPv6 pool: the NIC gets no IPv6 address",
+        "note: pod default/web-0 has no manifest here: what its runtime says of its annotations is unknown",
+        "note: no definition of the network of eth0 is known here: its default pools are not considered",
+        'an ADD of eth0 now would get 10.0.201.89 of pool "blue", which is free, by pools with spec.default: true',
+      ]);
     }));
 
   it("a registry that is gone is a CNI error", () =>

@@ -1,0 +1,55 @@
+/** What an ADD of a pod would answer now, or what is known of a pool, as `GET /v1/explain` answers it. */
+import { z } from "zod";
+
+/** An address that a NIC would get. */
+const address = z.object({
+  address: z.string(),
+  prefixLength: z.int(),
+  pool: z.string(),
+  /** Where it comes from (docs/audit-log.md). */
+  source: z.string(),
+  /** Why just this one: a clause. */
+  reason: z.string(),
+});
+
+/** A pool that the rule names. Counts are text: an IPv6 pool has more addresses than a JSON number can count. */
+const candidate = z.object({
+  name: z.string(),
+  family: z.union([z.literal(4), z.literal(6)]),
+  /** Why it is passed over; absent: it fits. */
+  refusal: z.string().optional(),
+  free: z.string().optional(),
+  total: z.string().optional(),
+});
+
+const nic = z.object({
+  interface: z.string(),
+  /** Absent if it is unknown. */
+  network: z.string().optional(),
+  /** `foreign`: another IPAM plugin serves the NIC. */
+  outcome: z.enum(["allocated", "refused", "foreign"]),
+  /** Of a refusal, as the runtime would get it (docs/errors.md). */
+  code: z.int().optional(),
+  message: z.string().optional(),
+  details: z.string().optional(),
+  addresses: z.array(address),
+  /** The rule that names the pools; absent if none does. */
+  rule: z.string().optional(),
+  pools: z.array(candidate),
+  /** How long the ADD would wait: milliseconds. */
+  waitedMs: z.number().optional(),
+});
+
+export const explanationRecord = z.object({
+  /** Whether an ADD of every NIC would succeed. True of a pool. */
+  succeeds: z.boolean(),
+  /** For a person; the last lines say what an ADD of each NIC would get. */
+  lines: z.array(z.string()),
+  /** None of a pool. */
+  nics: z.array(nic),
+});
+
+export type AddressRecord = z.output<typeof address>;
+export type CandidateRecord = z.output<typeof candidate>;
+export type NicRecord = z.output<typeof nic>;
+export type ExplanationRecord = z.output<typeof explanationRecord>;

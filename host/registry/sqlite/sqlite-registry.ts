@@ -1,0 +1,211 @@
+/** The embedded registry and a cluster node's journal as calls to a store. The statements are in store.ts. */
+import type { Ip } from "../../net/ip.ts";
+import type { Adoption, Journal } from "../journal.ts";
+import type {
+  AddressSpan,
+  Allocation,
+  Attachment,
+  Claim,
+  ClaimOutcome,
+  Cooldowns,
+  CopyOptions,
+  ListCursor,
+  Quarantine,
+  QuarantineQuery,
+  RecoverableRegistry,
+  Recovered,
+  UsageCount,
+} from "../registry.ts";
+import type { SqliteJournal } from "./journal.ts";
+import { MemoryStore, openMemoryDatabase } from "./memory-store.ts";
+import type { StoreMethod } from "./operation.ts";
+import { insertRows, type RawRow } from "./schema.ts";
+import type { StoreAccess } from "./store-access.ts";
+
+/** How often the agent checks that it can write to its registry: milliseconds. After a failure it checks every second. @limit */
+export const PROBE_INTERVAL_MS = 5_000;
+
+/** Most rows that a copy of the registry reads at once. @limit */
+export const COPY_PAGE = 1_000;
+
+export class SqliteRegistry implements Journal, RecoverableRegistry {
+  readonly #store: StoreAccess;
+  readonly #nowMs: () => number;
+  #probedAtMs = performance.now();
+
+  constructor(store: StoreAccess, nowMs: () => number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  get trouble(): string | undefined {
+    return this.#store.gone?.message ?? this.#store.trouble;
+  }
+
+  get pendingCalls(): number {
+    return this.#store.pendingCalls;
+  }
+
+  async probe(): Promise<void> {
+    const isThorough = this.#store.trouble !== undefined;
+    if (!isThorough && performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return;
+    this.#probedAtMs = performance.now();
+    if (this.#store.gone !== undefined) return;
+    try {
+      this.#store.trouble = (await this.#store.send("probe", [isThorough])) as string | undefined;
+    } catch {
+      // `trouble` has the reason.
+    }
+  }
+
+  async recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void> {
+    await this.#call("recover", found, gone, this.#nowMs());
+    this.#store.trouble = undefined;
+  }
+
+  async copy({ nowMs, onFreed, cooldowns }: CopyOptions): Promise<SqliteRegistry> {
+    const { isJournal, bootId } = this.#store;
+    const database = openMemoryDatabase();
+    let rows: readonly RawRow[] = [];
+    do {
+      rows = await this.#call("readRows", rows.at(-1), COPY_PAGE);
+      insertRows(database, rows);
+    } while (rows.length === COPY_PAGE);
+    const store = new MemoryStore(database, { isJournal, bootId, cooldowns, onFreed, openedAtMs: nowMs() });
+    store.trouble = this.trouble;
+    return new SqliteRegistry(store, nowMs);
+  }
+
+  claim(claim: Claim): Promise<ClaimOutcome> {
+    return this.#call("claim", claim, this.#nowMs());
+  }
+
+  undo(created: readonly Allocation[]): Promise<void> {
+    return this.#call("undo", created, this.#nowMs());
+  }
+
+  release(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#call("release", attachment, this.#nowMs());
+  }
+
+  releaseOthers(network: string, valid: readonly Attachment[], beforeMs: number): Promise<readonly Allocation[]> {
+    return this.#call("releaseOthers", network, valid, beforeMs, this.#nowMs());
+  }
+
+  releaseUnattached(beforeMs: number): Promise<readonly Allocation[]> {
+    return this.#call("releaseUnattached", beforeMs, this.#nowMs());
+  }
+
+  async expire(): Promise<number> {
+    for (;;) {
+      const cooling = await this.#call("expire", this.#nowMs());
+      if (cooling !== undefined) return cooling;
+    }
+  }
+
+  findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
+    return this.#call("findAttachment", attachment);
+  }
+
+  findAddress(space: string, ip: Ip): Promise<Allocation | undefined> {
+    return this.#call("findAddress", space, ip);
+  }
+
+  findOwner(owner: string): Promise<readonly Allocation[]> {
+    return this.#call("findOwner", owner);
+  }
+
+  findCooling(spans: readonly AddressSpan[], limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findCooling", spans, limit);
+  }
+
+  quarantine(
+    allocation: Allocation,
+    quarantine: Quarantine,
+    created: readonly Allocation[] = [],
+  ): Promise<Allocation | undefined> {
+    return this.#call("quarantineAndUndo", { allocation, quarantine, created }, this.#nowMs());
+  }
+
+  findQuarantined(query: QuarantineQuery): Promise<readonly Allocation[]> {
+    return this.#call("findQuarantined", query);
+  }
+
+  postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void> {
+    return this.#call("postponeProbe", allocation, nextProbeAtMs);
+  }
+
+  endQuarantine(allocation: Allocation): Promise<void> {
+    return this.#call("endQuarantine", allocation, this.#nowMs());
+  }
+
+  trust(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#call("trust", allocation);
+  }
+
+  readUsed(span: AddressSpan): Promise<Uint8Array> {
+    return this.#call("readUsed", span);
+  }
+
+  async listUsed(): Promise<undefined> {
+    return undefined;
+  }
+
+  async readUsageSummary(): Promise<undefined> {
+    return undefined;
+  }
+
+  async findRetained(): Promise<readonly Allocation[]> {
+    return [];
+  }
+
+  countUsage(): Promise<readonly UsageCount[]> {
+    return this.#call("countUsage");
+  }
+
+  list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]> {
+    return this.#call("list", after, limit);
+  }
+
+  findDue(limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findDue", limit, this.#nowMs());
+  }
+
+  findUnconfirmed(limit: number): Promise<readonly Allocation[]> {
+    return this.#call("findUnconfirmed", limit);
+  }
+
+  confirm(allocations: readonly Allocation[]): Promise<void> {
+    return this.#call("confirm", allocations);
+  }
+
+  forget(allocation: Allocation): Promise<boolean> {
+    return this.#call("forget", allocation);
+  }
+
+  adopt(adoption: Adoption): Promise<Allocation | undefined> {
+    return this.#call("adopt", adoption, this.#nowMs());
+  }
+
+  collect(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#call("collect", allocation, this.#nowMs());
+  }
+
+  setCooldowns(cooldowns: Cooldowns): void {
+    this.#call("setCooldowns", cooldowns).catch(() => {
+      // Fails only if the thread has ended, which onDeath has reported.
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  #call<M extends StoreMethod>(
+    method: M,
+    ...args: Parameters<SqliteJournal[M]>
+  ): Promise<ReturnType<SqliteJournal[M]>> {
+    if (this.#store.gone !== undefined) return Promise.reject(this.#store.gone);
+    return this.#store.send(method, args) as Promise<ReturnType<SqliteJournal[M]>>;
+  }
+}

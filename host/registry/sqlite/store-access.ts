@@ -1,0 +1,102 @@
+/** Carries calls to the store that has the rows, which blocks its thread. */
+import type { Worker } from "node:worker_threads";
+import { type FreedObserver, RegistryError } from "../registry.ts";
+import type { Reply } from "./batch.ts";
+import type { CallMessage } from "./operation.ts";
+import type { NoticeMessage } from "./sqlite-worker.ts";
+
+export interface StoreAccess {
+  readonly isJournal: boolean;
+  readonly bootId: string;
+  /** Why nothing can be recorded at present, a sentence; undefined if no reason is known. */
+  trouble: string | undefined;
+  /** The store has ended: every call rejects with this. */
+  readonly gone: RegistryError | undefined;
+  /** Calls that are not answered yet. */
+  readonly pendingCalls: number;
+  /** Resolves with the result. Reports addresses that the call has freed before that, in the order of the writes. */
+  send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+interface StoreThreadOptions {
+  readonly isJournal: boolean;
+  readonly bootId: string;
+  readonly onNotice?: ((text: string) => void) | undefined;
+  readonly onFreed: FreedObserver;
+  readonly onDeath: (error: Error) => void;
+}
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The thread of sqlite-worker.ts, which has opened the database. */
+export class StoreThread implements StoreAccess {
+  readonly isJournal: boolean;
+  readonly bootId: string;
+  trouble: string | undefined;
+  gone: RegistryError | undefined;
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  #lastId = 0;
+
+  constructor(worker: Worker, options: StoreThreadOptions, loss: string | undefined) {
+    this.isJournal = options.isJournal;
+    this.bootId = options.bootId;
+    this.trouble = loss;
+    this.#worker = worker;
+    worker.removeAllListeners("error");
+    worker.on("message", (message: Reply | NoticeMessage) => {
+      if ("kind" in message) options.onNotice?.(message.text);
+      else this.#deliver(message, options.onFreed);
+    });
+    const die = (error: Error): void => {
+      if (this.gone !== undefined) return;
+      this.#end(new RegistryError(`The registry's thread ended: ${error.message}`, { cause: error }));
+      options.onDeath(error);
+    };
+    worker.on("error", die);
+    worker.on("exit", (code) => die(new Error(`exit code ${code}`)));
+  }
+
+  get pendingCalls(): number {
+    return this.#waiting.size;
+  }
+
+  send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, method, args } satisfies CallMessage);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.gone !== undefined) return;
+    const closed = this.send("close", []);
+    this.gone = new RegistryError("The registry is closed");
+    await closed;
+    await this.#worker.terminate();
+  }
+
+  /** Reports freed addresses before the caller goes on, in the order of the writes. */
+  #deliver(reply: Reply, onFreed: FreedObserver): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if ("error" in reply) {
+      if (reply.error.isStorage) this.trouble = reply.error.message;
+      waiting?.reject(new RegistryError(reply.error.message, { full: reply.error.full }));
+    } else {
+      for (const { space, ip } of reply.freed) onFreed(space, ip);
+      waiting?.resolve(reply.value);
+    }
+  }
+
+  #end(error: RegistryError): void {
+    this.gone = error;
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
