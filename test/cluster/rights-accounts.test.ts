@@ -143,7 +143,7 @@ describe("the controller", () => {
     expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
   });
 
-  const NO_HAND_OUT = /^403 .*the controller ends what nobody answers for and never hands an address out/;
+  const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
 
   it.each<[...Row, wanted: RegExp]>([
     ["binds what cools", "10.6.0.2", become("Bound", "a"), NO_HAND_OUT],

@@ -1,5 +1,6 @@
 /**
- * What people do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would take, as the one in memory takes all.
+ * What administrators do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would accept, because the one in memory
+ * accepts everything.
  * Effects: writes to the API server in memory.
  */
 import type { Seeded } from "../../world/seeded.ts";
@@ -11,7 +12,7 @@ const NETWORKS: Readonly<Record<string, object>> = {
   a: { subnet: "10.0.0.0/28" },
   b: { subnet: "10.0.0.16/28", gateway: "10.0.0.17" },
   wide: { subnet: "10.0.0.0/27", ips: ["10.0.0.4-10.0.0.24"] },
-  copy: { subnet: "10.0.0.0/28", ips: ["10.0.0.8-10.0.0.14"] },
+  part: { subnet: "10.0.0.0/28", ips: ["10.0.0.8-10.0.0.14"] },
   far: { subnet: "10.0.0.0/28", addressSpace: "far" },
   six: { subnet: "fd00::/124", ips: ["fd00::2-fd00::f"] },
 };
@@ -35,7 +36,7 @@ const EDITS: Readonly<Record<"lower" | "upper" | "six", readonly object[]>> = {
 };
 
 const PLACES = ["10.0.0.2-10.0.0.4", "10.0.0.7", "10.0.0.9-10.0.0.12", "10.0.0.20-10.0.0.22", "10.0.0.13"];
-/** What people do. */
+/** Does one step of an administrator. */
 export async function edit(world: SubnetsWorld, kind: Step["kind"], random: Seeded): Promise<void> {
   if (kind === "subnet") return makeSubnet(world, random.pick(Object.keys(NETWORKS)));
   if (kind === "edit subnet") {

@@ -165,7 +165,7 @@ class Walk {
       ["a", "b"],
       ["b", "a"],
       ["wide"],
-      ["copy"],
+      ["part"],
       ["far"],
       ["a", "six"],
       ["wide", "b"],
