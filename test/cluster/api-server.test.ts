@@ -2,16 +2,15 @@
 
 import { afterAll, beforeAll, describe } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { describeApiServer } from "../unit/fakes/api-server-suite.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 let plane: ControlPlane;
 let client: KubeClient;
 beforeAll(async () => {
-  plane = await startControlPlane();
-  await applyCrds(plane.client);
+  plane = await borrowPlane();
   client = await connectClient(plane.kubeconfig);
 });
 afterAll(async () => {

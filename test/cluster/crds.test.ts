@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { addressRows, agentRows } from "./crds/address-rows.ts";
 import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
 import { COORDINATOR_ROWS } from "./crds/coordinator-rows.ts";
@@ -11,8 +11,7 @@ import type { Row } from "./crds/rows.ts";
 let plane: ControlPlane;
 
 beforeAll(async () => {
-  plane = await startControlPlane();
-  await applyCrds(plane.client);
+  plane = await borrowPlane();
 });
 
 afterAll(() => plane?.stop());
