@@ -43,8 +43,8 @@ export NETCONFPATH=/etc/cni/net.d CNI_PATH=/opt/cni/bin:/usr/lib/cni CNI_IFNAME=
 export CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=$3;K8S_POD_UID=uid-$3"
 exec /srv/release/cnitool "$1" "$2" "/run/netns/$3"`;
 
-/** Resolves when the host has booted and its runtime has started. */
-export async function bootHost(): Promise<Host> {
+/** Resolves when the host has booted and its runtime has started, within `bootMs`. */
+export async function bootHost({ bootMs = BOOT_MS } = {}): Promise<Host> {
   const directory = mkdtempSync(join(tmpdir(), "berth-systemd-"));
   const release = join(directory, "release");
   assembleHostLayout(release);
@@ -87,13 +87,13 @@ export async function bootHost(): Promise<Host> {
   };
   try {
     await boot.until(async () => {
-      init = Number(readFileSync(`/proc/${boot.pid}/task/${boot.pid}/children`, "utf8"));
+      init = Number((await runCommand(["pgrep", "--parent", String(boot.pid)])).stdout);
       if (!readFileSync(`/proc/${init}/cmdline`, "utf8").includes("systemd\0--system")) return false;
       return (
         (await host.show("containerd.service", "ActiveState")) !== "inactive" &&
         (await host.show("multi-user.target", "ActiveState")) === "active"
       );
-    }, BOOT_MS);
+    }, bootMs);
   } catch (error) {
     await stop();
     throw error;
