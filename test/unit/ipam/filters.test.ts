@@ -4,6 +4,7 @@ import type { LabelSelector } from "../../../host/config/label-selector.ts";
 import { refusePool, tieRank } from "../../../host/ipam/filters.ts";
 import type { Subject } from "../../../host/ipam/model.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
+import { cases } from "../../world/rows.ts";
 import { type PoolOptions, pool, poolsByName, subject } from "../../world/subjects.ts";
 
 function labels(matchLabels: Record<string, string>): LabelSelector {
@@ -15,28 +16,19 @@ function check(options: PoolOptions, wanted: string | undefined, given: Subject 
 }
 
 describe("a pool is refused", () => {
-  const rows: [what: string, options: PoolOptions, reason: string][] = [
-    ["terminating", { deleting: true }, "is being deleted"],
-    ["disabled", { disable: true }, "is disabled (spec.disable)"],
-    ["of another node", { nodeName: ["n2", "n3"] }, 'nodeName is "n2", "n3", this node is "n1"'],
-    [
-      "of other nodes by label",
-      { nodeAffinity: labels({ zone: "b" }) },
-      'nodeAffinity does not match the labels of the node "n1"',
-    ],
-    ["of another namespace", { namespaceName: ["bank"] }, 'namespaceName is "bank", the pod\'s namespace is "shop"'],
-    [
-      "of other namespaces by label",
-      { namespaceAffinity: labels({ team: "x" }) },
-      'namespaceAffinity does not match the labels of the namespace "shop"',
-    ],
-    ["of other pods", { podAffinity: labels({ app: "db" }) }, "podAffinity does not match the labels of the pod"],
-    [
-      "of another network",
-      { multusName: ["kube-system/vlan7"] },
-      'multusName is "kube-system/vlan7", the NIC\'s network is "lab"',
-    ],
-  ];
+  const rows = cases<PoolOptions>`
+    terminating ${{ deleting: true }} => is being deleted
+    disabled ${{ disable: true }} => is disabled (spec.disable)
+    of another node ${{ nodeName: ["n2", "n3"] }} => nodeName is "n2", "n3", this node is "n1"
+    of other nodes by label ${{ nodeAffinity: labels({ zone: "b" }) }}
+      => nodeAffinity does not match the labels of the node "n1"
+    of another namespace ${{ namespaceName: ["bank"] }} => namespaceName is "bank", the pod's namespace is "shop"
+    of other namespaces by label ${{ namespaceAffinity: labels({ team: "x" }) }}
+      => namespaceAffinity does not match the labels of the namespace "shop"
+    of other pods ${{ podAffinity: labels({ app: "db" }) }} => podAffinity does not match the labels of the pod
+    of another network ${{ multusName: ["kube-system/vlan7"] }}
+      => multusName is "kube-system/vlan7", the NIC's network is "lab"
+  `;
   it.each(rows)("%s", (_what, options, reason) => check(options, reason));
 
   it("of the other family", () => {
@@ -44,10 +36,8 @@ describe("a pool is refused", () => {
   });
 
   it("by podAffinity when the pod has more labels than are kept: which one is missing would be its own choice", () => {
-    const selector = {
-      matchLabels: {},
-      matchExpressions: [{ key: "tenant", operator: "DoesNotExist" as const, values: [] }],
-    };
+    const expression = { key: "tenant", operator: "DoesNotExist" as const, values: [] };
+    const selector = { matchLabels: {}, matchExpressions: [expression] };
     const pod = (labelCount: number) =>
       subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } });
     check({ podAffinity: selector }, undefined, pod(128));
@@ -68,22 +58,17 @@ describe("a pool is refused", () => {
 
 describe("the text for the pod's owner names no", () => {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "bank", name: "vault", uid: "u1" };
-  const generated = {
-    subnet: "s",
-    application,
-    interface: "eth0" as IfName,
-    wanted: 1,
-    reason: "1 fixed",
-    reclaim: true,
-  };
+  const ofShop = { ...application, namespace: "shop" };
+  const fixed = { wanted: 1, reason: "1 fixed", reclaim: true };
+  const generated = { subnet: "s", application, interface: "eth0" as IfName, ...fixed };
   const rows: [what: string, options: PoolOptions, brief: string | undefined][] = [
     ["node", { nodeName: ["n2", "n3"] }, "is for other nodes (spec.nodeName)"],
     ["namespace", { namespaceName: ["bank"] }, "is for other namespaces (spec.namespaceName)"],
     ["network", { multusName: ["bank/vlan7"] }, "is for other networks (spec.multusName)"],
     ["workload of another namespace", { generated }, "is generated for a workload of another namespace"],
-    ["more than there is to leave out", { generated: { ...generated, application: { ...application, namespace: "shop" } } }, undefined],
+    ["more than there is to leave out", { generated: { ...generated, application: ofShop } }, undefined],
     ["more of labels", { namespaceAffinity: labels({ team: "x" }) }, undefined],
-  ]; // biome-ignore format: a table
+  ];
   it.each(rows)("%s", (_what, options, brief) => {
     expect(refusePool(pool("p", "10.0.0.0/24", options), subject(), 4)?.brief).toBe(brief);
   });

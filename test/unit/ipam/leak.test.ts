@@ -10,6 +10,7 @@ import {
   type PodFacts,
   type PodStatus,
 } from "../../../host/ipam/leak.ts";
+import { cases } from "../../world/rows.ts";
 
 const UID = "5f0c2c1e-0000-4000-8000-000000000001";
 const HASH = "0123456789abcdef0123456789abcdef";
@@ -26,17 +27,15 @@ function seen(facts: Partial<PodFacts> = {}): PodStatus {
   return { kind: "present", pod: { uid: UID, configHash: undefined, phase: "Running", deleting: false, ...facts } };
 }
 
-interface Case {
-  readonly what: string;
+interface Situation {
   readonly row?: Partial<LeakRow>;
   readonly pod: PodStatus;
   readonly netns?: NetnsStatus;
   /** How long ago it was first observed. */
   readonly observedMs?: number;
-  readonly decision: string;
 }
 
-function check({ row: changes, pod, netns = "unknown", observedMs, decision }: Case) {
+function check(_what: string, { row: changes, pod, netns = "unknown", observedMs }: Situation, decision: string) {
   const nowMs = 1_000_000;
   const question: LeakQuestion = {
     ...{ row: row(changes), pod, netns, nowMs, confirmAfterMs: CONFIRM_MS },
@@ -50,29 +49,23 @@ function describeDecision(decision: LeakDecision): string {
 }
 
 describe("leak: two observations", () => {
-  const cases: Case[] = [
-    { what: "a pod that lives is kept", pod: seen(), decision: "keep" },
-    { what: "a pod that lives is kept, whatever was observed", pod: seen(), observedMs: 1e9, decision: "keep" },
-    { what: "an absent pod is observed", pod: ABSENT, decision: "observe" },
-    { what: "too early for the second one", pod: ABSENT, observedMs: CONFIRM_MS - 1, decision: "observe" },
-    { what: "the grace counts once (trap 9)", pod: ABSENT, observedMs: CONFIRM_MS, decision: "collect: gone" },
-    { what: "a clock that went back is no second one", pod: ABSENT, observedMs: -86_400_000, decision: "observe" },
-    { what: "another UID under the name is observed (trap 3)", pod: seen({ uid: "other" }), decision: "observe" },
-    {
-      what: "another UID under the name is collected, not dropped (trap 3)",
-      ...{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS, decision: "collect: gone" },
-    },
-    {
-      what: "an absent pod is none with an empty UID",
-      row: { owner: "" },
-      pod: seen({ uid: "" }),
-      decision: "observe",
-    },
-    { what: "what cannot be read is left", pod: UNKNOWN, decision: "wait" },
-    { what: "what cannot be read is left, whatever was observed", pod: UNKNOWN, observedMs: 1e9, decision: "wait" },
-    { what: "an adopted address is collected like any", row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
-  ];
-  it.each(cases)("$what", check);
+  const table = cases<Situation>`
+    a pod that lives is kept ${{ pod: seen() }} => keep
+    a pod that lives is kept, whatever was observed ${{ pod: seen(), observedMs: 1e9 }} => keep
+    an absent pod is observed ${{ pod: ABSENT }} => observe
+    too early for the second one ${{ pod: ABSENT, observedMs: CONFIRM_MS - 1 }} => observe
+    the grace counts once (trap 9) ${{ pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
+    a clock that went back is no second one ${{ pod: ABSENT, observedMs: -86_400_000 }} => observe
+    another UID under the name is observed (trap 3) ${{ pod: seen({ uid: "other" }) }} => observe
+    another UID under the name is collected, not dropped (trap 3) ${{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS }}
+      => collect: gone
+    an absent pod is none with an empty UID ${{ row: { owner: "" }, pod: seen({ uid: "" }) }} => observe
+    what cannot be read is left ${{ pod: UNKNOWN }} => wait
+    what cannot be read is left, whatever was observed ${{ pod: UNKNOWN, observedMs: 1e9 }} => wait
+    an adopted address is collected like any ${{ row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS }}
+      => collect: gone
+  `;
+  it.each(table)("%s", check);
 
   it("are as far apart as the longer of grace and cooldown", () => {
     expect([confirmAfterMs(60_000, 30_000), confirmAfterMs(10_000, 30_000), confirmAfterMs(0, 0)]).toEqual([
@@ -82,64 +75,65 @@ describe("leak: two observations", () => {
 });
 
 describe("leak: finished pods (trap 9)", () => {
-  const cases: Case[] = [
-    { what: "succeeded", pod: seen({ phase: "Succeeded" }), decision: "collect: finished" },
-    { what: "failed, as an evicted one is", pod: seen({ phase: "Failed" }), decision: "collect: finished" },
-    { what: "another pod has finished", pod: seen({ uid: "other", phase: "Failed" }), decision: "observe" },
-    { what: "finished and terminating", pod: seen({ phase: "Failed", deleting: true }), decision: "observe" },
-    {
-      what: "finished, and a finalizer holds it",
-      ...{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS, decision: "collect: finished" },
-    },
-    { what: "terminating", pod: seen({ deleting: true }), observedMs: 1e9, decision: "keep" },
-    { what: "without a phase", pod: seen({ phase: undefined }), observedMs: 1e9, decision: "keep" },
-    { what: "of a state that says nothing", pod: seen({ phase: "Unknown" }), observedMs: 1e9, decision: "keep" },
-  ];
-  it.each(cases)("$what", check);
+  const table = cases<Situation>`
+    succeeded ${{ pod: seen({ phase: "Succeeded" }) }} => collect: finished
+    failed, as an evicted one is ${{ pod: seen({ phase: "Failed" }) }} => collect: finished
+    another pod has finished ${{ pod: seen({ uid: "other", phase: "Failed" }) }} => observe
+    finished and terminating ${{ pod: seen({ phase: "Failed", deleting: true }) }} => observe
+    finished, and a finalizer holds it ${{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS }}
+      => collect: finished
+    terminating ${{ pod: seen({ deleting: true }), observedMs: 1e9 }} => keep
+    without a phase ${{ pod: seen({ phase: undefined }), observedMs: 1e9 }} => keep
+    of a state that says nothing ${{ pod: seen({ phase: "Unknown" }), observedMs: 1e9 }} => keep
+  `;
+  it.each(table)("%s", check);
 });
 
 describe("node-lost: an address that is still on its NIC, whatever the API server says of the pod", () => {
   const inUse = { netns: "inUse", observedMs: 1e9 } as const;
-  const cases: Case[] = [
-    { what: "absent: deleted by force while the kubelet is down", ...inUse, pod: ABSENT, decision: "keep" },
-    { what: "another UID under the name", ...inUse, pod: seen({ uid: "other" }), decision: "keep" },
-    { what: "finished: the sandbox has yet to go", ...inUse, pod: seen({ phase: "Failed" }), decision: "keep" },
-    { what: "finished and terminating", ...inUse, pod: seen({ phase: "Failed", deleting: true }), decision: "keep" },
-    { what: "a static pod", row: { owner: HASH }, ...inUse, pod: ABSENT, decision: "keep" },
-    { what: "cannot be read", ...inUse, pod: UNKNOWN, decision: "wait" },
-  ];
-  it.each(cases)("$what", check);
+  const table = cases<Situation>`
+    absent: deleted by force while the kubelet is down ${{ ...inUse, pod: ABSENT }} => keep
+    another UID under the name ${{ ...inUse, pod: seen({ uid: "other" }) }} => keep
+    finished: the sandbox has yet to go ${{ ...inUse, pod: seen({ phase: "Failed" }) }} => keep
+    finished and terminating ${{ ...inUse, pod: seen({ phase: "Failed", deleting: true }) }} => keep
+    a static pod ${{ row: { owner: HASH }, ...inUse, pod: ABSENT }} => keep
+    cannot be read ${{ ...inUse, pod: UNKNOWN }} => wait
+  `;
+  it.each(table)("%s", check);
 });
 
 describe("static-pods: static pods", () => {
   const owner = { owner: HASH };
   const mirror = seen({ uid: "mirror", configHash: HASH });
   const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
-  const cases: Case[] = [
-    { what: "a mirror pod with the hash is the owner", row: owner, pod: mirror, observedMs: 1e9, decision: "keep" },
-    { what: "a finished mirror pod", row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }), decision: "collect: finished" }, // biome-ignore format: a row
-    { what: "no mirror pod, namespace there", row: owner, pod: ABSENT, netns: "there", observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
-    { what: "no mirror pod, namespace unknown", row: owner, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "no mirror pod, namespace gone", row: owner, pod: ABSENT, netns: "gone", decision: "observe" },
-    { what: "no mirror pod, namespace gone, twice", row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
-    { what: "another mirror pod, namespace there", row: owner, pod: otherMirror, netns: "there", observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
-    { what: "another mirror pod, namespace unknown", row: owner, pod: otherMirror, observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
-    { what: "an ordinary pod took the name, namespace unknown", row: owner, pod: seen({ uid: "x" }), observedMs: 1e9, decision: "keep" }, // biome-ignore format: a row
-    { what: "a namespace that is there keeps no ordinary pod", pod: ABSENT, netns: "there", observedMs: CONFIRM_MS, decision: "collect: gone" }, // biome-ignore format: a row
-  ];
-  it.each(cases)("$what", check);
+  const table = cases<Situation>`
+    a mirror pod with the hash is the owner ${{ row: owner, pod: mirror, observedMs: 1e9 }} => keep
+    a finished mirror pod ${{ row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }) }}
+      => collect: finished
+    no mirror pod, namespace there ${{ row: owner, pod: ABSENT, netns: "there", observedMs: 1e9 }} => keep
+    no mirror pod, namespace unknown ${{ row: owner, pod: ABSENT, observedMs: 1e9 }} => keep
+    no mirror pod, namespace gone ${{ row: owner, pod: ABSENT, netns: "gone" }} => observe
+    no mirror pod, namespace gone, twice ${{ row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS }}
+      => collect: gone
+    another mirror pod, namespace there ${{ row: owner, pod: otherMirror, netns: "there", observedMs: 1e9 }} => keep
+    another mirror pod, namespace unknown ${{ row: owner, pod: otherMirror, observedMs: CONFIRM_MS }} => collect: gone
+    an ordinary pod took the name, namespace unknown ${{ row: owner, pod: seen({ uid: "x" }), observedMs: 1e9 }} => keep
+    a namespace that is there keeps no ordinary pod ${{ pod: ABSENT, netns: "there", observedMs: CONFIRM_MS }}
+      => collect: gone
+  `;
+  it.each(table)("%s", check);
 });
 
 describe("what no sweep touches", () => {
-  const cases: Case[] = [
-    { what: "Cooling", row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "Kept: it waits for its identity", row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "Quarantined", row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "unattached: never attached", row: { containerId: "" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "no pod named", row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-    { what: "owned by the container", row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9, decision: "keep" },
-  ];
-  it.each(cases)("$what", check);
+  const table = cases<Situation>`
+    Cooling ${{ row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9 }} => keep
+    Kept: it waits for its identity ${{ row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9 }} => keep
+    Quarantined ${{ row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9 }} => keep
+    unattached: never attached ${{ row: { containerId: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+    no pod named ${{ row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+    owned by the container ${{ row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  `;
+  it.each(table)("%s", check);
 });
 
 describe("retention: an orphan", () => {

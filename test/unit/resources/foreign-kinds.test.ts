@@ -64,18 +64,28 @@ describe("of a pod is kept", () => {
   });
 
   // A schema that looked at all of it would take several times as long as JSON.parse.
-  it.each<[what: string, metadata: object, kept: Partial<Pod>]>([
-    ["owners", { ownerReferences: [{}, 5, null, owner(7, { controller: true }), {}] }, { ownerReferences: [owner(7, { controller: true }) as never] }], // biome-ignore format: one row
-    ["owners none of which controls it", { ownerReferences: [{}, owner(1, { controller: false }), owner(2, { controller: null })] }, { ownerReferences: [] }], // biome-ignore format: one row
-    ["annotations", { annotations: { other: 5, "kubernetes.io/config.hash": "c" } }, { annotations: { "kubernetes.io/config.hash": "c" } }], // biome-ignore format: one row
-    ["labels", { labels: { ...many(MAX_CACHED_LABELS, (index) => [`l-${index}`, "x"]), other: 5 } }, { labelCount: MAX_CACHED_LABELS + 1 }], // biome-ignore format: one row
-  ])("nothing of its other %s, whatever they are", (_, metadata, kept) => {
-    expect(hugePod(metadata)).toMatchObject(kept);
+  const controller = owner(7, { controller: true });
+  const [uncontrolled, unset] = [owner(1, { controller: false }), owner(2, { controller: null })];
+  const hash = { "kubernetes.io/config.hash": "c" };
+  const labels = { ...many(MAX_CACHED_LABELS, (index) => [`l-${index}`, "x"]), other: 5 };
+  it.each<[what: string, metadata: object, cached: object]>([
+    ["owners", { ownerReferences: [{}, 5, null, controller, {}] }, { ownerReferences: [controller] }],
+    ["owners none of which controls it", { ownerReferences: [{}, uncontrolled, unset] }, { ownerReferences: [] }],
+    ["annotations", { annotations: { other: 5, ...hash } }, { annotations: hash }],
+    ["labels", { labels }, { labelCount: MAX_CACHED_LABELS + 1 }],
+  ])("nothing of its other %s, whatever they are", (_, metadata, cached) => {
+    expect(hugePod(metadata)).toMatchObject(cached);
   });
 
   it.each<[metadata: object, wanted: string]>([
-    [{ ownerReferences: [owner(1), { ...owner(2, { controller: true }), name: 5 }] }, 'field "metadata.ownerReferences[0].name": found 5, want text'], // biome-ignore format: one row
-    [{ ownerReferences: [owner(1, { controller: "yes" })] }, 'field "metadata.ownerReferences[0].controller": found "yes"'], // biome-ignore format: one row
+    [
+      { ownerReferences: [owner(1), { ...owner(2, { controller: true }), name: 5 }] },
+      'field "metadata.ownerReferences[0].name": found 5, want text',
+    ],
+    [
+      { ownerReferences: [owner(1, { controller: "yes" })] },
+      'field "metadata.ownerReferences[0].controller": found "yes"',
+    ],
     [{ ownerReferences: {} }, 'field "metadata.ownerReferences": found an object, want a list'],
     [{ annotations: { "kubernetes.io/config.hash": 5 } }, "found 5, want text"],
     [{ annotations: { "ipam.vendor.io/ippool": 5 } }, "found 5, want text"],

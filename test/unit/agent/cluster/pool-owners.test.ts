@@ -65,6 +65,7 @@ const jobs = { apiVersion: "jobset.x-k8s.io/v1alpha2", kind: "JobSet", name: "tr
 const stateful = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db" };
 const node = { apiVersion: "v1", kind: "Node", name: "n1" };
 const foreign = { apiVersion: "example.com/v1", kind: "ReplicaSet", name: "odd" };
+const bystander = { ...deployment, controller: false };
 const uid = (name: string) => ({ uid: `u-${name}` });
 
 describe("a pod belongs to", () => {
@@ -73,12 +74,24 @@ describe("a pod belongs to", () => {
     ["its ReplicaSet's Deployment", podOf(set), [deployment], "apps/v1 Deployment shop/web u-web", 1],
     ["its ReplicaSet's Rollout", podOf(set), [rollout], "argoproj.io/v1alpha1 Rollout shop/canary u-canary", 1],
     ["its ReplicaSet alone", podOf(set), [], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1],
-    ["its ReplicaSet, whose owner does not control it", podOf(set), [{ ...deployment, controller: false }], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1], // biome-ignore format: one row
+    [
+      "its ReplicaSet, whose owner does not control it",
+      podOf(set),
+      [bystander],
+      "apps/v1 ReplicaSet shop/web-5d u-web-5d",
+      1,
+    ],
     ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
     ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
     ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
-    ["its controller, not its first owner", podOf({ ...deployment, controller: false }, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0], // biome-ignore format: one row
-    ["none without a controller", podOf({ ...stateful, controller: false }), [], 'pod "shop/web-0" has no controller', 0], // biome-ignore format: one row
+    ["its controller, not its first owner", podOf(bystander, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
+    [
+      "none without a controller",
+      podOf({ ...stateful, controller: false }),
+      [],
+      'pod "shop/web-0" has no controller',
+      0,
+    ],
     ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
   ];
   it.each(rows)("%s", async (_what, pod, above, wanted, asks) => {
@@ -149,10 +162,11 @@ describe("an answer", () => {
     expect(await server.of(podOf(set))).toContain("Deployment shop/web");
   });
 
+  const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" });
   it.each([
     ["it does not exist any more", undefined],
     ["another one of its name exists, with UID u-other", owned([deployment], { uid: "u-other" })],
-    ["it cannot be read: forbidden", new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" })], // biome-ignore format: one row
+    ["it cannot be read: forbidden", forbidden],
   ])("is none when %s", async (why, object) => {
     const server = new Server();
     if (object !== undefined) server.objects.set("replicasets/web-5d", object);
