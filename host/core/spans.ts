@@ -123,24 +123,29 @@ export function sharedSpans(a: Spans, b: Spans): Spans {
 
 /** Returns whether the spans are ascending, and no two overlap or touch. */
 function areJoined(spans: readonly Span[]): spans is Spans {
-  return spans.every(({ first }, at) => {
-    const before = spans[at - 1];
-    return before === undefined || before.last + 1n < first;
-  });
+  let before: Span | undefined;
+  for (const span of spans) {
+    if (before !== undefined && before.last + 1n >= span.first) return false;
+    before = span;
+  }
+  return true;
 }
 
 /** Returns whether one of them ends before the other begins. Compares only the ends. */
 function areApart(a: Spans, b: Spans): boolean {
-  const [first, last] = [a[0], a.at(-1)];
-  const [otherFirst, otherLast] = [b[0], b.at(-1)];
+  const first = a[0];
+  const last = a.at(-1);
+  const otherFirst = b[0];
+  const otherLast = b.at(-1);
   if (first === undefined || last === undefined || otherFirst === undefined || otherLast === undefined) return true;
   return last.last < otherFirst.first || otherLast.last < first.first;
 }
 
 /** Returns whether `whole` is one span, in which all of `part` lies. */
 function isInOneOf(part: Spans, wholes: Spans): boolean {
-  const [whole] = wholes;
-  const [first, last] = [part[0], part.at(-1)];
+  const whole = wholes[0];
+  const first = part[0];
+  const last = part.at(-1);
   if (whole === undefined || wholes.length > 1 || first === undefined || last === undefined) return false;
   return whole.first <= first.first && last.last <= whole.last;
 }
