@@ -16,6 +16,8 @@ interface Column<T> {
   readonly isNumber?: true;
   /** Only with `-o wide`. */
   readonly isWide?: true;
+  /** Only if a record has it. */
+  readonly isOptional?: true;
   readonly style?: (record: T) => Style | undefined;
 }
 
@@ -38,6 +40,8 @@ export class Output {
   readonly #options: OutputOptions;
   /** Widths of the table that was printed, for the lines that follow it. */
   #widths: readonly number[] = [];
+  /** Titles of its optional columns that no record has. */
+  #hidden: ReadonlySet<string> = new Set();
 
   constructor(options: OutputOptions) {
     this.#options = options;
@@ -52,12 +56,13 @@ export class Output {
     const { format, hasHeaders } = this.#options;
     if (format === "json" || format === "yaml") return this.value(records);
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
+    this.#hideUnused(table, records);
     const columns = this.#columnsOf(table);
     const rows = records.map((record) => columns.map((column) => cellOf(column, record)));
     this.#widths = columns.map(({ title }, at) =>
       rows.reduce((most, row) => Math.max(most, widthAt(row, at)), hasHeaders ? title.length : 0),
     );
-    if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printable(heading), "dim")]);
+    if (hasHeaders && heading !== undefined) this.#lines([this.#paint(printableLines(heading), "dim")]);
     if (hasHeaders)
       this.#lines([
         this.#line(
@@ -112,8 +117,15 @@ export class Output {
     if (lines.length > 0) this.#options.write(`${lines.join("\n")}\n`);
   }
 
+  /** An empty list may be followed by records that have what is optional. */
+  #hideUnused<T>({ columns }: Table<T>, records: readonly T[]): void {
+    const unused = columns.filter(({ isOptional, cell }) => isOptional && records.every((record) => !cell(record)));
+    this.#hidden = new Set(records.length === 0 ? [] : unused.map(({ title }) => title));
+  }
+
   #columnsOf<T>({ columns }: Table<T>): readonly Column<T>[] {
-    return this.#options.format === "wide" ? columns : columns.filter(({ isWide }) => isWide !== true);
+    const isAll = this.#options.format === "wide";
+    return columns.filter(({ title, isWide }) => !this.#hidden.has(title) && (isAll || isWide !== true));
   }
 
   #line<T>(columns: readonly Column<T>[], cells: readonly string[], record?: T): string {

@@ -196,7 +196,7 @@ describe("allocations", () => {
     const line = { ...LINE, cursor: "10.0.0.1/lab", namespace: "", pod: "" };
     return withAgent(pageOf(line), async (socket) => {
       expect((await run("allocations", "--socket", socket)).out).toBe(
-        "ADDRESS   POOL  STATE  POD  INTERFACE  NODE  CONTAINER\n10.0.0.1  p     Bound  -    eth0       -     c\n",
+        "ADDRESS   POOL  STATE  POD  INTERFACE  CONTAINER\n10.0.0.1  p     Bound  -    eth0       c\n",
       );
     });
   });
@@ -211,9 +211,9 @@ describe("allocations", () => {
     const lines = machines.map((quarantine, index) => ({ ...line, address: `10.0.0.${index + 1}`, quarantine }));
     return withAgent(pageOf(...lines), async (socket) => {
       expect((await run("allocations", "--no-headers", "--socket", socket)).out.split("\n")).toEqual([
-        "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -  -  -",
-        "10.0.0.2  p  Quarantined  (unknown MAC)                      -  -  -",
-        "10.0.0.3  p  Quarantined  (node lost)                        -  -  -",
+        "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -",
+        "10.0.0.2  p  Quarantined  (unknown MAC)                      -",
+        "10.0.0.3  p  Quarantined  (node lost)                        -",
         "",
       ]);
     });
