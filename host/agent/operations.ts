@@ -143,9 +143,9 @@ export class Operations {
   }
 
   #record(audit: "RELEASE" | "QUARANTINE", allocations: readonly Allocation[], { isForced }: OperationOptions): void {
-    const message = `ordered with berthctl${isForced ? " --force" : ""}`;
+    const rule = `ordered with berthctl${isForced ? " --force" : ""}`;
     try {
-      this.#deps.audit.record({ audit, allocations, message });
+      this.#deps.audit.record({ audit, allocations, rule });
     } catch (error) {
       this.#deps.backend.ipam.log.warn({ err: error, reason: messageOf(error) }, "Writing to the audit log failed");
     }

@@ -51,6 +51,10 @@ function joinAssignments(words: readonly string[]): string[] {
 
 /** The source is that of the command line that is being typed. */
 function takeGlobalOptions(root: Command, words: readonly string[]): void {
+  for (const option of root.options) {
+    const value = option.envVar === undefined ? undefined : process.env[option.envVar];
+    if (value !== undefined) root.setOptionValueWithSource(option.attributeName(), value, "env");
+  }
   for (const [at, word] of words.entries()) {
     const [flag, value = words[at + 1]] = word.split("=", 2);
     const option = root.options.find(({ long, required }) => required && long === flag);

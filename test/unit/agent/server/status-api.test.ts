@@ -25,7 +25,7 @@ function operationsOf(node: TestNode): Operations {
   const releaseRow = ({ containerId, ifName }: Allocation) => node.registry.release({ containerId, ifName });
   return new Operations({
     backend: { ipam: node.ipam(), releaseRow },
-    audit: { ...NO_AUDIT, record: ({ audit, message }) => void recorded.push(`${audit} ${message}`) },
+    audit: { ...NO_AUDIT, record: ({ audit, rule }) => void recorded.push(`${audit} ${rule}`) },
     nowMs: () => node.clock.nowMs(),
   });
 }

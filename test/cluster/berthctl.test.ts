@@ -1,0 +1,233 @@
+/** The built `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user with that kubeconfig sees it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startUsage } from "../../host/controller/usage/usage-controller.ts";
+import { ALLOCATIONS, until } from "../../scripts/lab/cluster/objects.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const POOLS = [
+  { name: "blue", subnet: "10.6.0.0/24", gateway: "10.6.0.1", excludeIPs: ["10.6.0.9"] },
+  { name: "six", subnet: "fd06::/64", default: false },
+  { name: "lab", subnet: "10.6.0.0/28", addressSpace: "lab", default: false, disable: true },
+];
+const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };
+
+let world: World;
+let home: string;
+let uid: string;
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "berth-ctl-"));
+  world = await startWorld({ startPlane: borrowPlane, pools: POOLS });
+  const pod = await world.createPod({ name: "web-0", node: "n1" });
+  uid = pod.uid;
+  const holder = { namespace: "shop", pod: "web-0", podUid: uid, ifName: "eth0", node: "n1" };
+  await world.allocate("10.6.0.21", { holders: [holder] });
+  await world.allocate("fd06::21", { pool: "six", prefixLength: 64, holders: [holder] });
+  await world.allocate("10.6.0.30", { node: "n2", holders: [{ ...holder, pod: "other", podUid: "u2", node: "n2" }] });
+  await world.allocate("10.6.0.40", { state: "Cooling", holders: [] });
+  await world.allocate("10.6.0.77", { state: "Kept", holders: [], workload: WORKLOAD });
+  const lost = { reason: "NodeLost" as const, mac: "", parent: "", holder: { ...holder, pod: "gone", podUid: "u3" } };
+  await world.allocate("10.6.0.80", { state: "Quarantined", holders: [], quarantine: lost });
+  await world.lead({ usage: startUsage });
+  await until("usage is counted", async () => (await world.read("ippoolusages", "blue"))?.status.quarantined === 1);
+  await until("usage is counted", async () => (await world.read("ippoolusages", "six"))?.status.bound === 1);
+});
+afterAll(async () => {
+  rmSync(home, { recursive: true });
+  await world?.clear();
+  await world?.stop();
+});
+
+const env = () => ({ HOME: home, KUBECONFIG: world.plane.kubeconfig, BERTH_SOCKET: "/nowhere/agent.sock" });
+const PLUGIN = join(root, "dist", "kubectl-berth.mjs");
+
+const berth = (...words: string[]): Promise<CommandOutcome> =>
+  runCommand([process.execPath, PLUGIN, ...words], { env: env() });
+
+/** The lines of a table. */
+async function lines(...words: string[]): Promise<string[]> {
+  const { stdout, stderr, exitCode } = await berth(...words);
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  return stdout.split("\n").slice(0, -1);
+}
+
+describe("pools", () => {
+  it("are those of the cluster, with the counts of the controller", async () => {
+    expect(await lines("pools")).toEqual([
+      "POOL  SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
+      "blue  10.6.0.0/24    252     5     247     1%        1            1  default",
+      "lab   10.6.0.0/28     14     0      14     0%        0            0  disabled",
+      "six   fd06::/64     2^64     1  2^64-1    <1%        0            0  -",
+    ]);
+  });
+
+  it("as records", async () => {
+    const [blue] = JSON.parse((await berth("pools", "blue", "-o", "json")).stdout);
+    expect(blue).toMatchObject({
+      ...{ name: "blue", subnet: "10.6.0.0/24", gateway: "10.6.0.1", total: "252", used: "5", free: "247" },
+      states: { Bound: 2, Cooling: 1, Kept: 1, Quarantined: 1 },
+    });
+    const [six] = JSON.parse((await berth("pools", "six", "-o", "json")).stdout);
+    expect(six).toMatchObject({ total: String(2n ** 64n), used: "1", free: String(2n ** 64n - 1n) });
+  });
+});
+
+describe("allocations", () => {
+  it("are those of all nodes, in the order of their addresses", async () => {
+    expect(await lines("allocations")).toEqual([
+      "ADDRESS    POOL  STATE        POD                      INTERFACE  NODE",
+      "10.6.0.21  blue  Bound        shop/web-0               eth0       n1",
+      "10.6.0.30  blue  Bound        shop/other               eth0       n2",
+      "10.6.0.40  blue  Cooling      -                        -          n1",
+      "10.6.0.77  blue  Kept         (StatefulSet shop/db-0)  -          n1",
+      "10.6.0.80  blue  Quarantined  shop/gone                eth0       n1",
+      "fd06::21   six   Bound        shop/web-0               eth0       n1",
+    ]);
+  });
+
+  it.each([
+    [["--node", "n2"], ["10.6.0.30"]],
+    [["--pool", "six"], ["fd06::21"]],
+    [["--state", "kept"], ["10.6.0.77"]],
+    [["-n", "none"], []],
+  ])("%j selects", async (words, wanted) => expect(await lines("allocations", "-o", "name", ...words)).toEqual(wanted));
+
+  it("--watch prints all, then what changes", async () => {
+    const child = spawn(process.execPath, [PLUGIN, "allocations", "--watch", "-o", "json"], {
+      env: { ...process.env, ...env() },
+    });
+    try {
+      const seen = followed(child);
+      await until(
+        () => `the first list: ${JSON.stringify(seen.records)}`,
+        () => seen.records.length === 6,
+      );
+      await world.allocate("10.6.0.99", { state: "Cooling", holders: [] });
+      await until("the new one", () => seen.records.length === 7);
+      expect(seen.records[6]).toMatchObject({ address: "10.6.0.99", state: "Cooling" });
+      await world.client.delete(`${ALLOCATIONS}/10.6.0.99`);
+      await until("its end", () => seen.records.length === 8);
+      expect(seen.records[7]).toMatchObject({ address: "10.6.0.99", state: "Free" });
+      child.kill("SIGINT");
+      await until("it has ended", () => child.exitCode !== null);
+      expect(child.exitCode).toBe(0);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+});
+
+function followed(child: ChildProcess): { readonly records: readonly Record<string, unknown>[] } {
+  let text = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  return {
+    get records() {
+      return text
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    },
+  };
+}
+
+describe("ip", () => {
+  it.each<[address: string, code: number, wanted: RegExp]>([
+    ["10.6.0.21", 0, /^10\.6\.0\.21: Bound\n {2}pod {9}shop\/web-0\n {2}interface {3}eth0\n {2}node {8}n1\n/],
+    ["10.6.0.77", 0, /workload {4}StatefulSet shop\/db, member db-0\n/],
+    ["10.6.0.80", 0, /^10\.6\.0\.80: Quarantined\n(?:.*\n)*.*quarantine {2}NodeLost\n/],
+    ["10.6.0.50", 0, /^10\.6\.0\.50: free in pool blue \(10\.6\.0\.0\/24\)\n$/],
+    ["10.6.0.1", 0, /never allocated from pool blue \(10\.6\.0\.0\/24\): it is the gateway\n/],
+    ["10.6.0.9", 0, /never allocated from pool blue \(10\.6\.0\.0\/24\): spec\.excludeIPs has it\n/],
+    ["10.6.0.255", 0, /: it is the broadcast address of the subnet\n/],
+    ["FD06:0::21", 0, /^fd06::21: Bound\n/],
+    ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
+    ["10.9.9", 2, /^$/],
+  ])("%s ends with %i", async (address, code, wanted) => {
+    const { stdout, exitCode } = await berth("ip", address);
+    expect(stdout).toMatch(wanted);
+    expect(exitCode).toBe(code);
+  });
+});
+
+describe("pod", () => {
+  it("has its addresses", async () => {
+    expect(await lines("pod", "shop/web-0")).toEqual([
+      `pod shop/web-0: Pending on node n1, UID ${uid}`,
+      expect.stringMatching(/^ADDRESS /),
+      expect.stringMatching(/^10\.6\.0\.21 /),
+      expect.stringMatching(/^fd06::21 /),
+    ]);
+    expect(await lines("pod", "web-0", "-n", "shop", "-o", "name")).toEqual(["10.6.0.21", "fd06::21"]);
+  });
+
+  it("that is away has those that are retained for it", async () => {
+    expect(await lines("pod", "shop/db-0", "--no-headers")).toEqual([
+      expect.stringMatching(/^10\.6\.0\.77 +blue +Kept/),
+    ]);
+  });
+
+  it.each([
+    ["that does not exist", ["pod", "shop/none"], 1],
+    ["in two namespaces", ["pod", "shop/web-0", "-n", "lab"], 2],
+    ["with three parts", ["pod", "a/b/c"], 2],
+  ])("%s", async (_, words, code) => expect((await berth(...words)).exitCode).toBe(code));
+});
+
+it("version has that of the API server", async () => {
+  expect((await berth("version")).stdout).toMatch(/^COMPONENT +VERSION +RUNNING\nberthctl .*\nAPI server +v1\./);
+});
+
+describe("the kubeconfig", () => {
+  it("is an option of berthctl, too", async () => {
+    const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), "pools", "-o", "name"];
+    const { stdout } = await runCommand([...argv, "--kubeconfig", world.plane.kubeconfig], { env: { HOME: home } });
+    expect(stdout).toBe("blue\nlab\nsix\n");
+  });
+
+  it("may be merged from several files, of which the first decides", async () => {
+    const second = join(home, "second");
+    writeFileSync(second, "current-context: none\ncontexts: []\nclusters: []\nusers: []\n");
+    for (const KUBECONFIG of [`${world.plane.kubeconfig}:${second}`, `/nowhere/else:${world.plane.kubeconfig}`]) {
+      const { stdout, stderr } = await runCommand([process.execPath, PLUGIN, "pools", "-o", "name"], {
+        env: { ...env(), KUBECONFIG },
+      });
+      expect([stdout, stderr]).toEqual(["blue\nlab\nsix\n", ""]);
+    }
+  });
+
+  it("has no such context: 2", async () => {
+    expect(await berth("--context", "none", "pools")).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('found "none"'),
+    });
+  });
+
+  it("leads nowhere: 3", async () => {
+    const text = `{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a"}}],"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:9"}}]}`;
+    const file = join(home, "away");
+    writeFileSync(file, text);
+    expect(await berth("--kubeconfig", file, "pools")).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining("ECONNREFUSED"),
+    });
+  });
+
+  it("of a user who may not read: 3, and the server's words", async () => {
+    const text = `{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"${world.plane.url}","insecure-skip-tls-verify":true}}],"users":[{"name":"a","user":{"token":"none"}}]}`;
+    const file = join(home, "nobody");
+    writeFileSync(file, text);
+    expect(await berth("--kubeconfig", file, "pools")).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining("401"),
+    });
+  });
+});
