@@ -44,6 +44,18 @@ describe("an agent of a cluster", () => {
     await expect.poll(() => objectOf(addresses[0]), { timeout: 10_000 }).toBeUndefined();
   });
 
+  it("explains what an ADD would get, and the ADD gets it", async () => {
+    const { agent, runtime } = world.node("n1");
+    const pod = await world.createPod({ name: "asked", node: "n1" });
+    const explained = await agent.get("/v1/explain?namespace=shop&pod=asked");
+    const { addresses } = await runtime.attach(pod);
+    expect(explained).toMatchObject({
+      succeeds: true,
+      nics: [{ addresses: [{ address: addresses[0], pool: "blue" }] }],
+    });
+    await end(pod);
+  });
+
   it("reports its mode, its node and its counters; its pages show what this node has", async () => {
     const { agent, runtime } = world.node("n2");
     const pod = await world.createPod({ name: "page-0", node: "n2" });

@@ -51,12 +51,12 @@ export class DryRun implements AsyncDisposable {
     ipam: AddDeps,
     clock: SkippingClock,
     detection: DryRunDetection,
-    { readiness }: Pick<ReadinessSource, "readiness">,
+    source: Pick<ReadinessSource, "readiness">,
   ) {
     this.ipam = ipam;
     this.#clock = clock;
     this.#detection = detection;
-    this.#readiness = { synced: async () => {}, readiness };
+    this.#readiness = { synced: async () => {}, readiness: () => source.readiness() };
   }
 
   /** How long the ADDs so far would have waited: milliseconds. */
