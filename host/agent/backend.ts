@@ -90,7 +90,13 @@ export function readinessOf(
     ready: isReady,
     trouble,
     get problems() {
-      return [...(trouble === undefined ? [] : [trouble]), ...problems, ...snapshot.problems, ...own()];
+      return [
+        ...(trouble === undefined ? [] : [trouble]),
+        ...problems,
+        ...snapshot.problems,
+        ...ipam.inventory.problems,
+        ...own(),
+      ];
     },
   };
 }

@@ -195,5 +195,8 @@ export function requireFamilies(annotation: string, path: string, entry: FamilyN
   const fieldOf = (key: string) => (path === "" ? key : `${path}.${key}`);
   const reasons = missing.map(({ key, setting }) => `field "${fieldOf(key)}" is required because ${setting} is true`);
   const mismatch = { path: fieldOf(first.key), got: "nothing", wanted: "a list of names" };
-  throw new ConfigError(sourceOf(annotation), [mismatch], reasons.join(rules.allowSingleFamily ? ", or " : "; "));
+  const isHalf = missing.length < families.length;
+  const remedy = isHalf ? "; name both families, or set allowSingleFamily: true in vendor-conf" : "";
+  const text = reasons.join(rules.allowSingleFamily ? ", or " : "; ");
+  throw new ConfigError(sourceOf(annotation), [mismatch], `${text}${remedy}`);
 }

@@ -16,6 +16,11 @@ export class ConfigError extends Error {
     this.mismatches = mismatches;
   }
 
+  /** Returns the same error with another source. */
+  at(source: string): ConfigError {
+    return new ConfigError(source, this.mismatches, this.message.slice(this.source.length + 2));
+  }
+
   get path(): string {
     return this.mismatches[0].path;
   }

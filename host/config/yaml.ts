@@ -1,12 +1,84 @@
 /** Parses YAML to plain values. Errors have line and column; warnings of the parser are errors. */
-import { LineCounter, parseAllDocuments } from "yaml";
+import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { messageOf } from "../lib/describe.ts";
 import { ConfigError } from "./config-error.ts";
 
 /** One document of a text; `line` is its first line, counted from 1. */
-interface YamlDocument {
+class YamlDocument {
   readonly value: unknown;
   readonly line: number;
+  readonly #contents: unknown;
+  readonly #lines: LineCounter;
+
+  constructor(value: unknown, contents: unknown, lines: LineCounter) {
+    this.value = value;
+    this.#contents = contents;
+    this.#lines = lines;
+    this.line = lineAt(lines, contents);
+  }
+
+  /** Returns the line of a field, whose path is that of a mismatch; of a field that is missing, that of the innermost one around it. */
+  lineOf(path: string): number {
+    let node = this.#contents;
+    let line = this.line;
+    for (const [, index, quoted, plain = ""] of path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)) {
+      const key = quoted === undefined ? plain : unquote(quoted);
+      const inner = index === undefined ? findPair(node, key) : findItem(node, Number(index));
+      if (inner === undefined) return line;
+      line = lineAt(this.#lines, inner.place);
+      node = inner.value;
+    }
+    return line;
+  }
+
+  /** Decodes the value; `source` names the text. A ConfigError has the line of its first field. */
+  decode<T>(source: string, decode: (value: unknown, source: string) => T): T {
+    const place = `${source}, line ${this.line}`;
+    try {
+      return decode(this.value, place);
+    } catch (error) {
+      if (!(error instanceof ConfigError) || !error.source.startsWith(place)) throw error;
+      const rest = error.source.slice(place.length);
+      throw error.at(`${source}, line ${this.lineOf(placeIn(rest, error.path))}${rest}`);
+    }
+  }
+}
+
+/** The path in the document, of an error whose source continues with `rest`: an item of a list, or a text in a ConfigMap. */
+function placeIn(rest: string, path: string): string {
+  const item = /^, item (\d+)/.exec(rest)?.[1];
+  const key = /, key ("[^"]+")/.exec(rest)?.[1];
+  const inner = key === undefined ? path : `data[${key}]`;
+  return item === undefined ? inner : `items[${item}].${inner}`;
+}
+
+/** A value inside a node, and the node that has its line. */
+interface Inner {
+  readonly place: unknown;
+  readonly value: unknown;
+}
+
+function findPair(node: unknown, key: string): Inner | undefined {
+  if (!isMap(node)) return undefined;
+  const pair = node.items.find((each) => isPair(each) && isScalar(each.key) && String(each.key.value) === key);
+  return pair && { place: pair.key, value: pair.value };
+}
+
+function findItem(node: unknown, index: number): Inner | undefined {
+  const item = isSeq(node) ? node.items[index] : undefined;
+  return item === undefined ? undefined : { place: item, value: item };
+}
+
+function unquote(text: string): string {
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
+function lineAt(lines: LineCounter, node: unknown): number {
+  return lines.linePos((node as Node | null | undefined)?.range?.[0] ?? 0).line;
 }
 
 function malformed(source: string, error: unknown): never {
@@ -25,9 +97,8 @@ export function parseYaml(text: string, source: string): YamlDocument[] {
   for (const document of parseAllDocuments(text, { stringKeys: true, lineCounter })) {
     const [fault] = [...document.errors, ...document.warnings];
     if (fault !== undefined) malformed(source, fault);
-    const { line } = lineCounter.linePos(document.contents?.range?.[0] ?? 0);
     const value = toValue(document, source);
-    if (value !== null) parsed.push({ value, line });
+    if (value !== null) parsed.push(new YamlDocument(value, document.contents, lineCounter));
   }
   return parsed;
 }

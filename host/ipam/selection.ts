@@ -247,10 +247,15 @@ function demandFamilies({ rule, what, named, demand }: Naming, subject: Subject,
   if (families.length === 0) {
     throw new CniError(
       ErrorCode.NoPoolMatches,
-      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what} of disabled families only`,
+      `No pool is selected for interface "${subject.ifName}": ${rule} names ${what} of disabled families only; ${remedy(subject.vendorConf)}`,
     );
   }
   return families;
+}
+
+function remedy({ enableIPv4, enableIPv6 }: Subject["vendorConf"]): string {
+  const settings = [...(enableIPv4 ? [] : ["enableIPv4"]), ...(enableIPv6 ? [] : ["enableIPv6"])];
+  return `name pools of another family, or set ${settings.join(" or ")}: true in vendor-conf`;
 }
 
 /** One list of names of a rule. */

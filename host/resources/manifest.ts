@@ -71,7 +71,7 @@ function decodeObjects(value: unknown, source: string): Resource[] {
   return items.map((item, index) => decodeResource(item, `${source}, item ${index}`));
 }
 
-/** Returns all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid one. */
+/** Returns all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid field. */
 export function decodeManifests(text: string, source: string): Resource[] {
-  return parseYaml(text, source).flatMap(({ value, line }) => decodeObjects(value, `${source}, line ${line}`));
+  return parseYaml(text, source).flatMap((document) => document.decode(source, decodeObjects));
 }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
+import { foreignAnnotations } from "../config/foreign-annotations.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { refuseSlips } from "../lib/schema.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
@@ -31,6 +32,8 @@ export interface Pod {
   readonly labelCount: number;
   /** Only those that Berth reads. */
   readonly annotations: Readonly<Record<string, string>>;
+  /** Names of annotations of other IPAMs; absent: none. */
+  readonly foreignAnnotations?: readonly string[];
   readonly nodeName?: string | undefined;
   /** Whether it has a deletionTimestamp. */
   readonly deleting: boolean;
@@ -65,11 +68,15 @@ const podSchema = z
 
 /** Decodes a Pod; `source` names it in the error. Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {
-  const cut = trimMetadata(value, ({ labels, annotations, ownerReferences }) => ({
-    labels: keepLabels(labels, [LAUNCHER_LABEL]),
-    annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
-    ownerReferences: keepController(ownerReferences),
-  }));
+  let foreign: readonly string[] = [];
+  const cut = trimMetadata(value, ({ labels, annotations, ownerReferences }) => {
+    foreign = foreignAnnotations(annotations);
+    return {
+      labels: keepLabels(labels, [LAUNCHER_LABEL]),
+      annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
+      ownerReferences: keepController(ownerReferences),
+    };
+  });
   const { metadata, spec, status } = decodeConfig(podSchema, cut, source);
   const { name, namespace, uid, labels, annotations, ownerReferences } = metadata;
   return {
@@ -80,6 +87,7 @@ export function decodePod(value: unknown, source: string): Pod {
     labels,
     labelCount: countLabels(value),
     annotations,
+    ...(foreign.length === 0 ? {} : { foreignAnnotations: foreign }),
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
     phase: status?.phase,

@@ -35,5 +35,7 @@ export function decodeVendorConfMap(value: unknown, source: string): VendorConfM
   if (documents.length > 1) {
     throw new ConfigError(inside, [{ path: "", got: `${documents.length} documents`, wanted: "one" }]);
   }
-  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf: decodeVendorConf(documents[0]?.value, inside) };
+  const [document] = documents;
+  const conf = document === undefined ? decodeVendorConf(undefined, inside) : document.decode(inside, decodeVendorConf);
+  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf };
 }

@@ -89,6 +89,27 @@ describe("who asks", () => {
     await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 103 });
   });
 
+  it("an annotation of another IPAM is an event of the pod, once, that names the page to read", async () => {
+    const pod = await world.createPod({
+      ...{ node: NODE, name: "moved" },
+      annotations: { "ipam.spidernet.io/ippool": '{"ipv4":["p-other"]}' },
+    });
+    for (let sandbox = 0; sandbox < 3; sandbox++) expect((await selecting.add(pod)).pools).toEqual(["p-default"]);
+    const events = async () => {
+      const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+      return items
+        .filter(({ regarding }: { regarding: { uid: string } }) => regarding.uid === pod.uid)
+        .map(({ type, reason, note }: Record<string, string>) => `${type} ${reason} ${note}`);
+    };
+    await expect
+      .poll(events, { timeout: 10_000 })
+      .toEqual([
+        expect.stringMatching(
+          /^Warning AnnotationIgnored Annotation "ipam\.spidernet\.io\/ippool" is of Spiderpool and ignored by Berth, .*docs\/annotations\.md/,
+        ),
+      ]);
+  });
+
   it("what is refused is an event of the pod, in the same words", async () => {
     const pod = await world.createPod({ node: NODE, name: `p${++pods}`, annotations: only("nowhere") });
     const error: unknown = await selecting.add(pod).catch((failure: unknown) => failure);

@@ -17,6 +17,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     awaitChange: async () => false,
     isShared: async () => false,
     reportRefusal: () => {},
+    reportIgnored: () => {},
     findLoss: () => undefined,
     forDryRun: () => ipam,
     ...changes,

@@ -96,8 +96,9 @@ export function identityOfPod(
   rules: AnnotationRules,
   { owner, home }: IdentityOptions = {},
 ): PodIdentity & { readonly subject: PodSubject } {
-  const { namespace, name, labels, labelCount, annotations } = pod;
+  const { namespace, name, labels, labelCount, annotations, foreignAnnotations } = pod;
   return {
+    foreignAnnotations,
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,

@@ -78,6 +78,11 @@ export class KubernetesIpam implements ClusterIpam {
     this.#deps.events.emit(refusalEvent(pod, error));
   }
 
+  reportIgnored({ namespace, name, owner: uid }: PodIdentity, note: string): void {
+    const regarding = { kind: "Pod", apiVersion: "v1", namespace, name, uid };
+    this.#deps.events.emit({ regarding, reason: "AnnotationIgnored", note, type: "Warning", action: "Allocate" });
+  }
+
   findLoss(attachment: Attachment): string | undefined {
     return this.#deps.lost.find(attachment);
   }

@@ -3,6 +3,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
+import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
@@ -22,10 +23,11 @@ import type { Claimed } from "./allocate.ts";
 import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
-import type { Identifier } from "./pod-identity.ts";
+import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { giveBackUnfit } from "./prefetched.ts";
 import { isAt, isSameAddress } from "./sources/source.ts";
+import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
 /** What an ADD works with. */
@@ -48,6 +50,7 @@ export async function addAddresses(deps: AddDeps, request: AttachRequest, signal
   const deadline = new AddDeadline(clock, signal);
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
+  reportForeign(deps, identity, ifName);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
@@ -57,6 +60,12 @@ export async function addAddresses(deps: AddDeps, request: AttachRequest, signal
     if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
   }
+}
+
+function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, ifName: string): void {
+  if (cluster === undefined || identity.foreignAnnotations === undefined) return;
+  const text = describeForeign(identity.foreignAnnotations, ifName === firstNicOf(inventory.snapshot));
+  if (text !== undefined) cluster.reportIgnored(identity, text);
 }
 
 async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, deadline: AddDeadline): Promise<Addition> {

@@ -43,6 +43,8 @@ export interface ClusterIpam extends ClusterAddresses, GeneratedPools {
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
   /** Reports the refused ADD of a known pod. */
   reportRefusal(pod: PodIdentity, error: unknown): void;
+  /** Reports what Berth ignores of a known pod that it serves. */
+  reportIgnored(pod: PodIdentity, text: string): void;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
   findLoss(attachment: Attachment): string | undefined;
   /** The same for a dry run on this copy of the registry: waits for no other node and for no pool, takes nothing off a NIC, and reports nothing. */

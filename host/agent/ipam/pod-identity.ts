@@ -23,6 +23,8 @@ export interface PodIdentity {
   readonly workload?: Workload | undefined;
   /** The IPAMClaims that its NICs refer to, by interface: they retain the addresses of these NICs. */
   readonly claims?: ReadonlyMap<string, NicClaim> | undefined;
+  /** Names of its annotations of other IPAMs. */
+  readonly foreignAnnotations?: readonly string[] | undefined;
   /** The pod's namespace, where the snapshot may lack it. */
   readonly home?: Namespace | undefined;
 }

@@ -1,6 +1,7 @@
 /** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
+import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
@@ -17,6 +18,8 @@ export class PoolInventory {
   #reading: Promise<void> | undefined;
   /** Those that the registry has, as text. It runs in another thread. */
   #cooldowns = "";
+
+  #problems: readonly string[] = [];
 
   constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot, metrics?: ClaimMetrics) {
     this.poolCache = poolCache;
@@ -39,6 +42,16 @@ export class PoolInventory {
     for (const pool of this.poolCache.update([...snapshot.pools.values()], snapshot.reserved)) {
       this.#unread.set(pool.name, pool);
     }
+    this.#problems = [...snapshot.pools.values()].filter((pool) => this.#isEmptyDefault(pool)).map(describeEmpty);
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  #isEmptyDefault({ name, spec }: IpPool): boolean {
+    return spec.default && !spec.disable && this.poolCache.counts(name)?.total === 0n;
   }
 
   /** The registry has rows that the cache lacks: {@link loaded} waits until they are read. */
@@ -69,6 +82,11 @@ export class PoolInventory {
   async #load(pool: IpPool): Promise<void> {
     this.poolCache.markUsed(pool, await this.registry.readUsed(spanOf(pool)));
   }
+}
+
+function describeEmpty({ name, spec: { subnet } }: IpPool): string {
+  const left = "spec.ips less spec.excludeIPs, ReservedIPs, the gateway, and the network's own addresses, leaves none";
+  return `IPPool "${name}" is a default pool without addresses: ${left}; add addresses of ${formatPrefix(subnet)} to spec.ips, or set spec.default: false`;
 }
 
 /** Returns how long released addresses cool, by default and by pool. */

@@ -28,6 +28,21 @@ An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in eac
 
 Berth also reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-network\`.`;
 
+const OTHERS = `## Annotations of other IPAMs
+
+Berth ignores them. A pod that it serves and that has some, but none of Berth's, gets the Warning event \`AnnotationIgnored\`.
+
+| Other IPAM | Its annotation | Berth's |
+|---|---|---|
+| Spiderpool | \`ipam.spidernet.io/ippool\`, \`ippools\` | \`ipam.vendor.io/ippool\`, \`ippools\`: the same form |
+| Spiderpool | \`ipam.spidernet.io/subnet\`, \`subnets\`, \`ippool-ip-number\`, \`ippool-reclaim\` | \`ipam.vendor.io/subnet\` and the others of its name: [subnets](subnets.md) |
+| Spiderpool | \`ipam.spidernet.io/routes\` | \`ipam.vendor.io/routes\` |
+| Calico | \`cni.projectcalico.org/ipv4pools\`, \`ipv6pools\` | \`ipam.vendor.io/ippool\`, with names of pools in place of networks |
+| Calico | \`cni.projectcalico.org/ipAddrs\`, \`ipAddrsNoIpam\` | \`ips\` of the network in \`k8s.v1.cni.cncf.io/networks\`, or an [IPAMClaim](workloads.md#ipamclaim) |
+| Whereabouts | \`whereabouts.cni.cncf.io/…\` | \`ipam.vendor.io/ippool\` |
+
+Calico's are reported for the pod's first NIC only: beside Calico they concern another NIC.`;
+
 function overview(annotations: Readonly<Record<string, AnnotationSchema>>): string {
   const rows = Object.entries(annotations).map(([key, { format, meaning }]) => {
     return `| \`${ANNOTATION_PREFIX}${key}\` | ${format} | ${meaning} |`;
@@ -51,6 +66,7 @@ export function annotationsPage(): string {
     "## On namespaces",
     "Each value is a list of pool names or patterns, tried in the order written.",
     overview(NAMESPACE_ANNOTATIONS),
+    OTHERS,
   ];
   return `${sections.join("\n\n")}\n`;
 }

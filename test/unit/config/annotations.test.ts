@@ -237,6 +237,7 @@ describe("requireFamilies", () => {
   const v6 = { ipv6: ["b"] };
   const REQUIRED_4 = 'field "ipv4" is required because enableIPv4 is true';
   const REQUIRED_6 = 'field "ipv6" is required because enableIPv6 is true';
+  const REMEDY = "; name both families, or set allowSingleFamily: true in vendor-conf";
 
   it.each([
     [{ ...v4, ...v6 }, both],
@@ -249,8 +250,8 @@ describe("requireFamilies", () => {
   });
 
   it.each([
-    [v6, both, REQUIRED_4],
-    [v4, both, REQUIRED_6],
+    [v6, both, `${REQUIRED_4}${REMEDY}`],
+    [v4, both, `${REQUIRED_6}${REMEDY}`],
     [{}, both, `${REQUIRED_4}; ${REQUIRED_6}`],
     [v6, only4, REQUIRED_4],
     [{}, single, `${REQUIRED_4}, or ${REQUIRED_6}`],
@@ -264,7 +265,7 @@ describe("requireFamilies", () => {
   it("names the place inside a list", () => {
     expect(() => requireFamilies("ipam.vendor.io/ippools", "[1]", v4, both)).toThrow(
       expect.objectContaining({
-        message: 'annotation "ipam.vendor.io/ippools": field "[1].ipv6" is required because enableIPv6 is true',
+        message: `annotation "ipam.vendor.io/ippools": ${REQUIRED_6.replace("ipv6", "[1].ipv6")}${REMEDY}`,
         path: "[1].ipv6",
         got: "nothing",
       }),

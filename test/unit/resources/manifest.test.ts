@@ -107,9 +107,9 @@ describe("decodeManifests refuses", () => {
     a List of another group ${`${V}kind: List\nitems: []\n`} => field "kind": found "List"
     a List without items ${"apiVersion: v1\nkind: List\n"} => field "items": found nothing, want a list
     a bad item ${"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1}]\n"}
-      => line 1, item 0, Pod: field "metadata": found nothing, want an object
+      => line 3, item 0, Pod: field "metadata": found nothing, want an object
     the second document ${`${POD}---\n${POOL.replace("/24", "/44")}`}
-      => file "a.yaml", line 5, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
+      => file "a.yaml", line 8, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
     an unknown key beside spec ${`${POOL}specs: 1\n`} => field "specs": found an unknown key, want the key "spec"
     a slip in a pod's metadata ${POD.replace("name", "annotation: {}, name")}
       => field "metadata.annotation": found an unknown key, want the key "annotations"
@@ -136,7 +136,7 @@ describe("decodeManifests refuses", () => {
     another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
       => field "data[\"conf.yml\"]": found nothing, want text
     a bad setting ${`${CONFIG_MAP}data: {conf.yml: "enableIPv4: 1"}\n`}
-      => ConfigMap "vendor-conf", key "conf.yml": field "enableIPv4": found 1, want true or false
+      => line 4, ConfigMap "vendor-conf", key "conf.yml", line 1: field "enableIPv4": found 1, want true or false
     malformed settings ${`${CONFIG_MAP}data: {conf.yml: "a: [1"}\n`} => key "conf.yml": Malformed YAML
     two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
       => key "conf.yml": found 2 documents, want one

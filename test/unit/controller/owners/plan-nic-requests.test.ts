@@ -58,7 +58,12 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
     ['annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry'],
   ],
   ["only a family that is off", { subnet: { ipv6: ["c"] } }, {}, [required("subnet", "ipv4", 4)]],
-  ["one family of two", blue, dual, [required("subnet", "ipv6", 6)]],
+  [
+    "one family of two",
+    blue,
+    dual,
+    [`${required("subnet", "ipv6", 6)}; name both families, or set allowSingleFamily: true in vendor-conf`],
+  ],
   ["one family of two where that is allowed", blue, { ...dual, allowSingleFamily: true }, ["eth0/4 blue"]],
   ["another name of the first NIC", blue, { firstNic: "net0" }, ["net0/4 blue"]],
   ["a first NIC of another plugin", blue, { firstNic: undefined }, []],
