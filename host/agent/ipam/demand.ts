@@ -63,7 +63,9 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const most =
     2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
   const limits = limitsFor(deps.inventory.snapshot, namespace, most);
-  for (const warning of selection.warnings) deps.log.warn({ namespace, pod: name, ifName }, warning);
+  for (const warning of selection.warnings)
+    if (deps.log.isLevelEnabled("warn") && deps.inventory.isNewWarning(`${network} ${warning}`))
+      deps.log.warn({ namespace, pod: name, ifName }, warning);
   return {
     subject,
     selection,

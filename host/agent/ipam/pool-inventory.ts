@@ -1,11 +1,15 @@
 /** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
+
+/** Most warnings of selection that are remembered, to log each once. @limit */
+export const MAX_REMEMBERED_WARNINGS = 256;
 
 export class PoolInventory {
   readonly poolCache: PoolCache;
@@ -20,6 +24,7 @@ export class PoolInventory {
   #cooldowns = "";
 
   #problems: readonly string[] = [];
+  readonly #warned = new BoundedMap<string, true>(MAX_REMEMBERED_WARNINGS);
 
   constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot, metrics?: ClaimMetrics) {
     this.poolCache = poolCache;
@@ -35,6 +40,7 @@ export class PoolInventory {
   /** Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache. */
   follow(snapshot: Snapshot): void {
     this.#snapshot = snapshot;
+    this.#warned.clear();
     const cooldowns = cooldownsOf(snapshot);
     const text = JSON.stringify([cooldowns.defaultMs, [...cooldowns.byPool]]);
     if (text !== this.#cooldowns) this.registry.setCooldowns(cooldowns);
@@ -43,6 +49,13 @@ export class PoolInventory {
       this.#unread.set(pool.name, pool);
     }
     this.#problems = [...snapshot.pools.values()].filter((pool) => this.#isEmptyDefault(pool)).map(describeEmpty);
+  }
+
+  /** Returns whether a warning of selection is new: it was not given since pools or settings changed. */
+  isNewWarning(text: string): boolean {
+    if (this.#warned.has(text)) return false;
+    this.#warned.set(text, true);
+    return true;
   }
 
   /** Sentences without a full stop. */
