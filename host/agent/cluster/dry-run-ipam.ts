@@ -47,6 +47,8 @@ export class DryRunIpam implements ClusterIpam {
 
   reportRefusal(): void {}
 
+  reportIgnored(): void {}
+
   findLoss(): undefined {}
 
   forDryRun(): ClusterIpam {
