@@ -35,7 +35,7 @@ const kinds: Kind[] = [
  * One process runs many files of these kinds, and loads each module once: a third less processor time for the unit tests. Their files leave nothing
  * behind in the process.
  */
-const SHARED_PROCESS: ReadonlySet<string> = new Set(["unit", "property", "netns"]);
+const SHARED_PROCESS: ReadonlySet<string> = new Set(["unit", "property", "netns", "cluster"]);
 
 // Programs in Go collect garbage less often: a sixth less of an API server's processor time, for memory that the machine has.
 process.env.GOGC ??= "400";
