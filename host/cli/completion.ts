@@ -68,13 +68,12 @@ export async function complete(root: Command, words: readonly string[], findName
   return matching((await completeArgument(command, operands, findNames)).candidates, typed);
 }
 
-/** Returns the text of the protocol. */
-export function formatCompletion({ candidates, isFile }: Completion): string {
-  const lines = candidates.map(
-    ({ value, description }) =>
-      `${value}${description === undefined ? "" : `\t${description.replaceAll(/\s+/g, " ")}`}`,
+/** Returns the rows of the protocol. */
+export function completionRows({ candidates, isFile }: Completion): string[][] {
+  const rows = candidates.map(({ value, description = "" }) =>
+    description === "" ? [value] : [value, description.replaceAll(/\s+/g, " ")],
   );
-  return `${[...lines, isFile ? ":0" : ":4"].join("\n")}\n`;
+  return [...rows, [isFile ? ":0" : ":4"]];
 }
 
 /** Finds the command, its operands so far, and an option that waits for its value. */

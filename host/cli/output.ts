@@ -114,6 +114,11 @@ export class Output {
     this.#options.write(`${style === undefined ? shown : this.#paint(shown, style)}\n`);
   }
 
+  /** Prints rows of cells for a program, with tabs between them. */
+  tabbed(rows: readonly (readonly string[])[]): void {
+    this.#lines(rows.map((cells) => cells.map(printable).join("\t")));
+  }
+
   #lines(lines: readonly string[]): void {
     // One string of a hundred thousand lines is cheap; a write for each is not.
     if (lines.length > 0) this.#options.write(`${lines.join("\n")}\n`);

@@ -36,6 +36,8 @@ const requirements = {
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
     { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
     { package: "groff-base", command: "groff", why: "checks the man pages" },
+    { package: "zsh", command: "zsh", why: "completes a command line" },
+    { package: "fish", command: "fish", why: "the same" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
   ],
   cluster: [

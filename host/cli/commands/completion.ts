@@ -1,7 +1,7 @@
 /** `berthctl completion`: scripts for shells, and the answers to what they ask. */
 import { Argument, type Command } from "commander";
 import type { CommandLine } from "../command-line.ts";
-import { complete, formatCompletion, type NameKind } from "../completion.ts";
+import { complete, completionRows, type NameKind } from "../completion.ts";
 import { ExitCode } from "../exit-code.ts";
 import { SHELL_SCRIPTS, SHELLS, type Shell } from "../shell-scripts.ts";
 import type { Source } from "../source.ts";
@@ -33,7 +33,7 @@ export function runCompletion(cli: CommandLine, words: readonly string[]): Promi
   takeGlobalOptions(cli.root, joined.slice(0, -1));
   return cli.run({}, async ({ source, out }) => {
     const found = await complete(cli.root, joined, (kind) => findNames(source, kind));
-    out.text(formatCompletion(found).trimEnd());
+    out.tabbed(completionRows(found));
     return ExitCode.Success;
   });
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../../host/cli/berthctl.ts";
-import { complete, formatCompletion } from "../../../host/cli/completion.ts";
+import { complete, completionRows } from "../../../host/cli/completion.ts";
 import { SHELL_SCRIPTS } from "../../../host/cli/shell-scripts.ts";
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
@@ -46,8 +46,8 @@ it("every option of a command is offered, and the global ones", async () => {
 
 it("the protocol is that of cobra", () => {
   const candidates = [{ value: "a", description: "first\n thing" }, { value: "b" }];
-  expect(formatCompletion({ candidates, isFile: false })).toBe("a\tfirst thing\nb\n:4\n");
-  expect(formatCompletion({ candidates: [], isFile: true })).toBe(":0\n");
+  expect(completionRows({ candidates, isFile: false })).toEqual([["a", "first thing"], ["b"], [":4"]]);
+  expect(completionRows({ candidates: [], isFile: true })).toEqual([[":0"]]);
 });
 
 describe("the script in a real bash", () => {
