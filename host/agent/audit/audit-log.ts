@@ -23,6 +23,9 @@ export const AUDIT_FILES_KEPT = 3;
 /** Most audit lines that wait to be written. Further ones are dropped and counted. @limit */
 export const MAX_AUDIT_BACKLOG = 4_096;
 
+/** How long audit lines are gathered before they are written: milliseconds. `kill -9` loses them. @limit */
+export const AUDIT_DELAY_MS = 50;
+
 /** Most audit lines that are written before the agent looks after its requests again. @limit */
 export const AUDIT_BATCH = 32;
 
@@ -49,7 +52,7 @@ export class AuditLog implements Audit {
   readonly #file: LogWriter;
   readonly #refusals: RefusalMemory;
   #waiting: Waiting[] = [];
-  #scheduled: NodeJS.Immediate | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #dropped = 0;
   #lost = 0;
 
@@ -103,7 +106,7 @@ export class AuditLog implements Audit {
 
   /** Resolves when all queued lines are written, or lost. */
   async close(): Promise<void> {
-    clearImmediate(this.#scheduled);
+    clearTimeout(this.#timer);
     while (this.#waiting.length > 0) this.#writeBatch();
     await this.#file.close();
   }
@@ -115,15 +118,13 @@ export class AuditLog implements Audit {
       return;
     }
     this.#waiting.push({ entry, atMs: Date.now(), isQuiet });
-    this.#schedule();
+    this.#timer ??= setTimeout(() => this.#writeAll(), AUDIT_DELAY_MS);
   }
 
-  #schedule(): void {
-    this.#scheduled ??= setImmediate(() => {
-      this.#scheduled = undefined;
-      this.#writeBatch();
-      if (this.#waiting.length > 0) this.#schedule();
-    });
+  #writeAll(): void {
+    this.#writeBatch();
+    if (this.#waiting.length > 0) setImmediate(() => this.#writeAll());
+    else this.#timer = undefined;
   }
 
   #writeBatch(): void {
