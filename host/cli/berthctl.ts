@@ -30,7 +30,7 @@ import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
 /** In the order of the help. */
-const COMMANDS: readonly ((cli: CommandLine) => void)[] = [
+const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addHealth,
   addPools,
   addAllocations,
@@ -71,16 +71,16 @@ const DESCRIPTIONS = {
 };
 
 /** Returns the tree without running anything. */
-export function createCommands(options: CommandLineOptions): CommandLine {
+export async function createCommands(options: CommandLineOptions): Promise<CommandLine> {
   const cli = new CommandLine(options);
   cli.root.description(DESCRIPTIONS[options.program]).addHelpText("after", EXAMPLES[options.program]);
-  for (const add of COMMANDS) add(cli);
+  for (const add of COMMANDS) await add(cli);
   return cli;
 }
 
 /** Runs one command line. */
 export async function runCommands(options: CommandLineOptions): Promise<ExitCode> {
-  const cli = createCommands(options);
+  const cli = await createCommands(options);
   const { words, terminal } = options;
   if (words.length === 0) {
     terminal.write(cli.root.helpInformation());

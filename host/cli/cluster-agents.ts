@@ -2,12 +2,6 @@
 import { spawnSync } from "node:child_process";
 import { ExitCode } from "./exit-code.ts";
 
-/** Label that the chart gives to the pods of agents and controller. */
-export const BERTH_LABELS = "app.kubernetes.io/name=berth";
-
-/** Labels that the chart gives to the agents' pods. */
-export const AGENT_LABELS = `${BERTH_LABELS},app.kubernetes.io/component=agent`;
-
 export interface ClusterOptions {
   /** Absent: all nodes. */
   readonly node?: string;

@@ -14,8 +14,8 @@ import type { PoolRecord } from "../records/pool-record.ts";
 import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
 import { allocationName } from "../resources/ip-allocation.ts";
 import { decodePod } from "../resources/pod.ts";
-import { BERTH_LABELS } from "./cluster-agents.ts";
 import { allocationOf, compareRecords, placesOf, poolsOf, versionsOf } from "./cluster-records.ts";
+import { BERTH_LABELS } from "./labels.ts";
 import {
   type AllocationFilter,
   isOfPod,

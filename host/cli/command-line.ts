@@ -7,8 +7,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
-import { AGENT_LABELS, type ClusterOptions, callAgents, findNode, type PodName } from "./cluster-agents.ts";
+import type { ClusterOptions, PodName } from "./cluster-agents.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
+import { AGENT_LABELS } from "./labels.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
 import type { Source } from "./source.ts";
 import { printableLines } from "./text.ts";
@@ -92,6 +93,11 @@ export class CommandLine {
       .addOption(new Option("--selector <labels>", "labels of the agents' pods").default(AGENT_LABELS).hideHelp());
   }
 
+  /** Whether the words call or describe the command; without words all are described. */
+  mentions(name: string): boolean {
+    return this.#words.length === 0 || this.#words.includes(name);
+  }
+
   /** Adds a command; its options and action are the caller's. */
   command(name: string, description: string): Command {
     return this.root.command(name).description(description);
@@ -141,6 +147,8 @@ export class CommandLine {
   ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
+      // Loaded only here: it starts processes.
+      const { callAgents, findNode } = await import("./cluster-agents.ts");
       const { place } = this;
       const node = place.node ?? (pod === undefined ? undefined : findNode(pod, place));
       return callAgents(this.forwarded(), { ...place, ...(node === undefined ? {} : { node }), join });

@@ -1,5 +1,4 @@
 /** The records of one node, from its agent's status API. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { decode, formatMismatches } from "../lib/schema.ts";
 import { type AddressRecord, addressRecord } from "../records/address-record.ts";
@@ -65,7 +64,7 @@ export class NodeSource implements Source {
   async *changes(_: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
     while (!signal.aborted) {
       yield;
-      await sleep(WATCH_INTERVAL_MS, undefined, { signal }).catch(() => {});
+      await pause(signal);
     }
   }
 
@@ -78,6 +77,18 @@ export class NodeSource implements Source {
       `The agent on ${this.#socket} answers in a form that this berthctl does not know: ${formatMismatches(decoded.mismatches)}`,
     );
   }
+}
+
+/** Resolves after the interval, or when the signal ends. */
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, WATCH_INTERVAL_MS);
+    const end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    signal.addEventListener("abort", end, { once: true });
+  });
 }
 
 /** Rejects with AgentError. */

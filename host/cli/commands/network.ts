@@ -2,15 +2,18 @@
 import { Option } from "commander";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
-import { COORDINATOR_FLAGS, FlagError, formatNetwork, NETWORK_TYPES, type NetworkFlags } from "./network-conf.ts";
+import type { NetworkFlags } from "./network-conf.ts";
 
-export function addNetwork(cli: CommandLine): void {
+const NAME = "network";
+
+/** Its options come from the schemas of the configuration, which take as long to load as everything else: only if it is called or described. */
+export async function addNetwork(cli: CommandLine): Promise<void> {
   const network = cli
-    .command(
-      "network",
-      "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)",
-    )
-    .argument("<name>", "name of the network")
+    .command(NAME, "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)")
+    .argument("<name>", "name of the network");
+  if (!cli.mentions(NAME)) return;
+  const { COORDINATOR_FLAGS, FlagError, formatNetwork, NETWORK_TYPES } = await import("./network-conf.ts");
+  network
     .addOption(new Option("--type <plugin>", "main plugin").choices(NETWORK_TYPES).makeOptionMandatory())
     .option("--conflist", "print a CNI configuration list for /etc/cni/net.d")
     .option("-n, --namespace <name>", "namespace of the NetworkAttachmentDefinition")

@@ -1,11 +1,9 @@
 /** `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what would happen, and ask. */
-import { createInterface } from "node:readline/promises";
 import { decode } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
 import { parseAddressName, parsePod } from "../arguments.ts";
 import { askAgent, refusalOf } from "../ask-agent.ts";
-import { callAgents } from "../cluster-agents.ts";
 import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
@@ -85,6 +83,7 @@ async function operate(cli: CommandLine, call: Call, operation: Operation): Prom
 /** The agent of the address's node does it: only its journal knows the NIC. */
 async function operateInCluster(cli: CommandLine, call: Call, { target, flags, path }: Operation): Promise<ExitCode> {
   const node = cli.options.node ?? (await nodeOf(call, target, path));
+  const { callAgents } = await import("../cluster-agents.ts");
   const trial =
     flags.yes === true || flags.dryRun === true
       ? ExitCode.Success
@@ -145,6 +144,7 @@ function showDone(out: Output, done: OperationRecord): ExitCode {
 }
 
 async function confirm(): Promise<boolean> {
+  const { createInterface } = await import("node:readline/promises");
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await reader.question("Continue? [y/N] ")).trim());

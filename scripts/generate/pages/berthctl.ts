@@ -5,7 +5,7 @@ import manifest from "../../../package.json" with { type: "json" };
 import type { GeneratedText } from "../generated-text.ts";
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-const { root } = createCommands({ program: "berthctl", version: manifest.version, words: [], terminal });
+const { root } = await createCommands({ program: "berthctl", version: manifest.version, words: [], terminal });
 const commands = root
   .createHelp()
   .visibleCommands(root)

@@ -9,7 +9,7 @@ import { complete, completionRows } from "../../../host/cli/completion.ts";
 import { SHELL_SCRIPTS } from "../../../host/cli/shell-scripts.ts";
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-const { root } = createCommands({ program: "berthctl", version: "1", words: [], terminal });
+const { root } = await createCommands({ program: "berthctl", version: "1", words: [], terminal });
 const NAMES = { pool: ["blue", "black", "red"], pod: ["shop/web-0"], node: ["n1"], namespace: ["shop"] };
 
 const offered = async (line: string) => {
