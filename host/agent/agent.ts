@@ -66,6 +66,9 @@ interface Agent {
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 
+/** Where containerd, CRI-O and Docker keep the network namespaces of pods. */
+const NETNS_DIRECTORIES = ["/run/netns", "/run/docker/netns"];
+
 /** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
 
@@ -174,6 +177,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     dispatcher,
     meter: new RequestMeter(set.metrics),
     inspect: createStatusApi({
+      netnsDirectories: NETNS_DIRECTORIES,
       operations: new Operations({ backend, audit, nowMs: monotonicMs }),
       backend,
       spool,

@@ -9,6 +9,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { Allocation } from "../registry/registry.ts";
+import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { Audit } from "./audit/audit.ts";
 import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
@@ -73,6 +74,8 @@ export interface Backend extends ReadinessSource {
   releaseRow(row: Allocation): Promise<readonly Allocation[]>;
   /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
   readPodOf?(row: Allocation): Promise<PodStatus>;
+  /** Reads the objects that name this node, and those of these names. Absent without a cluster; rejects when the API server does not answer. */
+  readObjects?(names: ReadonlySet<string>): Promise<readonly IpAllocation[]>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;

@@ -17,7 +17,9 @@
 import { CommanderError } from "commander";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAllocations } from "./commands/allocations.ts";
+import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
+import { addDoctor } from "./commands/doctor.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHealth } from "./commands/health.ts";
 import { addHistory } from "./commands/history.ts";
@@ -26,6 +28,7 @@ import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
 import { addQuarantine, addRelease } from "./commands/release.ts";
+import { addSupportBundle } from "./commands/support-bundle.ts";
 import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
@@ -37,6 +40,9 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addIp,
   addPod,
   addExplain,
+  addCheck,
+  addDoctor,
+  addSupportBundle,
   addHistory,
   addRelease,
   addQuarantine,

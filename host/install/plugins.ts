@@ -28,7 +28,7 @@ interface PluginOptions {
 /** Plans the installation; up-to-date files need no step. Throws InstallError if a name belongs to another product. */
 export function planPlugins({ directory, shim, aliasesOnly }: PluginOptions): Step[] {
   const paths = (aliasesOnly ? OWN_NAMES : ALL_NAMES).map((name) => join(directory, name));
-  const foreign = paths.filter((path) => statusOf(path) === "foreign");
+  const foreign = paths.filter((path) => pluginFileStatus(path) === "foreign");
   if (foreign.length > 0) {
     const ownNames = OWN_NAMES.map((name) => join(directory, name));
     throw new InstallError(refusalOf(foreign, !foreign.some((path) => ownNames.includes(path))));
@@ -55,7 +55,7 @@ function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
 }
 
 /** Returns whose file has the name. What cannot be read as a file, such as a link to nothing, is not Berth's. */
-function statusOf(path: string): "absent" | "own" | "foreign" {
+export function pluginFileStatus(path: string): "absent" | "own" | "foreign" {
   try {
     const content = findContent(path);
     if (content === undefined) return "absent";
@@ -68,6 +68,6 @@ function statusOf(path: string): "absent" | "own" | "foreign" {
 
 /** Plans the removal of everything that {@link planPlugins} has ever installed. */
 export function planPluginRemoval(directory: string): Step[] {
-  const own = ALL_NAMES.map((name) => join(directory, name)).filter((path) => statusOf(path) === "own");
+  const own = ALL_NAMES.map((name) => join(directory, name)).filter((path) => pluginFileStatus(path) === "own");
   return [...own, ...listTemporaries(directory, 0)].flatMap(removeFile);
 }

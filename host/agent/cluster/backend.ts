@@ -13,10 +13,12 @@ import type { Change } from "../../kubernetes/mirror.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
+import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
@@ -93,6 +95,7 @@ export class ClusterBackend implements Backend {
   readonly allocations: OwnAllocations;
   readonly prefetcher: Prefetcher;
   readonly live: LiveObjects;
+  readonly #objects: AllocationObjects;
   readonly #node: string;
   readonly #connection: ClusterConnection | undefined;
   readonly #definitions: ClusterDefinitions;
@@ -108,6 +111,7 @@ export class ClusterBackend implements Backend {
     this.allocations = parts.allocations;
     this.prefetcher = parts.prefetcher;
     this.live = openLiveObjects(api);
+    this.#objects = new AllocationObjects(api);
     this.#node = node;
     this.#connection = connection;
     this.#definitions = parts.definitions;
@@ -157,6 +161,18 @@ export class ClusterBackend implements Backend {
 
   readPodOf(row: Allocation): Promise<PodStatus> {
     return this.collector.readPodOf(row);
+  }
+
+  async readObjects(names: ReadonlySet<string>): Promise<readonly IpAllocation[]> {
+    const terms = { lane: "background" } as const;
+    const own = await this.#objects.list({ fields: { "spec.node": this.#node } }, terms);
+    const missing = [...names].filter((name) => !own.some((object) => object.name === name));
+    const others: IpAllocation[] = [];
+    for (const name of missing) {
+      const found = await this.#objects.get(name, terms);
+      if (found !== undefined) others.push(found);
+    }
+    return [...own, ...others];
   }
 
   stats(): Readonly<Record<string, unknown>> {

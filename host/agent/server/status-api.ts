@@ -1,5 +1,5 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
  * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
  * embedded/recovery/recover.ts, POST /v1/release and /v1/quarantine operations.ts.
  */
@@ -19,6 +19,7 @@ import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
+import { checkNode } from "../diagnostics/check-node.ts";
 import { explainPod, type Question } from "../explain/explain-pod.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
@@ -33,7 +34,12 @@ export const MAX_PAGE = 1_000;
 export type StatusApi = (method: string, url: string) => Promise<Answer>;
 
 interface StatusApiOptions {
-  readonly backend: Pick<Backend, "mode" | "ipam" | "live" | "recover" | "stats" | "readiness">;
+  readonly backend: Pick<
+    Backend,
+    "mode" | "ipam" | "live" | "recover" | "stats" | "readiness" | "readPodOf" | "readObjects"
+  >;
+  /** Where runtimes keep the network namespaces of pods. */
+  readonly netnsDirectories: readonly string[];
   readonly spool: Pick<Spool, "count">;
   readonly version: string;
   /** How often the agent restored its socket. */
@@ -46,8 +52,8 @@ interface StatusApiOptions {
 }
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
-  // Each copies the registry and the pool cache.
-  const dryRuns = new SerialQueue();
+  // Each reads or copies the whole registry.
+  const inspections = new SerialQueue();
   const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options.backend.ipam),
@@ -56,7 +62,8 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/history": (query) => describeHistory(options.history, query),
-    "/v1/explain": (query) => dryRuns.run(async () => answerJson(await explain(options, query))),
+    "/v1/check": () => inspections.run(async () => answerJson(await checkNode(options))),
+    "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
   };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};

@@ -22,7 +22,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core config records resources ipam kubernetes metrics registry",
-  cli: "lib net core cni config records resources kubernetes",
+  cli: "lib net core cni config records resources kubernetes coordinator install",
   bin: "lib core config kernel kubernetes metrics agent install controller cli",
 };
 
@@ -42,7 +42,9 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
   "agent/operations.ts": "agent/audit agent/backend.ts agent/fencing",
-  "agent/server": "agent agent/audit agent/backend.ts agent/explain agent/ipam agent/metrics agent/operations.ts",
+  "agent/diagnostics": "agent agent/backend.ts agent/fencing",
+  "agent/server":
+    "agent agent/audit agent/backend.ts agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
   "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":

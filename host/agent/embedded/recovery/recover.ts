@@ -6,7 +6,7 @@ import type { Allocation, RecoverableRegistry } from "../../../registry/registry
 import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
-import { isLiveNetns, readLiveNamespaces } from "./live-namespaces.ts";
+import { isLiveNetns, readLiveNamespaces } from "../../live-namespaces.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 import { readRuntimeCache } from "./runtime-cache.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { LiveAddress } from "../../../../host/agent/embedded/recovery/live-namespaces.ts";
 import { type Evidence, planRecovery } from "../../../../host/agent/embedded/recovery/plan-recovery.ts";
 import type { CachedAttachment } from "../../../../host/agent/embedded/recovery/runtime-cache.ts";
+import type { LiveAddress } from "../../../../host/agent/live-namespaces.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { pool } from "../../../world/subjects.ts";

@@ -11,6 +11,7 @@ import { ip } from "../../../world/values.ts";
 interface World extends Pick<TestNode, "registry"> {
   readonly inspect: StatusApi;
   readonly get: (url: string) => Promise<unknown>;
+  pass(milliseconds: number): void;
   bind(first: string, count: number, options?: { pool?: string; space?: string }): Promise<void>;
 }
 
@@ -36,6 +37,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
   const node = await openNode({ snapshot: snapshotOf(...POOLS) });
   const { registry } = node;
   const inspect = createStatusApi({
+    netnsDirectories: ["/nowhere"],
     operations: operationsOf(node),
     backend: {
       ...{ mode: "embedded", ipam: node.ipam(), live: undefined, stats: () => ({ calls: 3 }) },
@@ -57,7 +59,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     node.inventory.reread();
   };
   const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
-  await test({ registry, inspect, get, bind });
+  await test({ pass: (milliseconds) => node.clock.jump(milliseconds), registry, inspect, get, bind });
 }
 
 describe("the inspector", () => {
@@ -285,5 +287,13 @@ describe("operations of an administrator", () => {
       expect(await post(inspect, "/v1/quarantine?address=10.0.0.9&seconds=x")).toMatchObject({
         error: expect.stringContaining("seconds"),
       });
+    }));
+
+  it("check finds records whose pools are gone", () =>
+    withStatusApi(async ({ get, bind, pass }) => {
+      await bind("10.9.0.1", 1, { pool: "old", space: "" });
+      expect(await get("/v1/check")).toMatchObject({ records: 1, nics: 0, findings: [] });
+      pass(60_000);
+      expect(await get("/v1/check")).toMatchObject({ findings: [{ kind: "wrong-pool", address: "10.9.0.1" }] });
     }));
 });

@@ -1,0 +1,174 @@
+/** Where a node's records, the API server's objects, pods and NICs disagree. */
+import { isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "../../ipam/leak.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
+import type { DamageFinding, DamageKind } from "../../records/check-record.ts";
+import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+
+/** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. @limit */
+export const STEADY_MS = 30_000;
+
+/** An address on a NIC of a pod. */
+export interface NicAddress {
+  /** Path of the network namespace. */
+  readonly netns: string;
+  readonly ifName: string;
+  readonly ip: Ip;
+}
+
+/** A record, with what was read about its pod and NIC. */
+interface RowFacts {
+  readonly row: Allocation;
+  readonly pod: PodStatus;
+  readonly netns: NetnsStatus;
+}
+
+export interface NodeFacts {
+  readonly node: string;
+  /** The clock of the records. */
+  readonly nowMs: number;
+  readonly rows: readonly RowFacts[];
+  readonly nics: readonly NicAddress[];
+  /** Objects by name: those that name this node, and those of its records and NICs. Undefined without a cluster. */
+  readonly objects: ReadonlyMap<string, IpAllocation> | undefined;
+  readonly pools: ReadonlyMap<string, IpPool>;
+  /** Returns whether the pool can hand the address out. */
+  readonly contains: (pool: string, ip: Ip) => boolean;
+}
+
+/** Returns one finding for each address and kind. */
+export function findDamage(facts: NodeFacts): DamageFinding[] {
+  return [
+    ...facts.nics.flatMap((nic) => findOnNic(nic, facts)),
+    ...facts.rows.flatMap((each) => findInRow(each, facts)),
+    ...findOrphans(facts),
+  ];
+}
+
+/** Addresses on NICs that no record explains. */
+function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
+  const { ip, ifName, netns } = nic;
+  const own = facts.rows.filter(({ row }) => equalIp(row.ip, ip));
+  if (own.some(({ row }) => isOf(row, nic))) return [];
+  const about = { ip, space: "", pool: "", namespace: "", pod: "", ifName };
+  const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
+  if (other !== undefined) {
+    const text = `interface ${ifName} in ${netns} and interface ${other.ifName} in ${other.netns} have the address`;
+    return [finding("duplicate", about, text, "Restart the pod whose record is missing")];
+  }
+  const pool = [...facts.pools.values()].find(({ name }) => facts.contains(name, ip));
+  if (pool === undefined) return [];
+  const { name, spec } = pool;
+  const located = { ...about, space: spec.addressSpace, pool: name };
+  const object = facts.objects?.get(allocationName(ip, spec.addressSpace));
+  const [holder] = object?.spec.holders ?? [];
+  if (object?.spec.state === "Bound" && holder !== undefined && own.length === 0) {
+    const text = `interface ${ifName} in ${netns} has the address, which is allocated to pod ${holder.namespace}/${holder.pod} on node ${object.spec.node}`;
+    return [finding("duplicate", located, text, "Restart the pod of that namespace, which gets another address")];
+  }
+  // A DEL records the release before the runtime removes the NIC.
+  if (own.some(({ row }) => !isSteady(row, facts))) return [];
+  const text = `interface ${ifName} in ${netns} has the address, and no record says so`;
+  const remedy = facts.objects === undefined ? 'Run "berthctl recover"' : "Restart the pod of that namespace";
+  return [finding("lost-record", located, text, remedy)];
+}
+
+/** Whether the record is of the NIC. Where it does not say which netns the NIC is in, its name decides. */
+function isOf({ state, netns, ifName, ip }: Allocation, nic: NicAddress): boolean {
+  return state === "Bound" && equalIp(ip, nic.ip) && ifName === nic.ifName && (netns ?? nic.netns) === nic.netns;
+}
+
+function isSteady({ sinceMs }: Allocation, { nowMs }: NodeFacts): boolean {
+  return nowMs - sinceMs >= STEADY_MS;
+}
+
+function findInRow(each: RowFacts, facts: NodeFacts): DamageFinding[] {
+  const { row, netns } = each;
+  if (row.state !== "Bound" || row.containerId === "" || !isSteady(row, facts)) return [];
+  if (isLeak(each, facts)) {
+    const text = netns === "inUse" ? "its pod is gone, and its NIC still has the address" : "its pod is gone";
+    const remedy = "Garbage collection releases it; if it does not, see the agent's log, or release it";
+    return [{ ...finding("leak", row, text, remedy), isReleasable: netns !== "inUse" }];
+  }
+  return [...findMissing(each), ...findObjectOf(row, facts), ...findPoolOf(row, facts)];
+}
+
+function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean {
+  if (objects === undefined) return netns === "gone";
+  // A static pod may lack its mirror.
+  if (isStaticOwner(row.owner) || row.pod === "") return netns === "gone";
+  if (pod.kind !== "present") return pod.kind === "absent";
+  return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
+}
+
+function findMissing({ row, netns }: RowFacts): DamageFinding[] {
+  if (netns !== "there") return [];
+  const text = `interface ${row.ifName} in ${row.netns} does not have the address`;
+  return [finding("missing-address", row, text, "Restart the pod")];
+}
+
+function findObjectOf(row: Allocation, { objects, node }: NodeFacts): DamageFinding[] {
+  if (objects === undefined || row.isConfirmed !== true) return [];
+  const object = objects.get(allocationName(row.ip, row.space));
+  const agentHelps = "The agent creates it again within minutes; if it does not, see its log";
+  if (object === undefined)
+    return [finding("lost-object", row, "the API server has no IPAllocation of it", agentHelps)];
+  const { state, holders } = object.spec;
+  if (state === "Bound" && holders.some(({ podUid }) => podUid === row.owner)) return [];
+  const [holder] = holders;
+  const owner = holder === undefined ? state : `allocated to pod ${holder.namespace}/${holder.pod}`;
+  if (row.containerId === UNKNOWN_CONTAINER && object.spec.node !== node) return [];
+  const text = `this node's record says it is this pod's, the API server says it is ${owner} on node ${object.spec.node}`;
+  return [finding("duplicate", row, text, "Restart this pod, which gets another address")];
+}
+
+function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): DamageFinding[] {
+  const { pool, ip, space } = row;
+  const found = pools.get(pool);
+  const isInside = found !== undefined && found.spec.addressSpace === space && contains(pool, ip);
+  if (isInside) return [];
+  const text = found === undefined ? `pool "${pool}" does not exist` : `pool "${pool}" may not allocate it`;
+  return [finding("wrong-pool", row, text, "Restore the pool's addresses, or restart the pod, which gets another one")];
+}
+
+/** Objects of this node without a record. */
+function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
+  const orphans = [...(objects?.values() ?? [])].filter(({ deleting, spec }) => {
+    const isRecorded = rows.some(({ row }) => row.space === spec.addressSpace && equalIp(row.ip, spec.ip));
+    return spec.node === node && spec.state === "Bound" && !deleting && !isRecorded;
+  });
+  return orphans.map(({ spec }) => {
+    const { ip, addressSpace: space, pool, holders } = spec;
+    const [holder] = holders;
+    const about = {
+      ip,
+      space,
+      pool,
+      namespace: holder?.namespace ?? "",
+      pod: holder?.pod ?? "",
+      ifName: holder?.ifName ?? "",
+    };
+    const text = "the API server has an IPAllocation of it for this node, which has no record";
+    return finding(
+      "orphan",
+      about,
+      text,
+      "The agent adopts or releases it within minutes; if it does not, see its log",
+    );
+  });
+}
+
+type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName">;
+
+function finding(
+  kind: DamageKind,
+  { ip, space, pool, namespace, pod, ifName }: About,
+  text: string,
+  remedy: string,
+): DamageFinding {
+  const address = formatAddressName(formatIp(ip), space);
+  return { kind, address, pool, namespace, pod, interface: ifName, text, remedy, isReleasable: false };
+}

@@ -1,0 +1,265 @@
+/** What is wrong on a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
+
+/** One network of the CNI directory. */
+export interface NetworkFacts {
+  readonly file: string;
+  readonly name: string;
+  /** `type` of its plugins in order, and of their IPAM plugins. */
+  readonly plugins: readonly { readonly type: string; readonly ipam: string; readonly master: string }[];
+}
+
+interface PluginFacts {
+  readonly name: string;
+  readonly kind: "absent" | "foreign" | "own";
+}
+
+export interface HostFacts {
+  readonly isRoot: boolean;
+  /** Seconds since 1970. */
+  readonly timeS: number;
+  /** `6.12.0`. */
+  readonly kernel: string;
+  /** Modules that the kernel has or can load; undefined if unknown. */
+  readonly modules: ReadonlySet<string> | undefined;
+  readonly confDirectory: string;
+  /** In the order of their names, as the runtime takes them. Undefined: there is no such directory. */
+  readonly networks: readonly NetworkFacts[] | undefined;
+  /** Files of the directory that are no network definitions, each with a reason. */
+  readonly unreadable: readonly string[];
+  readonly binDirectory: string;
+  readonly plugins: readonly PluginFacts[];
+  /** By name: `net/ipv4/ip_forward`. */
+  readonly sysctls: ReadonlyMap<string, string>;
+  /** MTU by interface of the node. */
+  readonly mtus: ReadonlyMap<string, number>;
+  /** Routes of table 500 that are not Berth's: Spiderpool's coordinator uses the table, too. */
+  readonly foreignRoutes: readonly string[];
+  readonly version: string;
+  /** Of the agent; a text that says why there is none. */
+  readonly agent: { readonly version: string; readonly problems: readonly string[] } | string;
+}
+
+export interface DoctorFinding {
+  readonly check: string;
+  /** `error`: pods get no network. */
+  readonly level: "error" | "warning";
+  readonly text: string;
+  readonly remedy: string;
+}
+
+/** The oldest kernel that Berth is tested with. */
+const OLDEST_KERNEL = [5, 10] as const;
+
+/** A clock before this is not set: no certificate and no token of Berth's time is valid then. */
+const EARLIEST_TIME_S = Date.UTC(2026, 0, 1) / 1_000;
+
+/** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
+const MIN_MTU = 1_280;
+
+/** Main plugins and entries of ifacer whose devices a module of the kernel makes. */
+const MODULES: Readonly<Record<string, string>> = {
+  macvlan: "macvlan",
+  ipvlan: "ipvlan",
+  bridge: "bridge",
+  ptp: "veth",
+  ifacer: "8021q",
+};
+
+/** Meta plugins that call the networks of pods, and therefore have to come first. */
+const META = /^multus(?:-shim|-cni)?$/;
+
+/** Returns the findings in the order of the checks; none: all is well. */
+export function diagnoseHost(facts: HostFacts): DoctorFinding[] {
+  return [
+    ...checkProcess(facts),
+    ...checkKernel(facts),
+    ...checkPlugins(facts),
+    ...checkNetworks(facts),
+    ...checkSysctls(facts),
+    ...checkLeftovers(facts),
+    ...checkAgent(facts),
+  ];
+}
+
+function error(check: string, text: string, remedy: string): DoctorFinding {
+  return { check, level: "error", text, remedy };
+}
+
+function warning(check: string, text: string, remedy: string): DoctorFinding {
+  return { check, level: "warning", text, remedy };
+}
+
+function checkProcess({ isRoot, timeS }: HostFacts): DoctorFinding[] {
+  const clock = `The clock says ${new Date(timeS * 1_000).toISOString()}`;
+  return [
+    ...(isRoot
+      ? []
+      : [warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
+    ...(timeS >= EARLIEST_TIME_S
+      ? []
+      : [error("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
+  ];
+}
+
+function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFinding[] {
+  const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
+  const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
+  const needed = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[type] ?? [])));
+  const missing = [...needed].filter((name) => modules !== undefined && !modules.has(name));
+  return [
+    ...(isOld ? [warning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)] : []),
+    ...missing.map((name) =>
+      error(
+        "kernel",
+        `The kernel has no module ${name}, which a network definition needs`,
+        `Install the kernel's extra modules, or load ${name}`,
+      ),
+    ),
+  ];
+}
+
+function checkPlugins({ plugins, binDirectory }: HostFacts): DoctorFinding[] {
+  return plugins.flatMap(({ name, kind }) => {
+    const path = `${binDirectory}/${name}`;
+    if (kind === "absent") return [error("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
+    if (kind === "own") return [];
+    const text = `${path} is not Berth's: another project installed it`;
+    return [
+      error(
+        "plugins",
+        text,
+        `Uninstall the other project; or name berth-${name} in network definitions (docs/install-host.md)`,
+      ),
+    ];
+  });
+}
+
+function checkNetworks({ networks, confDirectory, unreadable, mtus }: HostFacts): DoctorFinding[] {
+  if (networks === undefined) {
+    return [
+      error(
+        "networks",
+        `${confDirectory} does not exist`,
+        "Create it with a network definition: berthctl network NAME --conflist",
+      ),
+    ];
+  }
+  const [first] = networks;
+  const isOurs = ({ plugins }: NetworkFacts): boolean => plugins.some(({ ipam }) => ipam === "berth");
+  const isMeta = first?.plugins.some(({ type }) => META.test(type)) === true;
+  const later = networks.find(isOurs);
+  return [
+    ...unreadable.map((text) => error("networks", text, "Correct or remove the file")),
+    ...(first === undefined
+      ? [
+          error(
+            "networks",
+            `${confDirectory} has no network definition`,
+            "Create one: berthctl network NAME --conflist",
+          ),
+        ]
+      : []),
+    ...(first !== undefined && later !== undefined && later !== first && !isMeta
+      ? [
+          warning(
+            "networks",
+            `${first.file} comes before ${later.file}: pods get network "${first.name}", not "${later.name}"`,
+            `Rename ${later.file} so that its name sorts first, unless another network is to be the default`,
+          ),
+        ]
+      : []),
+    ...networks.flatMap((network) => [...checkOrder(network), ...checkMaster(network, mtus)]),
+  ];
+}
+
+/** ifacer makes the device of the main plugin, and coordinator needs its NIC. */
+function checkOrder({ file, plugins }: NetworkFacts): DoctorFinding[] {
+  const types = plugins.map(({ type }) => type.replace(/^berth-/, ""));
+  const main = plugins.findIndex(({ ipam }) => ipam !== "");
+  const [coordinator, ifacer] = [types.indexOf("coordinator"), types.indexOf("ifacer")];
+  return [
+    ...(coordinator >= 0 && main >= 0 && coordinator < main
+      ? [
+          error(
+            "networks",
+            `${file}: coordinator comes before ${types[main]}`,
+            "Move coordinator behind the main plugin",
+          ),
+        ]
+      : []),
+    ...(ifacer >= 0 && main >= 0 && ifacer > main
+      ? [
+          error(
+            "networks",
+            `${file}: ifacer comes after ${types[main]}, whose device it makes`,
+            "Move ifacer to the front",
+          ),
+        ]
+      : []),
+  ];
+}
+
+function checkMaster({ file, plugins }: NetworkFacts, mtus: HostFacts["mtus"]): DoctorFinding[] {
+  const hasIfacer = plugins.some(({ type }) => /^(berth-)?ifacer$/.test(type));
+  return plugins.flatMap(({ master }) => {
+    const mtu = mtus.get(master);
+    if (master === "" || (mtu === undefined && hasIfacer)) return [];
+    if (mtu === undefined)
+      return [
+        error(
+          "networks",
+          `${file}: the node has no interface "${master}"`,
+          "Correct master, or add ifacer, which makes it",
+        ),
+      ];
+    if (mtu >= MIN_MTU) return [];
+    return [
+      error(
+        "mtu",
+        `Interface ${master} has MTU ${mtu}, too small for IPv6`,
+        `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
+      ),
+    ];
+  });
+}
+
+function checkSysctls({ sysctls }: HostFacts): DoctorFinding[] {
+  const wanted: [name: string, why: string][] = [
+    ["net/ipv4/ip_forward", "pods of overlay networks and services are not reached"],
+    ["net/ipv6/conf/all/forwarding", "the same for IPv6"],
+  ];
+  return wanted.flatMap(([name, why]) => {
+    if (sysctls.get(name) !== "0") return [];
+    const dotted = name.replaceAll("/", ".");
+    return [warning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
+  });
+}
+
+function checkLeftovers({ foreignRoutes }: HostFacts): DoctorFinding[] {
+  if (foreignRoutes.length === 0) return [];
+  const text = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
+  return [
+    warning(
+      "leftovers",
+      text,
+      "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
+    ),
+  ];
+}
+
+function checkAgent({ agent, version }: HostFacts): DoctorFinding[] {
+  if (typeof agent === "string")
+    return [error("agent", agent, "Start it; its log says why it ended: journalctl -u berth-agent")];
+  return [
+    ...(agent.version === version
+      ? []
+      : [
+          warning(
+            "agent",
+            `The agent has version ${agent.version}, berthctl ${version}`,
+            "Restart the agent, or update berthctl",
+          ),
+        ]),
+    ...agent.problems.map((problem) => error("agent", problem, "See docs/troubleshooting.md")),
+  ];
+}

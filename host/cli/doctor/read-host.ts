@@ -1,0 +1,119 @@
+/** Reads what `berthctl doctor` judges: files of this host, and the agent's health if there is one. Changes nothing. */
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { release } from "node:os";
+import { join } from "node:path";
+import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
+import { pluginFileStatus } from "../../install/plugins.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { readHealth } from "../node-source.ts";
+import type { HostFacts, NetworkFacts } from "./diagnose.ts";
+
+interface HostPaths {
+  readonly socket: string;
+  readonly confDirectory: string;
+  readonly binDirectory: string;
+}
+
+const PLUGINS = ["berth", "coordinator", "ifacer"];
+
+/** A route that Berth's coordinator made, as `ip route` prints it. */
+const OWN_ROUTE = new RegExp(`\\bproto ${BERTH_PROTOCOL}\\b`);
+
+const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
+
+export async function readHost(
+  { socket, confDirectory, binDirectory }: HostPaths,
+  version: string,
+): Promise<HostFacts> {
+  return {
+    isRoot: process.getuid?.() === 0,
+    timeS: Date.now() / 1_000,
+    kernel: release(),
+    modules: readModules(),
+    confDirectory,
+    ...readNetworks(confDirectory),
+    binDirectory,
+    plugins: PLUGINS.map((name) => ({ name, kind: pluginFileStatus(join(binDirectory, name)) })),
+    sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, readText(join("/proc/sys", name))?.trim()))),
+    mtus: new Map(listNames("/sys/class/net").flatMap((name) => entryOf(name, readMtu(name)))),
+    foreignRoutes: readRoutes(500),
+    version,
+    agent: await readHealth(socket).catch((error: unknown) => messageOf(error)),
+  };
+}
+
+function entryOf<T>(name: string, value: T | undefined): [string, T][] {
+  return value === undefined ? [] : [[name, value]];
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function listNames(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort();
+  } catch {
+    return [];
+  }
+}
+
+function readMtu(name: string): number | undefined {
+  const text = readText(`/sys/class/net/${name}/mtu`);
+  return text === undefined ? undefined : Number(text);
+}
+
+/** Loaded, built in, or to be loaded. */
+function readModules(): ReadonlySet<string> | undefined {
+  const folder = `/lib/modules/${release()}`;
+  const lists = ["modules.builtin", "modules.dep"].map((name) => readText(join(folder, name)));
+  const loaded = listNames("/sys/module");
+  if (lists.every((text) => text === undefined)) return undefined;
+  const found = lists.flatMap((text = "") => [...text.matchAll(/([^/\s:]+)\.ko/g)].map(([, name = ""]) => name));
+  return new Set([...found, ...loaded].map((name) => name.replaceAll("-", "_")));
+}
+
+function readNetworks(directory: string): Pick<HostFacts, "networks" | "unreadable"> {
+  const unreadable: string[] = [];
+  let names: string[];
+  try {
+    names = readdirSync(directory)
+      .filter((name) => /\.(conflist|conf|json)$/.test(name))
+      .sort();
+  } catch {
+    return { networks: undefined, unreadable };
+  }
+  const networks = names.flatMap((name): NetworkFacts[] => {
+    try {
+      const conf = JSON.parse(readFileSync(join(directory, name), "utf8"));
+      const plugins: unknown[] = Array.isArray(conf.plugins) ? conf.plugins : [conf];
+      return [{ file: name, name: String(conf.name ?? ""), plugins: plugins.map(pluginOf) }];
+    } catch (error) {
+      unreadable.push(`${join(directory, name)} cannot be read: ${messageOf(error)}`);
+      return [];
+    }
+  });
+  return { networks, unreadable };
+}
+
+function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
+  const {
+    type = "",
+    ipam,
+    master = "",
+  } = Object(entry) as { type?: string; ipam?: { type?: string }; master?: string };
+  return { type: String(type), ipam: String(ipam?.type ?? ""), master: String(master) };
+}
+
+function readRoutes(table: number): readonly string[] {
+  const families = ["-4", "-6"].map((family) => {
+    const { status, stdout } = spawnSync("ip", [family, "route", "show", "table", String(table)], { encoding: "utf8" });
+    return status === 0 ? stdout.split("\n").filter((line) => line.trim() !== "" && !OWN_ROUTE.test(line)) : [];
+  });
+  return families.flat().map((line) => line.trim());
+}

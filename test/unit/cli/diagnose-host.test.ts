@@ -1,0 +1,94 @@
+/** Each defect of a host is found with a remedy, and a host without defects has no finding. */
+import { expect, it } from "vitest";
+import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../host/cli/doctor/diagnose.ts";
+
+const plugin = (type: string, ipam = "", master = "") => ({ type, ipam, master });
+const network = (file: string, ...plugins: NetworkFacts["plugins"]): NetworkFacts => ({ file, name: "lan", plugins });
+const LAN = network("10-lan.conflist", plugin("macvlan", "berth", "eth0"), plugin("coordinator"));
+const OTHER = network("05-cni.conflist", plugin("bridge", "host-local"));
+
+const HEALTHY: HostFacts = {
+  isRoot: true,
+  timeS: Date.UTC(2026, 5, 1) / 1_000,
+  kernel: "6.12.1",
+  modules: new Set(["macvlan", "bridge", "veth", "8021q"]),
+  confDirectory: "/etc/cni/net.d",
+  networks: [LAN],
+  unreadable: [],
+  binDirectory: "/opt/cni/bin",
+  plugins: ["berth", "coordinator", "ifacer"].map((name) => ({ name, kind: "own" })),
+  sysctls: new Map([["net/ipv4/ip_forward", "1"]]),
+  mtus: new Map([["eth0", 1_500]]),
+  foreignRoutes: [],
+  version: "1.0.0",
+  agent: { version: "1.0.0", problems: [] },
+};
+
+const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
+  ["nothing on a healthy host", {}, []],
+  ["a user who is not root", { isRoot: false }, [/^warning permissions/]],
+  ["a clock of 1970", { timeS: 0 }, [/^error clock: The clock says 1970/]],
+  ["an old kernel", { kernel: "4.19.0-13" }, [/^warning kernel: The kernel is 4\.19/]],
+  ["a kernel without macvlan", { modules: new Set(["bridge"]) }, [/^error kernel: The kernel has no module macvlan/]],
+  ["nothing of modules that cannot be listed", { modules: undefined }, []],
+  [
+    "a missing plugin",
+    { plugins: [{ name: "berth", kind: "absent" }] },
+    [/^error plugins: \/opt\/cni\/bin\/berth does not exist/],
+  ],
+  [
+    "another project's plugin",
+    { plugins: [{ name: "ifacer", kind: "foreign" }] },
+    [/^error plugins: .*ifacer is not Berth's/],
+  ],
+  ["no directory of definitions", { networks: undefined }, [/^error networks: \/etc\/cni\/net.d does not exist/]],
+  ["no definition", { networks: [] }, [/^error networks: .* has no network definition/]],
+  ["a file that cannot be read", { unreadable: ["a.conf cannot be read"] }, [/^error networks: a.conf/]],
+  [
+    "another network that comes first",
+    { networks: [OTHER, LAN] },
+    [/^warning networks: 05-cni.conflist comes before 10-lan.conflist/],
+  ],
+  ["nothing of Multus that comes first", { networks: [network("00-multus.conf", plugin("multus-shim")), LAN] }, []],
+  [
+    "a coordinator before the main plugin",
+    { networks: [network("10.conflist", plugin("coordinator"), plugin("macvlan", "berth", "eth0"))] },
+    [/coordinator comes before macvlan/],
+  ],
+  [
+    "an ifacer behind the main plugin",
+    { networks: [network("10.conflist", plugin("macvlan", "berth", "eth0.7"), plugin("berth-ifacer"))] },
+    [/ifacer comes after macvlan/],
+  ],
+  ["a master that is missing", { mtus: new Map() }, [/^error networks: .* has no interface "eth0"/]],
+  ["a small MTU", { mtus: new Map([["eth0", 1_200]]) }, [/^error mtu: Interface eth0 has MTU 1200/]],
+  [
+    "no forwarding",
+    { sysctls: new Map([["net/ipv4/ip_forward", "0"]]) },
+    [/^warning sysctls: net.ipv4.ip_forward is 0/],
+  ],
+  [
+    "routes of Spiderpool",
+    { foreignRoutes: ["10.0.0.0/8 dev veth0"] },
+    [/^warning leftovers: Routing table 500 has 1 routes that/],
+  ],
+  ["no agent", { agent: "No agent answers" }, [/^error agent: No agent answers/]],
+  [
+    "an agent of another version",
+    { agent: { version: "0.9.0", problems: [] } },
+    [/^warning agent: The agent has version 0.9.0/],
+  ],
+  [
+    "an agent with problems",
+    { agent: { version: "1.0.0", problems: ["a pool is invalid"] } },
+    [/^error agent: a pool is invalid/],
+  ],
+];
+
+it.each(rows)("finds %s", (_what, changes, found) => {
+  const findings = diagnoseHost({ ...HEALTHY, ...changes });
+  expect(findings.map(({ check, level, text }) => `${level} ${check}: ${text}`)).toEqual(
+    found.map((text) => expect.stringMatching(text)),
+  );
+  for (const { remedy } of findings) expect(remedy.length).toBeGreaterThan(10);
+});
