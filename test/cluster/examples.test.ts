@@ -7,6 +7,7 @@ import { checkPools } from "../../host/resources/check-pools.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
 import { decodeSubnet } from "../../host/resources/subnet.ts";
 import { applyFolder, readDocuments } from "../../scripts/lab/apply.ts";
+import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
@@ -40,6 +41,29 @@ describe("the examples", () => {
     const named = requests.flatMap(({ subnet }) => [...(subnet?.ipv4 ?? []), ...(subnet?.ipv6 ?? [])]);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((name) => !subnets.has(name))).toEqual([]);
+  });
+
+  it("raise no Warning event of the controller, and each of their pools is Ready", async () => {
+    const controller = await startControllerProcess({ kubeconfig: world.plane.kubeconfig, name: "examples" });
+    try {
+      const pools = async () => (await world.client.get("/apis/ipam.vendor.io/v1/ippools")).items;
+      const notReady = async () =>
+        (await pools())
+          .filter(
+            ({ status }: KubeObject) =>
+              status?.conditions?.find(({ type }: KubeObject) => type === "Ready")?.status !== "True",
+          )
+          .map(({ metadata }: KubeObject) => metadata.name)
+          .filter((name: string) => objects.some(({ kind, metadata }) => kind === "IPPool" && metadata.name === name));
+      await expect.poll(notReady, { timeout: 30_000 }).toEqual([]);
+      const { items } = await world.client.get("/apis/events.k8s.io/v1/events");
+      const warnings = items.filter(
+        ({ type, reportingController }: KubeObject) => type === "Warning" && /^berth/.test(reportingController),
+      );
+      expect(warnings.map(({ reason, note }: KubeObject) => `${reason} ${note}`)).toEqual([]);
+    } finally {
+      await controller.stop();
+    }
   });
 
   it("have a line each in their README", () => {
