@@ -96,7 +96,7 @@ describe("the command line of the controller", () => {
     [["--version"], 0, /^[0-9]+[.][0-9]+[.][0-9]+/],
     [[], 2, /expected exactly one of --kubeconfig \(BERTH_KUBECONFIG\) and --in-cluster, found none/],
     [["--kubeconfig", "x", "--in-cluster"], 2, /found both/],
-    [["--kubeconfig", "x", "--listen", "0.0.0.0:80"], 2, /expected 127.0.0.1:PORT, .* or off, found "0.0.0.0:80"/],
+    [["--kubeconfig", "x", "--listen", "0.0.0.0"], 2, /expected 127.0.0.1:PORT, .* or off, found "0.0.0.0"/],
     [["--kubeconfig", "x", "--lease-duration", "0"], 2, /expected seconds, more than 0 and at most 3600, found "0"/],
     [["--kubeconfig", "x", "--lease-duration", "9"], 2, /the lease cannot be held: the lease duration is 9000 ms/],
     [["--kubeconfig", "x", "--identity", "a b"], 2, /expected 1 to 200 characters without blanks, found "a b"/],

@@ -96,7 +96,7 @@ export function berthctlPage(): string {
     "into `PATH`, on a laptop too. On a node of a cluster, tables begin with `THIS NODE ONLY`.",
     "",
     "Questions that only agents can answer (`health`, `explain`, `history`, `recover`) are then put to `berthctl` in their pods",
-    "by `kubectl exec`, on all nodes or on that of `--node`. `release` and `quarantine` go to the agent of the address.",
+    "by kubectl's `exec`, on all nodes or on that of `--node`. `release` and `quarantine` go to the agent of the address.",
     "",
     "## Exit codes",
     "",
