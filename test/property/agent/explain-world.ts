@@ -197,9 +197,8 @@ export class ExplainWorld {
     const uid = this.#uids.get(key);
     const subject = deps.inventory.snapshot.pods.get(key);
     const isUnknown = subject === undefined && deps.cluster !== undefined;
-    const network = isUnknown
-      ? undefined
-      : this.#networkOf(subject?.annotations["k8s.v1.cni.cncf.io/networks"], ifName);
+    const listed = isUnknown ? undefined : this.#nameOf(subject?.annotations["k8s.v1.cni.cncf.io/networks"], ifName);
+    const network = this.#find(listed ?? "");
     const plugin = Object(network?.plugins[0]?.entry);
     if (subject !== undefined && network !== undefined && plugin.ipam.type !== "berth") return `${ifName} foreign`;
     const args = [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, ...(uid ? [`K8S_POD_UID=${uid}`] : [])];
@@ -214,7 +213,7 @@ export class ExplainWorld {
     };
     const conf = { ...(network === undefined ? { type: "", ipam: { type: "berth" } } : plugin), cniVersion: "1.0.0" };
     try {
-      const request = decodeRequest("berth", headers, JSON.stringify({ ...conf, name: network?.name ?? "unknown" }));
+      const request = decodeRequest("berth", headers, JSON.stringify({ ...conf, name: listed ?? "unknown" }));
       if (request.command !== "ADD") throw new Error("no ADD");
       const ready = { synced: async () => {}, readiness: READY };
       await new IpamPlugin(deps, ready).add(request, new AbortController().signal);
@@ -233,12 +232,12 @@ export class ExplainWorld {
     }
   }
 
-  /** eth0 has the node's first network, the others those of the pod's list. */
-  #networkOf(list: string | undefined, ifName: string) {
-    if (ifName === "eth0") return this.#networks[0];
+  /** eth0 has the node's first network, the others those of the pod's list; there may be no definition of them. */
+  #nameOf(list: string | undefined, ifName: string): string | undefined {
+    if (ifName === "eth0") return this.#networks[0]?.name;
     const entries = (list ?? "").split(",").filter((entry) => entry !== "");
-    const index = entries.findIndex((entry, at) => (entry.split("@")[1] ?? `net${at + 1}`) === ifName);
-    return this.#find(entries[index]?.split("@")[0]?.split("/").at(-1) ?? "");
+    const entry = entries.find((each, at) => (each.split("@")[1] ?? `net${at + 1}`) === ifName);
+    return entry?.split("@")[0]?.split("/").at(-1);
   }
 
   /** Everything that an explanation must not change. */
