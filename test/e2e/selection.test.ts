@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
 const NAMESPACE = `${JSON.stringify({
   apiVersion: "v1",
@@ -165,7 +165,9 @@ describe("a refusal", () => {
         `${head} a pod of another namespace`,
         `${head} pod bank/vault, interface eth0`,
       ]);
-      expect(world.agent.stderr()).toContain(`"names":"${head} pod bank/vault, interface eth0"`);
+      const full = `"names":"${head} pod bank/vault, interface eth0"`;
+      const log = async () => world.agent.stderr();
+      expect(await eventually(log, (text) => text.includes(full))).toContain(full);
     }));
 
   const rows: [what: string, pod: string, text: RegExp][] = [
