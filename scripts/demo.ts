@@ -1,17 +1,26 @@
 /**
  * `npm run demo`: what Berth does, explained to a newcomer to CNI, on real namespaces with real plugins.
- * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server.
+ * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record docs/operator.svg` writes the README's recording.
  * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
  */
+import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { OPERATOR_TITLE } from "./demo/cluster/operator-scene.ts";
 import { tellCluster } from "./demo/cluster/story.ts";
 import { type Narrator, openNarrator, StoryError } from "./demo/narrator.ts";
+import { type PrintedLine, renderRecording } from "./demo/recording.ts";
 import { scenes } from "./demo/scenes.ts";
 import { openStage } from "./demo/stage.ts";
 import { runSetup } from "./setup/run-setup.ts";
 
-const { values } = parseArgs({ options: { cluster: { type: "boolean", default: false } } });
+const { values } = parseArgs({
+  options: {
+    cluster: { type: "boolean", default: false },
+    /** File for an SVG of the scene in which an operator types commands; with `--cluster`. */
+    record: { type: "string" },
+  },
+});
 
 async function tellNode(narrator: Narrator): Promise<void> {
   await using stack = new AsyncDisposableStack();
@@ -21,13 +30,28 @@ async function tellNode(narrator: Narrator): Promise<void> {
 
 async function tell(interrupted: AbortSignal): Promise<void> {
   const startMs = performance.now();
-  const narrator = openNarrator(interrupted);
+  const printed: PrintedLine[] = [];
+  const narrator = openNarrator(interrupted, (text) => {
+    console.log(text);
+    printed.push({ text, atMs: performance.now() });
+  });
   console.log(
     "Berth gives pods their addresses. This demo uses network namespaces of its own; this machine's network stays as it is.",
   );
   await (values.cluster ? tellCluster(narrator) : tellNode(narrator));
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
   console.log(`\n${narrator.claims} claims, all true, in ${seconds} s; everything has been removed.`);
+  if (values.record !== undefined) await writeFile(values.record, renderRecording(OPERATOR_TITLE, sceneOf(printed)));
+}
+
+/** The lines of the operator's scene, up to the next scene. */
+function sceneOf(printed: readonly PrintedLine[]): PrintedLine[] {
+  const isTitle = ({ text }: PrintedLine) => /^\n\d+\. /.test(text);
+  const first = printed.findIndex((line) => isTitle(line) && line.text.includes(OPERATOR_TITLE));
+  const next = printed.findIndex((line, index) => index > first && isTitle(line));
+  return printed
+    .slice(first, next === -1 ? undefined : next)
+    .map(({ text, atMs }) => ({ text: text.trimStart(), atMs }));
 }
 
 const interruption = new AbortController();

@@ -11,6 +11,8 @@ export interface Narrator {
   /** Prints `what` with what was seen, and throws unless it `holds`. */
   claim(what: string, holds: boolean, seen: string): void;
   remark(text: string): void;
+  /** A command line and what it printed. */
+  command(line: string, output: string): void;
   /** Lines that belong together, indented. */
   lines(lines: readonly string[]): void;
   readonly claims: number;
@@ -18,22 +20,27 @@ export interface Narrator {
 
 const WIDTH = 110;
 
-export function openNarrator(interrupted: AbortSignal): Narrator {
+/** `print` gets one or more lines at a time. */
+export function openNarrator(interrupted: AbortSignal, print: (text: string) => void = console.log): Narrator {
   let scenes = 0;
   let claims = 0;
   return {
     scene: (title, text) => {
       if (interrupted.aborted) throw new StoryError("Interrupted");
-      console.log(`\n${++scenes}. ${title}\n${indent(wrap(text))}`);
+      print(`\n${++scenes}. ${title}\n${indent(wrap(text))}`);
     },
     claim: (what, holds, seen) => {
       if (interrupted.aborted) throw new StoryError("Interrupted");
-      console.log(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen.replaceAll("\n", "\n     ")}`);
+      print(`   ${holds ? "✓" : "✗ NOT TRUE:"} ${what}: ${seen.replaceAll("\n", "\n     ")}`);
       if (!holds) throw new StoryError(`Claim "${what}" is not true: ${seen}`);
       claims++;
     },
-    remark: (text) => console.log(indent(wrap(text))),
-    lines: (lines) => console.log(lines.map((line) => `     ${line}`.trimEnd()).join("\n")),
+    remark: (text) => print(indent(wrap(text))),
+    command: (line, output) => {
+      print(`\n   $ ${line}`);
+      print(output.trimEnd().replace(/^/gm, "   "));
+    },
+    lines: (lines) => print(lines.map((line) => `     ${line}`.trimEnd()).join("\n")),
     get claims() {
       return claims;
     },

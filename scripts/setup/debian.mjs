@@ -35,6 +35,7 @@ const requirements = {
     { package: "runc", command: "runc", why: "both call it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
     { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
+    { package: "curl", command: "curl", why: "reads metrics as an operator does" },
     { package: "groff-base", command: "groff", why: "checks the man pages" },
     { package: "zsh", command: "zsh", why: "completes a command line" },
     { package: "fish", command: "fish", why: "the same" },

@@ -23,6 +23,7 @@ import type { KubeClient, KubeObject } from "../../lab/kube-client.ts";
 import { createKubeClient } from "../../lab/kube-client.ts";
 import type { Netns } from "../../lab/netns.ts";
 import { root } from "../../setup/paths.mjs";
+import { NodePods } from "./node-pods.ts";
 
 export const EXAMPLES = join(root, "deploy", "examples");
 export const NAMESPACE = "shop";
@@ -36,6 +37,7 @@ export interface Node {
   readonly name: string;
   readonly netns: Netns;
   readonly agent: Agent;
+  readonly pods: NodePods;
 }
 
 export interface Pod {
@@ -97,7 +99,10 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     },
     startNodes: async () => {
       for (const [index, netns] of [fabric.node1, fabric.node2].entries()) {
-        const node = await startNode(plane, { name: `node${index + 1}`, netns, network });
+        const name = `node${index + 1}`;
+        const pods = await NodePods.open(name);
+        stack.defer(() => pods.close());
+        const node = await startNode(plane, { name, netns, network, pods });
         stack.defer(() => node.agent.delete());
         nodes.push(node);
       }
@@ -111,6 +116,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
       sets.set(file, workload);
       const { metadata } = await plane.client.create(PODS, podObject(workload, name, node));
       const netns = await fabric.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
+      await node.pods.add(netns);
       const identity = workload.kind === "StatefulSet" ? `${workload.metadata.uid}/${name}` : undefined;
       const pod: Pod = { name, uid: metadata.uid, node, netns, identity, addresses: [] };
       pods.set(name, pod);
@@ -128,6 +134,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     },
     removePod: async (pod) => {
       await plane.client.delete(`${PODS}/${pod.name}?gracePeriodSeconds=0`);
+      await pod.node.pods.remove(pod.netns);
       await pod.netns.delete();
       pods.delete(pod.name);
     },
@@ -142,17 +149,18 @@ async function startController(plane: ControlPlane, machine: Netns): Promise<Dae
 
 async function startNode(
   plane: ControlPlane,
-  { name, netns, network }: { name: string; netns: Netns; network: string },
+  { name, netns, network, pods }: { name: string; netns: Netns; network: string; pods: NodePods },
 ): Promise<Node> {
   const labels = { "kubernetes.io/hostname": name };
   await plane.client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name, labels } });
   const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
     token: await requestNodeToken(plane.client, name),
   });
-  const agent = await startAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name] });
+  const { wrapper } = pods;
+  const agent = await startAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name], wrapper });
   const example = JSON.parse(await readFile(join(EXAMPLES, "lan.conflist"), "utf8")) as object;
   await writeFile(join(agent.cniConfDir, "10-lan.conflist"), JSON.stringify({ ...example, name: network }));
-  return { name, netns, agent };
+  return { name, netns, agent, pods };
 }
 
 /** The object that the file's first document became. */

@@ -2,6 +2,7 @@
 import type { Narrator } from "../narrator.ts";
 import type { Scene } from "./acts.ts";
 import { deploymentScene, manifestScene, nodesScene, reservedScene } from "./manifest-scenes.ts";
+import { operatorScene } from "./operator-scene.ts";
 import { openStage } from "./stage.ts";
 import { subnetScene } from "./subnet-scene.ts";
 import { awayScene, endScene, identityScene, killScene, settingsScene } from "./trouble-scenes.ts";
@@ -16,6 +17,7 @@ const scenes: readonly Scene[] = [
   awayScene,
   identityScene,
   subnetScene,
+  operatorScene,
   endScene,
 ];
 

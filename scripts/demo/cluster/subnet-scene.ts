@@ -9,7 +9,7 @@ import { NAMESPACE, type Stage } from "./stage.ts";
 const FILE = "90-api.yaml";
 const DEPLOYMENT = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/api`;
 const GROUP = "/apis/ipam.vendor.io/v1";
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 /** They rest two seconds. */
 const FREE_MS = 15_000;
 
