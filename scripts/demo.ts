@@ -51,7 +51,7 @@ function sceneOf(printed: readonly PrintedLine[]): PrintedLine[] {
   const next = printed.findIndex((line, index) => index > first && isTitle(line));
   return printed
     .slice(first, next === -1 ? undefined : next)
-    .map(({ text, atMs }) => ({ text: text.trimStart(), atMs }));
+    .map(({ text, atMs }) => ({ text: text.replace(/^\n/, "").replace(/^ {3}/gm, ""), atMs }));
 }
 
 const interruption = new AbortController();
