@@ -1,5 +1,7 @@
 /** One request to the agent on its socket. */
 import { request } from "node:http";
+import type { z } from "zod";
+import { decode } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */
 export class AgentError extends Error {
@@ -44,6 +46,18 @@ export function askAgent(socketPath: string, path: string, method: "GET" | "POST
     );
     call.end();
   });
+}
+
+/** Returns the record that GET `path` is answered with. Rejects with AgentError when the agent refuses. */
+export async function askForRecord<S extends z.ZodType>(
+  schema: S,
+  socketPath: string,
+  path: string,
+): Promise<z.output<S>> {
+  const answer = await askAgent(socketPath, path);
+  const decoded = decode(schema, answer);
+  if (decoded.ok) return decoded.value;
+  throw refusalOf(socketPath, path, answer);
 }
 
 /** Returns the answer to a request for a list. Rejects with AgentError when the agent refuses. */

@@ -1,6 +1,7 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { spawnSync } from "node:child_process";
 import { ExitCode } from "./exit-code.ts";
+import type { PodName } from "./source.ts";
 
 export interface ClusterOptions {
   /** Absent: all nodes. */
@@ -31,11 +32,6 @@ export function callAgents(words: readonly string[], options: ClusterOptions): E
   const known: readonly ExitCode[] = Object.values(ExitCode);
   // Codes that berthctl does not have are of kubectl or of a signal.
   return known.find((each) => each === code) ?? ExitCode.NoAnswer;
-}
-
-export interface PodName {
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl has printed why. */

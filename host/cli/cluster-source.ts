@@ -112,15 +112,11 @@ export class ClusterSource implements Source {
 
   async *changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
     const resources = kind === "pools" ? [IP_POOLS, IP_POOL_USAGES] : [IP_ALLOCATIONS];
-    let wake = () => {};
     let changed = Promise.withResolvers<void>();
     const onChange = () => changed.resolve();
     for (const resource of resources) this.#followed.set(resource, this.#reflect(resource, onChange));
     const reflectors = [...this.#followed.values()];
-    const ended = new Promise<void>((resolve) => {
-      wake = resolve;
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     try {
       for (const reflector of reflectors) reflector.start();
       await Promise.race([Promise.all(reflectors.map((reflector) => this.#synced(reflector))), ended]);
@@ -131,7 +127,6 @@ export class ClusterSource implements Source {
         await Promise.race([new Promise((resolve) => setTimeout(resolve, WATCH_GATHER_MS)), ended]);
       }
     } finally {
-      wake();
       await Promise.all(reflectors.map((reflector) => reflector.close()));
       this.#followed.clear();
     }

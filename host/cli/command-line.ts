@@ -7,11 +7,11 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
-import type { ClusterOptions, PodName } from "./cluster-agents.ts";
+import type { ClusterOptions } from "./cluster-agents.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { AGENT_LABELS } from "./labels.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
-import type { Source } from "./source.ts";
+import type { PodName, Source } from "./source.ts";
 import { printableLines } from "./text.ts";
 
 /** Options of every command. */

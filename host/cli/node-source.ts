@@ -6,7 +6,7 @@ import { type AllocationRecord, allocationRecord } from "../records/allocation-r
 import { type HealthRecord, healthRecord } from "../records/health-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
-import { AgentError, askAgent, askForList, refusalOf } from "./ask-agent.ts";
+import { AgentError, askForList, askForRecord } from "./ask-agent.ts";
 import { type AllocationFilter, matchesFilter, type PodName, type Source, type VersionRecord } from "./source.ts";
 
 /** How often `--watch` asks the agent: milliseconds. @limit */
@@ -43,12 +43,8 @@ export class NodeSource implements Source {
     }
   }
 
-  async address(address: string): Promise<AddressRecord> {
-    const path = `/v1/address?address=${encodeURIComponent(address)}`;
-    const answer = await askAgent(this.#socket, path);
-    const decoded = decode(addressRecord, answer);
-    if (decoded.ok) return decoded.value;
-    throw refusalOf(this.#socket, path, answer);
+  address(address: string): Promise<AddressRecord> {
+    return askForRecord(addressRecord, this.#socket, `/v1/address?address=${encodeURIComponent(address)}`);
   }
 
   async pod({ namespace, name }: PodName): Promise<PodRecord> {
@@ -92,9 +88,6 @@ function pause(signal: AbortSignal): Promise<void> {
 }
 
 /** Rejects with AgentError. */
-export async function readHealth(socket: string): Promise<HealthRecord> {
-  const answer = await askAgent(socket, "/v1/health");
-  const decoded = decode(healthRecord, answer);
-  if (decoded.ok) return decoded.value;
-  throw refusalOf(socket, "/v1/health", answer);
+export function readHealth(socket: string): Promise<HealthRecord> {
+  return askForRecord(healthRecord, socket, "/v1/health");
 }

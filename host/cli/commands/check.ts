@@ -1,8 +1,7 @@
 /** `berthctl check`: where objects, records, pods and NICs disagree. */
 import { writeFileSync } from "node:fs";
-import { decode } from "../../lib/schema.ts";
 import { type CheckRecord, checkRecord } from "../../records/check-record.ts";
-import { askAgent, refusalOf } from "../ask-agent.ts";
+import { askForRecord } from "../ask-agent.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode } from "../exit-code.ts";
 
@@ -16,10 +15,7 @@ export function addCheck(cli: CommandLine): void {
     .option("--report <file>", "write the findings to this file, as JSON")
     .action((flags: OutputFlags & { report?: string }) =>
       cli.runOnAgents(flags, async (socket, { out }) => {
-        const answer = await askAgent(socket, "/v1/check");
-        const decoded = decode(checkRecord, answer);
-        if (!decoded.ok) throw refusalOf(socket, "/v1/check", answer);
-        const record = decoded.value;
+        const record = await askForRecord(checkRecord, socket, "/v1/check");
         if (flags.report !== undefined)
           writeFileSync(flags.report, `${JSON.stringify(record, undefined, 2)}\n`, { mode: 0o600 });
         await out.report(describeCheck(record), record);

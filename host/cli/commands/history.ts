@@ -1,6 +1,6 @@
 /** `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of each node. */
 import { type AuditLine, type HistoryPage, historyPageSchema } from "../../records/audit-line.ts";
-import { askAgent, refusalOf } from "../ask-agent.ts";
+import { askForRecord } from "../ask-agent.ts";
 import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import type { Table } from "../output.ts";
@@ -77,14 +77,11 @@ function parseTime(text: string, now = new Date()): Date {
 async function readPages(socket: string, query: URLSearchParams): Promise<readonly HistoryPage[]> {
   const pages: HistoryPage[] = [];
   for (;;) {
-    const path = `/v1/history?${query}`;
-    const answer = await askAgent(socket, path);
-    const page = historyPageSchema.safeParse(answer);
-    if (!page.success) throw refusalOf(socket, path, answer);
-    pages.push(page.data);
-    if (page.data.next === undefined) return pages;
-    query.set("since", page.data.next.since);
-    query.set("skip", String(page.data.next.skip));
+    const page = await askForRecord(historyPageSchema, socket, `/v1/history?${query}`);
+    pages.push(page);
+    if (page.next === undefined) return pages;
+    query.set("since", page.next.since);
+    query.set("skip", String(page.next.skip));
   }
 }
 
