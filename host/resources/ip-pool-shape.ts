@@ -16,7 +16,7 @@ export interface PoolShape {
  * Returns the network and the broadcast address of an IPv4 subnet wider than /31, else none. IPv6 has no broadcast. The
  * subnet-router anycast address (RFC 4291 §2.6.1) is not masked; `excludeIPs` may list it.
  */
-function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
+export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
   return ip.family === 4 && length < 31 ? [first, last] : [];
 }
 

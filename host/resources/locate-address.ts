@@ -1,8 +1,9 @@
 /** Which pools have an address in their subnet, and whether they may allocate it. */
 import { equalIp, type Ip } from "../net/ip.ts";
-import { firstIp, formatPrefix, lastIp } from "../net/prefix.ts";
+import { formatPrefix } from "../net/prefix.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
+import { edgesOf } from "./ip-pool-shape.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 export interface AddressPlace {
@@ -29,9 +30,9 @@ export function locateAddress(ip: Ip, pools: Iterable<IpPool>, reserved: readonl
 function exclusionOf(ip: Ip, { spec }: IpPool, reserved: readonly ReservedIp[]): string | undefined {
   const { subnet, gateway, ranges, excluded, addressSpace } = spec;
   if (gateway !== undefined && equalIp(gateway, ip)) return "it is the gateway";
-  const hasEdges = subnet.ip.family === 4 && subnet.length < 31;
-  if (hasEdges && equalIp(firstIp(subnet), ip)) return "it is the network address of the subnet";
-  if (hasEdges && equalIp(lastIp(subnet), ip)) return "it is the broadcast address of the subnet";
+  const [network, broadcast] = edgesOf(subnet, rangeOfPrefix(subnet));
+  if (network !== undefined && equalIp(network, ip)) return "it is the network address of the subnet";
+  if (broadcast !== undefined && equalIp(broadcast, ip)) return "it is the broadcast address of the subnet";
   if (excluded.some((range) => rangeContains(range, ip))) return "spec.excludeIPs has it";
   const by = reserved.find(
     (each) => each.spec.addressSpace === addressSpace && each.spec.ranges.some((range) => rangeContains(range, ip)),
