@@ -3,7 +3,6 @@
  * that was judged: an ADD or a DEL in between makes it fail.
  */
 import { type OperationFacts, type OperationRefusal, refuseQuarantine, refuseRelease } from "../ipam/plan-operation.ts";
-import { messageOf } from "../lib/describe.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { formatAddressName } from "../records/allocation-record.ts";
 import type { OperationRecord } from "../records/operation-record.ts";
@@ -143,12 +142,7 @@ export class Operations {
   }
 
   #record(audit: "RELEASE" | "QUARANTINE", allocations: readonly Allocation[], { isForced }: OperationOptions): void {
-    const rule = `ordered with berthctl${isForced ? " --force" : ""}`;
-    try {
-      this.#deps.audit.record({ audit, allocations, rule });
-    } catch (error) {
-      this.#deps.backend.ipam.log.warn({ err: error, reason: messageOf(error) }, "Writing to the audit log failed");
-    }
+    this.#deps.audit.record({ audit, allocations, rule: `ordered with berthctl${isForced ? " --force" : ""}` });
   }
 }
 

@@ -51,10 +51,12 @@ interface StatusApiOptions {
   readonly operations: Operations;
 }
 
+type Paths = Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>>;
+
 export function createStatusApi(options: StatusApiOptions): StatusApi {
   // Each reads or copies the whole registry.
   const inspections = new SerialQueue();
-  const pages: Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>> = {
+  const pages: Paths = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => describePools(options.backend.ipam),
     "/v1/address": (query) => describeAddress(options.backend, query),
@@ -65,18 +67,21 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/check": () => inspections.run(async () => answerJson(await checkNode(options))),
     "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
   };
+  const actions: Paths = {
+    "/v1/recover": (query) => answerRecovery(options.backend, query),
+    "/v1/release": (query) => answerOperation(options.operations, "/v1/release", query),
+    "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
+  };
   return async (method, url) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
-    const page = Object.hasOwn(pages, pathname) ? pages[pathname] : undefined;
-    if (method === "POST" && pathname === "/v1/recover") return answerRecovery(options.backend, searchParams);
-    if (method === "POST" && (pathname === "/v1/release" || pathname === "/v1/quarantine"))
-      return answerOperation(options.operations, pathname, searchParams);
-    if (page === undefined || method !== "GET") {
-      const served = Object.keys(pages).join(", GET ");
-      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${served}`);
+    const served = method === "GET" ? pages : method === "POST" ? actions : {};
+    const answer = Object.hasOwn(served, pathname) ? served[pathname] : undefined;
+    if (answer === undefined) {
+      const paths = Object.keys(pages).join(", GET ");
+      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${paths}`);
     }
     try {
-      return await page(searchParams);
+      return await answer(searchParams);
     } catch (error) {
       return answerError(error, "");
     }
@@ -88,11 +93,7 @@ async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSe
     return answerRefusal(409, "In a cluster the agent recovers its registry from the API server by itself");
   }
   const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
-  try {
-    return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
-  } catch (error) {
-    return answerError(error, "");
-  }
+  return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
 }
 
 /** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */
@@ -100,24 +101,20 @@ export const MAX_QUARANTINE_S = 604_800;
 
 async function answerOperation(operations: Operations, path: string, query: URLSearchParams): Promise<Answer> {
   const options = { isDryRun: query.has("dryRun"), isForced: query.has("force") };
-  const named = /^([^/]+)\/([^/]+)$/.exec(query.get("pod") ?? "");
+  const pod = parsePod(query.get("pod") ?? "");
   const address = parseCursor(query.get("address"));
   const seconds = Number(query.get("seconds") ?? 0);
   if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_QUARANTINE_S))
     return answerRefusal(400, `seconds: found ${describeValue(query.get("seconds"))}, want up to ${MAX_QUARANTINE_S}`);
-  const target = address ?? (named === null ? undefined : { namespace: named[1] ?? "", pod: named[2] ?? "" });
+  const target = address ?? (pod && { namespace: pod.namespace, pod: pod.name });
   if (target === undefined)
     return answerRefusal(400, "found neither address nor pod, want ADDRESS, ADDRESS/SPACE or NAMESPACE/NAME");
-  try {
-    if (path === "/v1/release") return answerJson(await operations.release(target, options));
-    if (address === undefined) return answerRefusal(400, "address: found nothing, want an address");
-    const done = query.has("remove")
-      ? operations.endQuarantine(address, options)
-      : operations.quarantine(address, seconds * 1000, options);
-    return answerJson(await done);
-  } catch (error) {
-    return answerError(error, "");
-  }
+  if (path === "/v1/release") return answerJson(await operations.release(target, options));
+  if (address === undefined) return answerRefusal(400, "address: found nothing, want an address");
+  const done = query.has("remove")
+    ? operations.endQuarantine(address, options)
+    : operations.quarantine(address, seconds * 1000, options);
+  return answerJson(await done);
 }
 
 async function explain(
@@ -191,19 +188,15 @@ function statesOf(counts: readonly UsageCount[] = []): PoolRecord["states"] {
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
 }
 
-async function describeAllocations(
-  { mode, ipam }: StatusApiOptions["backend"],
-  query: URLSearchParams,
-): Promise<Answer> {
-  const { inventory, node } = ipam;
+async function describeAllocations(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  const { inventory } = backend.ipam;
   const text = query.get("after");
   const after = parseCursor(text);
   if (text !== null && after === undefined) {
     return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
   }
   const page = await inventory.registry.list(after, MAX_PAGE);
-  const here = mode === "cluster" ? { node: node.name } : {};
-  return answerJson(page.map((allocation) => ({ ...describeAllocation(allocation), ...here })));
+  return answerJson(page.map((allocation) => describeAllocation(allocation, backend)));
 }
 
 const MAX_SKIP = 1_000_000;
@@ -218,8 +211,10 @@ async function describeHistory(history: StatusApiOptions["history"], query: URLS
   if (address !== null && ip === undefined) {
     return answerRefusal(400, `address: found ${describeValue(address)}, want an IP address`);
   }
-  const named = pod === null ? undefined : /^([^/]+)\/([^/]+)$/.exec(pod);
-  if (named === null) return answerRefusal(400, `pod: found ${describeValue(pod)}, want NAMESPACE/NAME`);
+  const named = pod === null ? undefined : parsePod(pod);
+  if (pod !== null && named === undefined) {
+    return answerRefusal(400, `pod: found ${describeValue(pod)}, want NAMESPACE/NAME`);
+  }
   const times = ["since", "until"].map((key) => [key, query.get(key)] as const);
   const wrong = times.find(([, text]) => text !== null && !isTime(text));
   if (wrong !== undefined) {
@@ -233,8 +228,7 @@ async function describeHistory(history: StatusApiOptions["history"], query: URLS
   if (!(Number.isInteger(skip) && skip >= 0 && skip <= MAX_SKIP)) {
     return answerRefusal(400, `skip: found ${describeValue(query.get("skip"))}, want a whole number`);
   }
-  const about =
-    ip === undefined ? { pod: { namespace: named?.[1] ?? "", name: named?.[2] ?? "" } } : { address: formatIp(ip) };
+  const about = { address: ip && formatIp(ip), pod: named };
   return answerJson(await history.find({ ...about, since, until, skip }));
 }
 
@@ -242,8 +236,8 @@ function isTime(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
 }
 
-async function describeAddress({ mode, ipam }: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
-  const { inventory, node } = ipam;
+async function describeAddress(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  const { inventory } = backend.ipam;
   const text = query.get("address") ?? "";
   const ip = parseIp(text);
   if (ip === undefined) return answerRefusal(400, `address: found ${describeValue(text)}, want an address`);
@@ -251,10 +245,15 @@ async function describeAddress({ mode, ipam }: StatusApiOptions["backend"], quer
   const places = locateAddress(ip, pools.values(), reserved);
   const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
   const rows = await Promise.all([...spaces].map((space) => inventory.registry.findAddress(space, ip)));
-  const here = mode === "cluster" ? { node: node.name } : {};
-  const allocations = rows.filter((row) => row !== undefined).map((row) => ({ ...describeAllocation(row), ...here }));
+  const allocations = rows.filter((row) => row !== undefined).map((row) => describeAllocation(row, backend));
   const answer: AddressRecord = { address: formatIp(ip), places, allocations };
   return answerJson(answer);
+}
+
+/** Takes `namespace/name`. */
+function parsePod(text: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [, namespace, name] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
 /** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */
@@ -265,7 +264,11 @@ function parseCursor(text: string | null): ListCursor | undefined {
   return ip && { space, ip };
 }
 
-function describeAllocation(allocation: Allocation): AllocationRecord {
+/** In a cluster the record names this node. */
+function describeAllocation(
+  allocation: Allocation,
+  { mode, ipam }: Pick<StatusApiOptions["backend"], "mode" | "ipam">,
+): AllocationRecord {
   const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
     allocation;
   const address = formatIp(ip);
@@ -283,6 +286,7 @@ function describeAllocation(allocation: Allocation): AllocationRecord {
     network,
     cursor: formatAddressName(address, space),
     ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
+    ...(mode === "cluster" ? { node: ipam.node.name } : {}),
   };
 }
 
