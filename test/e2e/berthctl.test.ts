@@ -24,10 +24,22 @@ function berthctl(world: World, ...words: string[]): Promise<CommandOutcome> {
   return runCommand([process.execPath, PROGRAM, ...words], { env: world.agent.env });
 }
 
+/** The variables by which Node.js decides whether a terminal has colours, besides TERM: a CI server sets some of them. */
+const COLOR_VARIABLES = [
+  "NO_COLOR",
+  "NODE_DISABLE_COLORS",
+  "FORCE_COLOR",
+  "COLORTERM",
+  "CI",
+  "TF_BUILD",
+  "TEAMCITY_VERSION",
+];
+
 /** The same on a terminal, which util-linux's script plays. */
 function onTerminal(world: World, line: string, env: Record<string, string> = {}): Promise<CommandOutcome> {
   const argv = ["script", "--quiet", "--return", "--command", `${process.execPath} ${PROGRAM} ${line}`, "/dev/null"];
-  return runCommand(argv, { env: { ...world.agent.env, TERM: "xterm", NO_COLOR: undefined, ...env } });
+  const unset = Object.fromEntries(COLOR_VARIABLES.map((name) => [name, undefined]));
+  return runCommand(argv, { env: { ...world.agent.env, ...unset, TERM: "xterm", ...env } });
 }
 
 const quote = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(" ");

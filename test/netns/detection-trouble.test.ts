@@ -205,8 +205,16 @@ describe("two that ask for one address", () => {
   ];
   it.each(rows)("%s, %i ms apart: one of them detects the other", async (address, apart) => {
     const other = lab.addPod();
-    for (let round = 0; round < 5; round++) {
-      const outcomes = await Promise.all([detect(pod, [address]), sleep(apart).then(() => detect(other, [address]))]);
+    for (let round = 0; round < 5; ) {
+      let overlap = true;
+      const first = detect(pod, [address]).finally(() => {
+        overlap = false;
+      });
+      const second = sleep(apart).then(async () => ({ inTime: overlap, ...(await detect(other, [address])) }));
+      const outcomes = await Promise.all([first, second]);
+      // A loaded machine may start the second after the first's window: such a round shows nothing.
+      if (!outcomes[1].inTime) continue;
+      round++;
       const conflicts = outcomes.map(({ conflict }) => conflict);
       expect(conflicts.filter((conflict) => conflict !== undefined).length).toBeGreaterThan(0);
       expect([conflictOf(address, other), undefined]).toContainEqual(conflicts[0]);
