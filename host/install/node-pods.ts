@@ -25,17 +25,36 @@ interface NodeWork {
   readonly late: readonly string[];
 }
 
-/** Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. */
-export async function runOnNodes(api: KubeApi, daemonSet: DaemonSet, deadlineMs: number): Promise<NodeWork> {
+/**
+ * Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. It does not wait for the nodes in `down`:
+ * their pods become Ready no sooner than they do.
+ */
+export async function runOnNodes(
+  api: KubeApi,
+  daemonSet: DaemonSet,
+  deadlineMs: number,
+  down: ReadonlySet<string> = new Set(),
+): Promise<NodeWork> {
   const { metadata, spec } = daemonSet;
   const path = objectPath(DAEMON_SETS, metadata);
   await applyObject(api, path, daemonSet);
-  const isDone = async (): Promise<boolean> => areAllReady(await callIfThere(api, { method: "GET", path }));
-  const isComplete = await pollUntil(deadlineMs, isDone);
   const labels = Object.entries(spec.selector.matchLabels).map(([key, value]) => `${key}=${value}`);
-  const pods = isComplete ? [] : await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
+  const listLate = async (): Promise<string[]> => {
+    const pods = await listObjects(api, collectionPath(PODS, metadata.namespace), labels.join(","));
+    return pods.filter((pod) => !isReady(pod)).map((pod) => `${pod.spec?.nodeName}`);
+  };
+  let isComplete = false;
+  await pollUntil(deadlineMs, async () => {
+    const missing = countMissing(await callIfThere(api, { method: "GET", path }));
+    isComplete = missing === 0;
+    if (isComplete || missing === undefined || missing > down.size) return isComplete;
+    const late = await listLate();
+    // Pods that are not created yet are missing, too.
+    return late.length >= missing && late.every((node) => down.has(node));
+  });
+  const late = isComplete ? [] : await listLate();
   await callIfThere(api, { method: "DELETE", path, query: { propagationPolicy: "Background" } });
-  return { isComplete, late: pods.filter((pod) => !isReady(pod)).map((pod) => `${pod.spec?.nodeName}`) };
+  return { isComplete, late };
 }
 
 const progressSchema = z.object({
@@ -47,13 +66,15 @@ const progressSchema = z.object({
   }),
 });
 
-function areAllReady(daemonSet: unknown): boolean {
+/** Returns how many nodes are not done; undefined while that is unknown. */
+function countMissing(daemonSet: unknown): number | undefined {
   const { data } = progressSchema.safeParse(daemonSet);
-  if (data === undefined || data.status.observedGeneration < data.metadata.generation) return false;
-  return data.status.numberReady >= data.status.desiredNumberScheduled;
+  if (data === undefined || data.status.observedGeneration < data.metadata.generation) return undefined;
+  return Math.max(0, data.status.desiredNumberScheduled - data.status.numberReady);
 }
 
-function isReady({ status }: ListedObject): boolean {
+/** Of a pod or a node. */
+export function isReady({ status }: ListedObject): boolean {
   const conditions = Array.isArray(status?.conditions) ? status.conditions : [];
   return conditions.some((each) => each.type === "Ready" && each.status === "True");
 }

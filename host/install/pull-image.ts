@@ -1,6 +1,8 @@
 /** Before an upgrade: the new image on all nodes, because an agent must be replaced within the time that the plugins wait for it. */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import { type DaemonSet, runOnNodes } from "./node-pods.ts";
+import { collectionPath, NODES } from "../kubernetes/paths.ts";
+import { listObjects } from "./cluster-api.ts";
+import { type DaemonSet, isReady, runOnNodes } from "./node-pods.ts";
 
 interface PullOptions {
   readonly api: KubeApi;
@@ -10,9 +12,15 @@ interface PullOptions {
   readonly print: (line: string) => void;
 }
 
-/** Resolves when all nodes have the image, or when the time is over: an upgrade does not wait for a node that is down. */
+/** Resolves when all nodes that are Ready have the image, or when the time is over. */
 export async function pullImage({ api, puller, limitMs, print }: PullOptions): Promise<void> {
-  const { isComplete, late } = await runOnNodes(api, puller, performance.now() + limitMs);
+  const deadlineMs = performance.now() + limitMs;
+  const nodes = await listObjects(api, collectionPath(NODES));
+  const down = new Set(nodes.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name));
+  const { isComplete, late } = await runOnNodes(api, puller, deadlineMs, down);
   if (isComplete) print("All nodes have the image");
-  for (const node of late) print(`Node ${node} has not pulled the image in time; going on`);
+  for (const node of late) {
+    const reason = down.has(node) ? "is not Ready, and does not have the image" : "has not pulled the image in time";
+    print(`Node ${node} ${reason}; going on`);
+  }
 }

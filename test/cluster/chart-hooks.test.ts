@@ -86,12 +86,18 @@ const names = async (plural: string): Promise<string[]> =>
   (await plane.client.get(`${API}/${plural}`)).items.map(({ metadata }: KubeObject) => metadata.name);
 
 /** What the DaemonSet controller does, which does not run here: all nodes are done as soon as there is the DaemonSet. */
-async function reportDone(path: string): Promise<void> {
+async function reportDone(path: string, numberReady = 2): Promise<void> {
   await expect.poll(() => isGone(path), { timeout: 60_000 }).toBe(false);
   const { metadata } = await plane.client.get(path);
   const status = { observedGeneration: metadata.generation, desiredNumberScheduled: 2, currentNumberScheduled: 2 };
-  const ready = { ...status, numberReady: 2, numberMisscheduled: 0 };
-  await plane.client.patch(`${path}/status`, { status: ready });
+  await plane.client.patch(`${path}/status`, { status: { ...status, numberReady, numberMisscheduled: 0 } });
+}
+
+/** A node whose kubelet does not answer. */
+async function createDownNode(name: string): Promise<void> {
+  const node = `/api/v1/nodes/${name}`;
+  await plane.client.apply(node, { apiVersion: "v1", kind: "Node", metadata: { name } });
+  await plane.client.patch(`${node}/status`, { status: { conditions: [{ type: "Ready", status: "Unknown" }] } });
 }
 
 /** A pod on node n9 that never becomes Ready. */
@@ -118,6 +124,26 @@ describe("pull-image", () => {
     const { exitCode, stdout } = await runJob("pull-image", "--limit=2");
     expect([exitCode, stdout]).toEqual([0, "Node n9 has not pulled the image in time; going on\n"]);
     expect(await isGone(PULLER)).toBe(true);
+  });
+
+  it("does not wait for a node that is not Ready, and names it", async () => {
+    await createDownNode("n9");
+    const done = reportDone(PULLER, 1);
+    const { exitCode, stdout } = await runJob("pull-image", "--limit=60");
+    await done;
+    expect([exitCode, stdout]).toEqual([0, "Node n9 is not Ready, and does not have the image; going on\n"]);
+    expect(await isGone(PULLER)).toBe(true);
+  });
+
+  it("waits for the pods of the other nodes while one is not Ready, also before they are created", async () => {
+    await createDownNode("n8");
+    const done = reportDone(PULLER, 0);
+    const startMs = performance.now();
+    const { exitCode, stdout } = await runJob("pull-image", "--limit=4");
+    await done;
+    expect(performance.now() - startMs).toBeGreaterThan(3_400);
+    expect([exitCode, stdout]).toEqual([0, "Node n9 is not Ready, and does not have the image; going on\n"]);
+    await plane.client.delete("/api/v1/nodes/n8");
   });
 });
 
