@@ -157,6 +157,14 @@ it("agents and controller follow a kind that is installed later as soon as it is
       ({ right, code }) => right === "watch k8s.cni.cncf.io/network-attachment-definitions" && code === 200,
     ).length;
   expect(await followers()).toBe(0);
+  const waiting = async () =>
+    (await readCalls()).filter(
+      ({ right, code, text }) =>
+        right === "watch apiextensions.k8s.io/customresourcedefinitions" &&
+        code === 200 &&
+        text.includes("network-attachment-definitions"),
+    ).length;
+  await until("all wait for the kind", async () => (await waiting()) >= 3);
   const startMs = performance.now();
   await world.installDefinitions();
   // Two agents and the controller. Without an event of the kind they retry after MISSING_KIND_RETRY_MS.

@@ -1,4 +1,5 @@
 /** Deletions of rules and routes on the real kernel, which deletes the first match of the request: ours delete exactly what they name. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { createLink } from "../../host/kernel/netlink/link/requests.ts";
 import { createRoute, deleteWholeRoute, listRoutes } from "../../host/kernel/netlink/route/requests.ts";
@@ -12,12 +13,14 @@ let room: Room;
 let link: number;
 const show = (line: string) => room.show(room.near, line);
 
-beforeAll(() => {
+beforeAll(async () => {
   room = makeRoom("bkx");
   createLink(room.here, { name: "v0", kind: { kind: "veth" }, up: true, peer: { name: "p0" } });
   link = linkIn(room.here, "v0").index;
   for (const address of ["10.6.0.254/24", "fd06::254/64"]) show(`addr add ${address} dev v0`);
   show("link set p0 up");
+  // The kernel adds a route to its local table when it has verified an IPv6 address.
+  while (show("-6 addr show tentative") !== "") await sleep(20);
 });
 
 afterAll(() => {
@@ -110,10 +113,13 @@ const untouched: [what: string, mine: () => Route, line: string][] = [
 it.each(untouched)("a route of others with %s stays", (_, mine, line) => {
   show(line);
   const all = () => show("-4 route show table all") + show("-6 route show table all");
-  const before = all();
-  expect(deleteWholeRoute(room.here, mine())).toBe(false);
-  expect(all()).toBe(before);
-  show(line.replace("route add", "route del"));
+  try {
+    const before = all();
+    expect(deleteWholeRoute(room.here, mine())).toBe(false);
+    expect(all()).toBe(before);
+  } finally {
+    show(line.replace("route add", "route del"));
+  }
 });
 
 const roundTrips: [what: string, mine: () => Route][] = [
