@@ -1,6 +1,7 @@
 /**
- * The benchmarks: `npm run bench -- [--only NAME]... [--quick]`.
+ * The benchmarks: `npm run bench -- [--only NAME]... [--quick] [--wait SECONDS]`.
  *
+ * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait.
  * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
  * A quick one only prints. The exit code says whether everything ran, not whether the targets were met.
  */
@@ -8,13 +9,18 @@ import { parseArgs } from "node:util";
 import { clusterBench } from "./cluster/cluster.ts";
 import { coordinatorBench } from "./coordinator/coordinator.ts";
 import { coreBench } from "./core/bench.ts";
+import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 
 const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, coreBench];
 
 const { values } = parseArgs({
-  options: { only: { type: "string", multiple: true }, quick: { type: "boolean", default: false } },
+  options: {
+    only: { type: "string", multiple: true },
+    quick: { type: "boolean", default: false },
+    wait: { type: "string", default: `${WAIT_S}` },
+  },
 });
 const only = values.only ?? benches.map(({ name }) => name);
 const unknown = only.find((name) => !benches.some((bench) => bench.name === name));
@@ -23,10 +29,11 @@ if (unknown !== undefined) {
 }
 
 for (const { name, run } of benches.filter((bench) => only.includes(bench.name))) {
-  const machine = readMachine();
   console.log(`\n# ${name}\n`);
+  const quietness = await waitUntilQuiet({ limitS: values.quick ? 0 : Number(values.wait) });
+  const machine = readMachine(quietness);
   const startMs = performance.now();
-  const report = await run({ quick: values.quick });
+  const report = await run({ quick: values.quick, quietness });
   const text = formatReport(report, machine, values.quick);
   console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
   if (values.quick) continue;

@@ -12,6 +12,7 @@ import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { root } from "../../scripts/setup/paths.mjs";
+import { WAIT_S, waitUntilQuiet } from "../harness/quiet.ts";
 import { type BenchReport, formatReport, readMachine, writeResults } from "../harness/report.ts";
 import { type Contest, decodeLine, type Figure, isFigure, type Word } from "./contest.ts";
 import { CONTESTANTS, type Contestant } from "./contestants.ts";
@@ -95,7 +96,7 @@ const { values } = parseArgs({
   options: { only: { type: "string", multiple: true }, shapes: { type: "string", multiple: true } },
 });
 const isWhole = values.only === undefined && values.shapes === undefined;
-const machine = readMachine();
+const machine = readMachine(await waitUntilQuiet({ limitS: isWhole ? WAIT_S : 0 }));
 const contest = await runContest(choose(CONTESTANTS, values.only), values.shapes);
 const report: BenchReport = reportOf(contest);
 const text = formatReport(report, machine, !isWhole);

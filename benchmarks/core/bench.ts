@@ -10,10 +10,10 @@ import { decideTargets, renderPage, renderPlots } from "./page.ts";
 
 export const coreBench: Bench = {
   name: "core",
-  run: async ({ quick }) => {
+  run: async ({ quick, quietness }) => {
     const figures = await runCore({ quick, progress: (text) => process.stderr.write(`${text}\n`) });
     if (!quick) {
-      writeFileSync(join(import.meta.dirname, "README.md"), renderPage(figures));
+      writeFileSync(join(import.meta.dirname, "README.md"), renderPage(figures, quietness));
       for (const { name, svg } of renderPlots(figures)) writeFileSync(join(import.meta.dirname, name), svg);
     }
     return {

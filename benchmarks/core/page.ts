@@ -1,9 +1,10 @@
 /**
  * The figures as a page and as plots.
- * Effects: reads the machine's name and load.
+ * Effects: reads the machine's name.
  */
-import { cpus, loadavg, release } from "node:os";
+import { cpus, release } from "node:os";
 import { formatTable } from "../../scripts/lab/statistics.ts";
+import { describeQuietness, type Quietness } from "../harness/quiet.ts";
 import { BATCH } from "./batches.ts";
 import { callsPerTurn, OPERATION_NAMES, type Operation, SIZES, WHAT } from "./cases.ts";
 import { CONTESTANTS, type Contestant, median } from "./contestants.ts";
@@ -152,7 +153,7 @@ export function renderPlots({ rows }: CoreFigures): { readonly name: string; rea
   ];
 }
 
-export function renderPage(figures: CoreFigures): string {
+export function renderPage(figures: CoreFigures, quietness: Quietness): string {
   const { facts, rows } = figures;
   const targets = formatTable({
     title: "## Targets",
@@ -164,8 +165,9 @@ export function renderPage(figures: CoreFigures): string {
       isMet ? "met" : "MISSED",
     ]),
   });
-  const load = loadavg()[0] ?? Number.NaN;
   return `# The core alone
+
+${describeQuietness(quietness)}
 
 Written by \`npm run bench:core\` from the figures of one run. Nanoseconds per call of the core, the median of the rounds, in which
 the contestants take turns; the C twin runs right before, on the same fill, and all must find the same addresses. Each figure includes the
@@ -190,9 +192,7 @@ ${missTable(rows)}
 
 Before it does anything: instantiation ${facts.instantiateMicroseconds.toFixed(0)} µs, an empty call ${facts.emptyCallNanoseconds.toFixed(1)} ns, an empty /8 makes the process grow by ${(facts.emptySlash8ResidentBytes / 1024).toFixed(1)} KiB.
 
-Measured on ${cpus()[0]?.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node.js ${process.version}; load average at the end ${load.toFixed(2)}${
-    load > 1.3 ? ": something else was running, so the worst values are of little worth" : ""
-  }.
+Measured on ${cpus()[0]?.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node.js ${process.version}.
 
 ![cost by fill, lowest first](by-fill.svg)
 

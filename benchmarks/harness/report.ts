@@ -5,10 +5,11 @@
  */
 import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { cpus, loadavg, release, totalmem } from "node:os";
+import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { formatFigure, formatTable, type Table } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { describeQuietness, type Quietness } from "./quiet.ts";
 
 /** A promise of the design and what this run measured of it. */
 export interface Target {
@@ -54,6 +55,7 @@ export interface BenchReport {
 export interface BenchOptions {
   /** Few samples: to see that it works, not to quote. */
   readonly quick: boolean;
+  readonly quietness: Quietness;
 }
 
 export interface Bench {
@@ -68,15 +70,11 @@ export interface Machine {
   readonly kernel: string;
   readonly node: string;
   readonly commit: string;
-  readonly loadBefore: number;
+  readonly quietness: Quietness;
 }
 
-/** The load average above which something else disturbs the measuring. */
-const QUIET = 0.5;
-const BUSY = "The machine was busy with something else before the run: the p99 and the rates are of little worth.";
-
-/** Call it before the benchmark: the load of the last minute tells whether the machine was quiet. */
-export function readMachine(): Machine {
+/** `quietness` is of the moment before the benchmark. */
+export function readMachine(quietness: Quietness): Machine {
   const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
   const changed = git("status", "--porcelain", "--untracked-files=no") !== "";
   return {
@@ -86,12 +84,13 @@ export function readMachine(): Machine {
     kernel: release(),
     node: process.version,
     commit: `${git("rev-parse", "--short", "HEAD")}${changed ? " with changes" : ""}`,
-    loadBefore: loadavg()[0] ?? Number.NaN,
+    quietness,
   };
 }
 
 export function formatReport(report: BenchReport, machine: Machine, quick: boolean): string {
-  const parts = report.tables.map(formatTable);
+  const { cpu, cores, memoryGib, kernel, node, commit, quietness } = machine;
+  const parts = [describeQuietness(quietness), ...report.tables.map(formatTable)];
   if (report.targets.length > 0) {
     const rows = report.targets.map(({ what, wanted, measured, isMet }) => [
       what,
@@ -101,13 +100,11 @@ export function formatReport(report: BenchReport, machine: Machine, quick: boole
     ]);
     parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
   }
-  const notes = machine.loadBefore > QUIET ? [...report.notes, BUSY] : report.notes;
-  parts.push(notes.map((note) => `* ${note}`).join("\n"));
+  parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
   const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
-  const { cpu, cores, memoryGib, kernel, node, commit, loadBefore } = machine;
   parts.push(
-    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...versions, `commit ${commit}`].join(", ")}; ` +
-      `load average before: ${loadBefore.toFixed(2)}${quick ? "; a quick run: too few samples to quote" : ""}.`,
+    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...versions, `commit ${commit}`].join(", ")}` +
+      `${quick ? "; a quick run: too few samples to quote" : ""}.`,
   );
   return parts.filter((part) => part !== "").join("\n\n");
 }
