@@ -260,7 +260,7 @@ describe("who has the token of node b", () => {
       /^403 .*the agent of pod "berth-agent-b" may not request tokens/,
     );
     expect(await attempt(await createToken(world.client), own)).toMatch(
-      /^403 .*names no node; create one with: kubectl/,
+      /^403 .*names no node, found authentication\.kubernetes\.io\/credential-id; create one with: kubectl/,
     );
   });
 

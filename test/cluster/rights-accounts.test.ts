@@ -103,7 +103,8 @@ describe("node-rights: the agent of a node", () => {
 
   it("does nothing with a token that names no node", async () => {
     const unbound = await world.openClient("b", { isBound: false });
-    const wanted = /^403 .*the token of the account berth-agent names no node; it must be bound to the agent's pod/;
+    const wanted =
+      /^403 .*the token of the account berth-agent names no node, found authentication\.kubernetes\.io\/credential-id; it must be bound to the agent's pod/;
     expect(await outcomeOf(unbound.create(ALLOCATIONS, objectOf("10.6.0.50", { node: "b" })))).toMatch(wanted);
     expect(await outcomeOf(rewrite(unbound, "10.6.0.11", become("Cooling", "b")))).toMatch(wanted);
     expect(await outcomeOf(unbound.delete(pathOf("10.6.0.11")))).toMatch(wanted);
