@@ -131,7 +131,7 @@ describe("a pod that waited in vain is refused", () => {
     const uid = web.lack.application.uid;
     expect(await node.explain(pod)).toEqual([
       'eth0: by annotation "ipam.vendor.io/subnet"',
-      `eth0 IPv4 pool "lack": fits, 0 of 1 addresses are free, ${shortfall}`,
+      `eth0 IPv4 pool "lack": fits, but its only address is not free, ${shortfall}`,
       `eth0 IPv4: out of Subnet "blue", for Deployment shop/lack, UID ${uid}`,
       NO_DEFINITION,
       expect.stringMatching(/^an ADD of eth0 now would be refused with code 101: No address is free for IPv4 /),

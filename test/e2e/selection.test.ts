@@ -131,7 +131,7 @@ describe("a refusal", () => {
         expect(`${msg}${details}`).not.toMatch(/red-\d|elsewhere/);
         const lines = [
           'eth0: by annotation "ipam.vendor.io/ippool"',
-          'eth0 IPv4 pool "red-1": fits, 0 of 1 addresses are free',
+          'eth0 IPv4 pool "red-1": fits, but its only address is not free',
           `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
           "note: no definition of the network of eth0 is known here: its default pools are not considered",
           `an ADD of eth0 now would be refused with code 101: ${msg}`,

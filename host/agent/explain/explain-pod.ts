@@ -248,10 +248,7 @@ class PodExplainer {
           const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
           const source = usage.isEstimate(name) ? ", at the last count of the controller" : "";
           const isKnown = isComplete || counted.has(name);
-          return [
-            name,
-            `fits, ${free} of ${total} addresses are free${isKnown ? source : ", as far as this node knows"}`,
-          ];
+          return [name, `${describeRoom(free, total)}${isKnown ? source : ", as far as this node knows"}`];
         }),
     );
     return [
@@ -396,4 +393,11 @@ function describeOutcome({
   const got = addresses.map(({ address, pool, reason }) => `${address} of pool "${pool}", ${reason}`).join("; and ");
   const wait = waitedMs > 0 ? `, after a wait of ${(waitedMs / 1_000).toFixed(1)} s` : "";
   return `an ADD of ${ifName} now would get ${got}${wait}`;
+}
+
+/** Whether the pool has room, of a pool that fits: one without may still have an address for this very pod. */
+function describeRoom(free: bigint, total: bigint): string {
+  if (total === 0n) return "fits, but has no addresses";
+  if (free > 0n) return `fits, ${free} of ${total} addresses are free`;
+  return total === 1n ? "fits, but its only address is not free" : `fits, but none of its ${total} addresses is free`;
 }

@@ -365,11 +365,11 @@ describe("of pods that name Subnets", () => {
       const small = made("web-b", "10.1.0.0/24", "blue", { ips: ["10.1.0.1"] });
       const lines = (given = small) =>
         selectPools(withPod({ subnet: { ipv4: ["blue"] } }), poolsByName(given))
-          .nics.map((nic) => describeDemand(nic, new Map([["web-b", "fits, 0 of 1 addresses are free"]])))
+          .nics.map((nic) => describeDemand(nic, new Map([["web-b", "fits, but its only address is not free"]])))
           .join("")
           .split("\n")
           .slice(1);
-      const fits = 'eth0 IPv4 pool "web-b": fits, 0 of 1 addresses are free, ';
+      const fits = 'eth0 IPv4 pool "web-b": fits, but its only address is not free, ';
       expect(lines()).toEqual([`${fits}has 1 of 3 addresses wanted (2 replicas and 1 more)`]);
       const shortfall = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
       expect(lines({ ...small, shortfall })).toEqual([fits + shortfall]);
