@@ -19,24 +19,33 @@ export class AgentError extends Error {
 const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
 
 /** Returns the decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
-export function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
+export async function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
+  const { status, text } = await ask(socketPath, path, method);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new AgentError(`The agent on ${socketPath} answered with status ${status} and a body that is not JSON`);
+  }
+}
+
+/** Returns the text that GET `path` is answered with. Rejects with AgentError when the agent refuses. */
+export async function askForText(socketPath: string, path: string): Promise<string> {
+  const { status, text } = await ask(socketPath, path, "GET");
+  if (status === 200) return text;
+  throw new AgentError(`The agent on ${socketPath} refuses GET ${path} with status ${status}`, true);
+}
+
+function ask(
+  socketPath: string,
+  path: string,
+  method: "GET" | "POST",
+): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     const call = request({ socketPath, path, method, agent: false, timeout: PATIENCE_MS[method] }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));
       answer.on("error", reject);
-      answer.on("end", () => {
-        const text = Buffer.concat(chunks).toString();
-        try {
-          resolve(JSON.parse(text));
-        } catch {
-          reject(
-            new AgentError(
-              `The agent on ${socketPath} answered with status ${answer.statusCode} and a body that is not JSON`,
-            ),
-          );
-        }
-      });
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
     });
     call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} did not answer in time`)));
     call.on("error", (error) =>

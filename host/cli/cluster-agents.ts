@@ -1,7 +1,9 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { spawnSync } from "node:child_process";
 import { ExitCode } from "./exit-code.ts";
+import { CONTROLLER_LABELS } from "./labels.ts";
 import type { PodName } from "./source.ts";
+import { commandTail } from "./support/tail.ts";
 
 export interface ClusterOptions {
   /** Absent: all nodes. */
@@ -35,10 +37,7 @@ export function callAgents(words: readonly string[], options: ClusterOptions): E
 }
 
 /** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl has printed why. */
-export function findNode(
-  { namespace, name }: PodName,
-  access: Pick<ClusterOptions, "kubeconfig" | "context">,
-): string | undefined {
+export function findNode({ namespace, name }: PodName, access: Access): string | undefined {
   const words = [
     "get",
     "pod",
@@ -49,6 +48,32 @@ export function findNode(
     "--output=jsonpath={.spec.nodeName}",
   ];
   return kubectl(access, words).stdout.trim() || undefined;
+}
+
+/** Longest log of one controller that is searched: bytes. @limit */
+export const MAX_CONTROLLER_HISTORY = 64 * 1024 * 1024;
+
+/** How long one log of a controller may take: milliseconds. @limit */
+export const CONTROLLER_LOG_MS = 60_000;
+
+/** Returns the logs of the controller's pods, also of containers that have ended; "" for one that cannot be read. */
+export async function readControllerLogs(access: Access): Promise<string[]> {
+  const name = "{.metadata.namespace}{' '}{.metadata.name}{'\\n'}";
+  const { stdout } = kubectl(access, [
+    ...["get", "pods", "--all-namespaces", `--selector=${CONTROLLER_LABELS}`],
+    `--output=jsonpath={range .items[*]}${name}{end}`,
+  ]);
+  const pods = stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.split(" ")]));
+  const texts: string[] = [];
+  for (const [namespace = "", pod = ""] of pods) {
+    for (const more of [["--previous"], []]) {
+      const words = ["logs", "--namespace", namespace, pod, "--container=controller", "--tail=-1", ...more];
+      const argv = ["kubectl", ...kubectlWords(access), ...words];
+      const { content } = await commandTail(argv, { maxBytes: MAX_CONTROLLER_HISTORY, timeoutMs: CONTROLLER_LOG_MS });
+      texts.push(content.toString());
+    }
+  }
+  return texts;
 }
 
 function findAgents(options: ClusterOptions): AgentPod[] {
@@ -71,17 +96,23 @@ function findAgents(options: ClusterOptions): AgentPod[] {
   );
 }
 
-/** Errors of kubectl appear as it prints them. */
-function kubectl(
-  { kubeconfig, context }: Pick<ClusterOptions, "kubeconfig" | "context">,
-  words: readonly string[],
-  output: "pipe" | "inherit" = "pipe",
-): { status: number; stdout: string } {
-  const access = [
+type Access = Pick<ClusterOptions, "kubeconfig" | "context">;
+
+/** Returns the options with which kubectl finds the cluster. */
+export function kubectlWords({ kubeconfig, context }: Access): string[] {
+  return [
     ...(kubeconfig === undefined ? [] : [`--kubeconfig=${kubeconfig}`]),
     ...(context === undefined ? [] : [`--context=${context}`]),
   ];
-  const result = spawnSync("kubectl", [...access, ...words], {
+}
+
+/** Errors of kubectl appear as it prints them. */
+function kubectl(
+  access: Access,
+  words: readonly string[],
+  output: "pipe" | "inherit" = "pipe",
+): { status: number; stdout: string } {
+  const result = spawnSync("kubectl", [...kubectlWords(access), ...words], {
     encoding: "utf8",
     stdio: ["ignore", output, "inherit"],
   });

@@ -5,3 +5,6 @@ export const BERTH_LABELS = "app.kubernetes.io/name=berth";
 
 /** Labels that the chart gives to the agents' pods. */
 export const AGENT_LABELS = `${BERTH_LABELS},app.kubernetes.io/component=agent`;
+
+/** Labels that the chart gives to the controller's pods. */
+export const CONTROLLER_LABELS = `${BERTH_LABELS},app.kubernetes.io/component=controller`;

@@ -1,31 +1,49 @@
 /** `berthctl doctor`: what is wrong with this host, whether an agent runs or not. */
+import { type Command, Option } from "commander";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { type DoctorFinding, diagnoseHost } from "../doctor/diagnose.ts";
-import { readHost } from "../doctor/read-host.ts";
+import { type HostPaths, readHost } from "../doctor/read-host.ts";
 import { ExitCode } from "../exit-code.ts";
 
-interface DoctorFlags extends OutputFlags {
+export interface HostPathFlags {
   readonly cniConfDir: string;
   readonly cniBinDir: string;
+  readonly stateDir: string;
+}
+
+type DoctorFlags = OutputFlags & HostPathFlags;
+
+/** Adds the options for where things are on this host. */
+export function withHostPaths(command: Command): Command {
+  return command
+    .option("--cni-conf-dir <directory>", "directory of network definitions", "/etc/cni/net.d")
+    .option("--cni-bin-dir <directory>", "directory of plugins", "/opt/cni/bin")
+    .addOption(
+      new Option("--state-dir <directory>", "directory of the agent's registry")
+        .default("/var/lib/berth/state")
+        .env("BERTH_STATE"),
+    );
+}
+
+export function hostPaths(socket: string, { cniConfDir, cniBinDir, stateDir }: HostPathFlags): HostPaths {
+  return { socket, stateDirectory: stateDir, confDirectory: cniConfDir, binDirectory: cniBinDir };
 }
 
 export function addDoctor(cli: CommandLine): void {
-  withRecordOutput(
-    cli.command(
-      "doctor",
-      "Find out what is wrong with this host: kernel, plugins, network definitions, sysctls, the agent",
+  withHostPaths(
+    withRecordOutput(
+      cli.command(
+        "doctor",
+        "Find out what is wrong with this host: kernel, plugins, network definitions, sysctls, the agent",
+      ),
     ),
-  )
-    .option("--cni-conf-dir <directory>", "directory of network definitions", "/etc/cni/net.d")
-    .option("--cni-bin-dir <directory>", "directory of plugins", "/opt/cni/bin")
-    .action((flags: DoctorFlags) =>
-      cli.runOnAgents(flags, async (socket, { out }) => {
-        const paths = { socket, confDirectory: flags.cniConfDir, binDirectory: flags.cniBinDir };
-        const findings = diagnoseHost(await readHost(paths, cli.version));
-        await out.report(describe(findings), { findings });
-        return findings.some(({ level }) => level === "error") ? ExitCode.Problem : ExitCode.Success;
-      }),
-    );
+  ).action((flags: DoctorFlags) =>
+    cli.runOnAgents(flags, async (socket, { out }) => {
+      const findings = diagnoseHost(await readHost(hostPaths(socket, flags), cli.version));
+      await out.report(describe(findings), { findings });
+      return findings.some(({ level }) => level === "error") ? ExitCode.Problem : ExitCode.Success;
+    }),
+  );
 }
 
 function describe(findings: readonly DoctorFinding[]): string[] {

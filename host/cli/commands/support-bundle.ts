@@ -1,101 +1,94 @@
-/** `berthctl support-bundle`: one file with what a maintainer needs to know of this host. */
-import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { hostname, release, uptime } from "node:os";
-import { join } from "node:path";
-import { messageOf } from "../../lib/describe.ts";
-import { askAgent } from "../ask-agent.ts";
-import type { CommandLine } from "../command-line.ts";
-import { diagnoseHost } from "../doctor/diagnose.ts";
-import { readHost } from "../doctor/read-host.ts";
+/** `berthctl support-bundle`: one file with what a maintainer needs to know of this host, or of a cluster. */
+import { writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
+import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
-import { type BundleFile, packBundle } from "../support/archive.ts";
+import type { BundleFile } from "../support/archive.ts";
+import { type HostPathFlags, hostPaths, withHostPaths } from "./doctor.ts";
 
-interface BundleFlags {
+interface BundleFlags extends HostPathFlags {
   readonly file?: string;
-  readonly cniConfDir: string;
-  readonly cniBinDir: string;
+  readonly logDir: string;
+  readonly maxSize?: string;
+  readonly timeout: string;
 }
 
-/** Questions to the agent whose answers are in the bundle. */
-const QUESTIONS = ["health", "stats", "pools", "allocations", "check"];
+/** How long one pod may take. */
+const TIMEOUT_S = "60";
 
-/** Commands whose output is in the bundle, by file name. */
-const COMMANDS: readonly (readonly [file: string, command: string, ...words: string[]])[] = [
-  ["journal.log", "journalctl", "--unit=berth-agent", "--since=-6h", "--no-pager", "--lines=20000"],
-  ["ip-address.txt", "ip", "address", "show"],
-  ["ip-rule.txt", "ip", "rule", "show"],
-  ["ip-route.txt", "ip", "route", "show", "table", "all"],
-  ["ip-6-route.txt", "ip", "-6", "route", "show", "table", "all"],
-  ["ip-neigh.txt", "ip", "neighbour", "show"],
-];
+/** `--file -`: stdout. */
+const STDOUT = "-";
 
 export function addSupportBundle(cli: CommandLine): void {
-  cli
-    .command("support-bundle", "Write a tar.gz with what a maintainer needs to know of this host; without secrets")
-    .option("--file <path>", "path of the bundle; default: berth-HOST-TIME.tar.gz")
-    .option("--cni-conf-dir <directory>", "directory of network definitions", "/etc/cni/net.d")
-    .option("--cni-bin-dir <directory>", "directory of plugins", "/opt/cni/bin")
-    .action((flags: BundleFlags) =>
-      cli.run({}, async ({ out }) => {
-        if (cli.isCluster) throw new UsageError("support-bundle is about one host; run berthctl on the node");
-        const now = new Date();
-        const folder = `berth-${hostname()}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
-        const path = flags.file ?? `${folder}.tar.gz`;
-        const files = await collectFiles(cli, flags);
-        writeFileSync(path, packBundle(folder, files, now.getTime() / 1_000), { mode: 0o600 });
-        out.text(`Wrote ${path}: ${files.length} files. Read it before you send it: names and addresses are in it`);
-        return ExitCode.Success;
-      }),
-    );
+  withHostPaths(
+    cli.command(
+      "support-bundle",
+      "Write a tar.gz with what a maintainer needs to know of this host or cluster; without secrets",
+    ),
+  )
+    .option("--file <path>", "path of the bundle, - for stdout; default: berth-HOST-TIME.tar.gz")
+    .option("--log-dir <directory>", "directory of the audit log", LOG_DIRECTORY)
+    .option("--max-size <MiB>", "largest bundle before it is compressed")
+    .option("--timeout <seconds>", "of a cluster: how long one pod may take to answer", TIMEOUT_S)
+    .action((flags: BundleFlags) => cli.run({}, (call) => writeBundle(cli, call, flags)));
 }
 
-async function collectFiles(cli: CommandLine, flags: BundleFlags): Promise<BundleFile[]> {
-  const { socket } = cli.options;
-  const paths = { socket, confDirectory: flags.cniConfDir, binDirectory: flags.cniBinDir };
-  const facts = await readHost(paths, cli.version);
-  const about = { version: cli.version, node: process.version, kernel: release(), host: hostname(), uptimeS: uptime() };
-  const answers: BundleFile[] = [];
-  for (const question of QUESTIONS)
-    answers.push({ path: `agent/${question}.json`, text: await answerOf(socket, question) });
-  return [
-    { path: "about.json", text: json(about) },
-    { path: "doctor.json", text: json(diagnoseHost(facts)) },
-    ...answers,
-    ...readDirectory(flags.cniConfDir).map(({ path, text }) => ({ path: `net.d/${path}`, text })),
-    ...COMMANDS.map(([path, command, ...words]) => ({ path, text: outputOf(command, words) })),
-  ];
-}
-
-function json(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
-}
-
-async function answerOf(socket: string, question: string): Promise<string> {
-  try {
-    return json(await askAgent(socket, `/v1/${question}`));
-  } catch (error) {
-    return `${messageOf(error)}\n`;
+async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Promise<ExitCode> {
+  const { packBundle, MAX_BUNDLE } = await import("../support/archive.ts");
+  const { MAX_CLUSTER_BUNDLE } = await import("../support/cluster-bundle.ts");
+  const most = cli.isCluster ? MAX_CLUSTER_BUNDLE : MAX_BUNDLE;
+  const maxBytes = Math.min(most, parseNumber("--max-size", flags.maxSize ?? String(most / 2 ** 20)) * 2 ** 20);
+  const now = new Date();
+  const subject = cli.isCluster ? "cluster" : hostname();
+  const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
+  const files = cli.isCluster ? await collectCluster(cli, call, flags) : await collectHost(cli, flags);
+  const { archive, notes } = packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
+  const path = flags.file ?? `${folder}.tar.gz`;
+  if (path === STDOUT) {
+    await writeStdout(archive);
+    return ExitCode.Success;
   }
+  writeFileSync(path, archive, { mode: 0o600 });
+  const missing = notes.length === 0 ? "" : `, ${notes.length} of them not complete (LEFT-OUT lists them)`;
+  call.out.text(
+    `Wrote ${path}: ${files.length} files${missing}. Read it before you send it: names and addresses are in it`,
+  );
+  return ExitCode.Success;
 }
 
-/** Files only: a folder of a network may be in it. */
-function readDirectory(directory: string): BundleFile[] {
-  try {
-    const names = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile());
-    // A kubeconfig of Multus or Calico is all secret.
-    const texts = names.filter(({ name }) => !/kubeconfig/i.test(name));
-    return texts.map(({ name }) => ({ path: name.slice(0, 60), text: readFileSync(join(directory, name), "utf8") }));
-  } catch (error) {
-    return [{ path: "unreadable", text: `${messageOf(error)}\n` }];
-  }
+async function collectHost(cli: CommandLine, flags: BundleFlags): Promise<readonly BundleFile[]> {
+  const { collectHostFiles } = await import("../support/host-files.ts");
+  return collectHostFiles({ ...hostPaths(cli.options.socket, flags), logDirectory: flags.logDir }, cli.version);
 }
 
-function outputOf(command: string, words: readonly string[]): string {
-  const { stdout, error } = spawnSync(command, words, {
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-    timeout: 20_000,
+async function collectCluster(cli: CommandLine, { source }: Call, flags: BundleFlags): Promise<readonly BundleFile[]> {
+  // Loaded only here: they start processes and clients.
+  const [{ collectClusterBundle }, { ClusterSource }] = await Promise.all([
+    import("../support/cluster-bundle.ts"),
+    import("../cluster-source.ts"),
+  ]);
+  const opened = await source();
+  if (!(opened instanceof ClusterSource)) throw new TypeError("The source is no cluster");
+  const { node, kubeconfig, context } = cli.place;
+  return collectClusterBundle({
+    api: opened.api,
+    node,
+    about: { berthctl: cli.version, time: new Date().toISOString() },
+    timeoutMs: parseNumber("--timeout", flags.timeout) * 1_000,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+    ...(context === undefined ? {} : { context }),
   });
-  return error === undefined ? stdout : `${messageOf(error)}\n`;
+}
+
+function parseNumber(option: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
+  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
+}
+
+function writeStdout(content: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(content, (error) => (error ? reject(error) : resolve()));
+  });
 }

@@ -5,12 +5,38 @@ export interface NetworkFacts {
   readonly file: string;
   readonly name: string;
   /** `type` of its plugins in order, and of their IPAM plugins. */
-  readonly plugins: readonly { readonly type: string; readonly ipam: string; readonly master: string }[];
+  readonly plugins: readonly {
+    readonly type: string;
+    readonly ipam: string;
+    readonly master: string;
+    /** 0 if it sets none. */
+    readonly mtu: number;
+  }[];
 }
 
 interface PluginFacts {
   readonly name: string;
   readonly kind: "absent" | "foreign" | "own";
+  /** Of the file. */
+  readonly mode: number;
+}
+
+/** A file or directory of Berth's that exists. */
+interface FileFacts {
+  readonly path: string;
+  readonly uid: number;
+  readonly mode: number;
+  /** Whether only root may read it. */
+  readonly isPrivate: boolean;
+}
+
+/** What another IPAM plugin keeps on the host. */
+interface LeftoverFacts {
+  readonly path: string;
+  /** Of the plugin: `host-local`. */
+  readonly ipam: string;
+  /** Addresses by the name of their network; empty if they are kept elsewhere. */
+  readonly addresses: ReadonlyMap<string, number>;
 }
 
 export interface HostFacts {
@@ -32,6 +58,10 @@ export interface HostFacts {
   readonly sysctls: ReadonlyMap<string, string>;
   /** MTU by interface of the node. */
   readonly mtus: ReadonlyMap<string, number>;
+  /** The interfaces below one: the parent of a VLAN, the members of a bond. */
+  readonly lowers: ReadonlyMap<string, readonly string[]>;
+  readonly files: readonly FileFacts[];
+  readonly leftovers: readonly LeftoverFacts[];
   /** Routes of table 500 that are not Berth's: Spiderpool's coordinator uses the table, too. */
   readonly foreignRoutes: readonly string[];
   readonly version: string;
@@ -72,6 +102,7 @@ const META = /^multus(?:-shim|-cni)?$/;
 export function diagnoseHost(facts: HostFacts): DoctorFinding[] {
   return [
     ...checkProcess(facts),
+    ...checkFiles(facts),
     ...checkKernel(facts),
     ...checkPlugins(facts),
     ...checkNetworks(facts),
@@ -101,6 +132,20 @@ function checkProcess({ isRoot, timeS }: HostFacts): DoctorFinding[] {
   ];
 }
 
+/** Whoever may write them decides which address a pod gets, or executes programs as root. */
+function checkFiles({ files }: HostFacts): DoctorFinding[] {
+  return files.flatMap(({ path, uid, mode, isPrivate }) => {
+    const octal = mode.toString(8).padStart(4, "0");
+    if (uid !== 0) return [error("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
+    // A directory for all, such as /tmp, has the sticky bit.
+    if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)
+      return [error("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
+    if (isPrivate && (mode & 0o044) !== 0)
+      return [warning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
+    return [];
+  });
+}
+
 function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFinding[] {
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
   const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
@@ -119,9 +164,11 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFindi
 }
 
 function checkPlugins({ plugins, binDirectory }: HostFacts): DoctorFinding[] {
-  return plugins.flatMap(({ name, kind }) => {
+  return plugins.flatMap(({ name, kind, mode }) => {
     const path = `${binDirectory}/${name}`;
     if (kind === "absent") return [error("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
+    if (kind === "own" && (mode & 0o111) === 0)
+      return [error("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
     if (kind === "own") return [];
     const text = `${path} is not Berth's: another project installed it`;
     return [
@@ -134,7 +181,8 @@ function checkPlugins({ plugins, binDirectory }: HostFacts): DoctorFinding[] {
   });
 }
 
-function checkNetworks({ networks, confDirectory, unreadable, mtus }: HostFacts): DoctorFinding[] {
+function checkNetworks(facts: HostFacts): DoctorFinding[] {
+  const { networks, confDirectory, unreadable } = facts;
   if (networks === undefined) {
     return [
       error(
@@ -168,7 +216,7 @@ function checkNetworks({ networks, confDirectory, unreadable, mtus }: HostFacts)
           ),
         ]
       : []),
-    ...networks.flatMap((network) => [...checkOrder(network), ...checkMaster(network, mtus)]),
+    ...networks.flatMap((network) => [...checkOrder(network), ...checkMaster(network, facts)]),
   ];
 }
 
@@ -199,9 +247,9 @@ function checkOrder({ file, plugins }: NetworkFacts): DoctorFinding[] {
   ];
 }
 
-function checkMaster({ file, plugins }: NetworkFacts, mtus: HostFacts["mtus"]): DoctorFinding[] {
+function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): DoctorFinding[] {
   const hasIfacer = plugins.some(({ type }) => /^(berth-)?ifacer$/.test(type));
-  return plugins.flatMap(({ master }) => {
+  return plugins.flatMap(({ master, mtu: wanted }) => {
     const mtu = mtus.get(master);
     if (master === "" || (mtu === undefined && hasIfacer)) return [];
     if (mtu === undefined)
@@ -212,12 +260,29 @@ function checkMaster({ file, plugins }: NetworkFacts, mtus: HostFacts["mtus"]): 
           "Correct master, or add ifacer, which makes it",
         ),
       ];
-    if (mtu >= MIN_MTU) return [];
+    if (mtu < MIN_MTU)
+      return [
+        error(
+          "mtu",
+          `Interface ${master} has MTU ${mtu}, too small for IPv6`,
+          `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
+        ),
+      ];
+    if (wanted > mtu)
+      return [
+        error(
+          "mtu",
+          `${file}: mtu is ${wanted}, and interface ${master} has MTU ${mtu}: the main plugin refuses it`,
+          `Remove mtu, or enlarge that of the interface: ip link set ${master} mtu ${wanted}`,
+        ),
+      ];
+    const small = (lowers.get(master) ?? []).find((lower) => (mtus.get(lower) ?? mtu) < mtu);
+    if (small === undefined) return [];
     return [
-      error(
+      warning(
         "mtu",
-        `Interface ${master} has MTU ${mtu}, too small for IPv6`,
-        `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
+        `Interface ${master} has MTU ${mtu}, and ${small} below it ${mtus.get(small)}: large packets are dropped`,
+        `Set the same on both: ip link set ${master} mtu ${mtus.get(small)}`,
       ),
     ];
   });
@@ -235,15 +300,41 @@ function checkSysctls({ sysctls }: HostFacts): DoctorFinding[] {
   });
 }
 
-function checkLeftovers({ foreignRoutes }: HostFacts): DoctorFinding[] {
-  if (foreignRoutes.length === 0) return [];
-  const text = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
+function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): DoctorFinding[] {
+  const used = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type, ipam }) => [type, ipam])));
+  const ours = new Set(
+    networks.filter(({ plugins }) => plugins.some(({ ipam }) => ipam === "berth")).map(({ name }) => name),
+  );
+  const routes = `Routing table 500 has ${foreignRoutes.length} routes that are not Berth's, such as "${foreignRoutes[0]}": Spiderpool's coordinator uses this table, too`;
   return [
-    warning(
-      "leftovers",
-      text,
-      "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
-    ),
+    ...(foreignRoutes.length === 0
+      ? []
+      : [
+          warning(
+            "leftovers",
+            routes,
+            "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
+          ),
+        ]),
+    ...leftovers.flatMap(({ path, ipam, addresses }) => {
+      const both = [...addresses].filter(([network, count]) => ours.has(network) && count > 0);
+      if (both.length > 0)
+        return both.map(([network, count]) =>
+          warning(
+            "leftovers",
+            `${path}/${network} has ${count} addresses that ${ipam} gave to containers of network "${network}", whose IPAM is Berth now`,
+            "If such containers still run, exclude their addresses with a ReservedIP or excludeIPs; then remove the directory",
+          ),
+        );
+      if (addresses.size > 0 || used.has(ipam)) return [];
+      return [
+        warning(
+          "leftovers",
+          `${path} is ${ipam}'s, and no network definition in ${confDirectory} uses it`,
+          `If no NetworkAttachmentDefinition does either, uninstall ${ipam}`,
+        ),
+      ];
+    }),
   ];
 }
 

@@ -1,16 +1,18 @@
 /** Reads what `berthctl doctor` judges: files of this host, and the agent's health if there is one. Changes nothing. */
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { parseIp } from "../../net/ip.ts";
 import { readHealth } from "../node-source.ts";
 import type { HostFacts, NetworkFacts } from "./diagnose.ts";
 
-interface HostPaths {
+export interface HostPaths {
   readonly socket: string;
+  readonly stateDirectory: string;
   readonly confDirectory: string;
   readonly binDirectory: string;
 }
@@ -23,7 +25,7 @@ const OWN_ROUTE = new RegExp(`\\bproto ${BERTH_PROTOCOL}\\b`);
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
 
 export async function readHost(
-  { socket, confDirectory, binDirectory }: HostPaths,
+  { socket, stateDirectory, confDirectory, binDirectory }: HostPaths,
   version: string,
 ): Promise<HostFacts> {
   return {
@@ -34,9 +36,19 @@ export async function readHost(
     confDirectory,
     ...readNetworks(confDirectory),
     binDirectory,
-    plugins: PLUGINS.map((name) => ({ name, kind: pluginFileStatus(join(binDirectory, name)) })),
+    plugins: PLUGINS.map((name) => ({
+      name,
+      kind: pluginFileStatus(join(binDirectory, name)),
+      mode: statusOf(join(binDirectory, name))?.mode ?? 0,
+    })),
     sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, readText(join("/proc/sys", name))?.trim()))),
     mtus: new Map(listNames("/sys/class/net").flatMap((name) => entryOf(name, readMtu(name)))),
+    lowers: new Map(listNames("/sys/class/net").map((name) => [name, readLowers(name)])),
+    files: [
+      ...fileFacts([socket, stateDirectory], true),
+      ...fileFacts([binDirectory, confDirectory, ...PLUGINS.map((name) => join(binDirectory, name))], false),
+    ],
+    leftovers: readLeftovers(binDirectory, confDirectory),
     foreignRoutes: readRoutes(500),
     version,
     agent: await readHealth(socket).catch((error: unknown) => messageOf(error)),
@@ -66,6 +78,49 @@ function listNames(directory: string): string[] {
 function readMtu(name: string): number | undefined {
   const text = readText(`/sys/class/net/${name}/mtu`);
   return text === undefined ? undefined : Number(text);
+}
+
+function statusOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false });
+}
+
+/** Those that exist. */
+function fileFacts(paths: readonly string[], isPrivate: boolean): HostFacts["files"] {
+  return paths.flatMap((path) => {
+    const status = statusOf(path);
+    return status === undefined ? [] : [{ path, uid: status.uid, mode: status.mode & 0o7777, isPrivate }];
+  });
+}
+
+/** Returns the interfaces below one. */
+function readLowers(name: string): string[] {
+  return listNames(`/sys/class/net/${name}`).flatMap((entry) =>
+    entry.startsWith("lower_") ? [entry.slice("lower_".length)] : [],
+  );
+}
+
+/** Directory in which host-local keeps a file for each address, by network. */
+const HOST_LOCAL = "/var/lib/cni/networks";
+
+/** Programs and settings of other IPAM plugins. */
+function readLeftovers(binDirectory: string, confDirectory: string): HostFacts["leftovers"] {
+  const kept = new Map(listNames(HOST_LOCAL).map((network) => [network, countAddresses(join(HOST_LOCAL, network))]));
+  const files: [ipam: string, path: string][] = [
+    ["whereabouts", join(confDirectory, "whereabouts.d")],
+    ["whereabouts", join(binDirectory, "whereabouts")],
+    ["spiderpool", join(binDirectory, "spiderpool")],
+    ["calico-ipam", join(binDirectory, "calico-ipam")],
+  ];
+  const found = files.filter(([, path]) => statusOf(path) !== undefined);
+  return [
+    ...(kept.size === 0 ? [] : [{ path: HOST_LOCAL, ipam: "host-local", addresses: kept }]),
+    ...found.map(([ipam, path]) => ({ path, ipam, addresses: new Map<string, number>() })),
+  ];
+}
+
+/** host-local names a file after its address; others are `lock` and `last_reserved_ip.0`. */
+function countAddresses(directory: string): number {
+  return listNames(directory).filter((name) => parseIp(name) !== undefined).length;
 }
 
 /** Loaded, built in, or to be loaded. */
@@ -106,8 +161,9 @@ function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
     type = "",
     ipam,
     master = "",
-  } = Object(entry) as { type?: string; ipam?: { type?: string }; master?: string };
-  return { type: String(type), ipam: String(ipam?.type ?? ""), master: String(master) };
+    mtu = 0,
+  } = Object(entry) as { type?: string; ipam?: { type?: string }; master?: string; mtu?: unknown };
+  return { type: String(type), ipam: String(ipam?.type ?? ""), master: String(master), mtu: Number(mtu) || 0 };
 }
 
 function readRoutes(table: number): readonly string[] {

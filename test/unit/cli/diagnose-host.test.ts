@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../host/cli/doctor/diagnose.ts";
 
-const plugin = (type: string, ipam = "", master = "") => ({ type, ipam, master });
+const plugin = (type: string, ipam = "", master = "", mtu = 0) => ({ type, ipam, master, mtu });
 const network = (file: string, ...plugins: NetworkFacts["plugins"]): NetworkFacts => ({ file, name: "lan", plugins });
 const LAN = network("10-lan.conflist", plugin("macvlan", "berth", "eth0"), plugin("coordinator"));
 const OTHER = network("05-cni.conflist", plugin("bridge", "host-local"));
@@ -16,13 +16,24 @@ const HEALTHY: HostFacts = {
   networks: [LAN],
   unreadable: [],
   binDirectory: "/opt/cni/bin",
-  plugins: ["berth", "coordinator", "ifacer"].map((name) => ({ name, kind: "own" })),
+  plugins: ["berth", "coordinator", "ifacer"].map((name) => ({ name, kind: "own", mode: 0o755 })),
   sysctls: new Map([["net/ipv4/ip_forward", "1"]]),
   mtus: new Map([["eth0", 1_500]]),
+  lowers: new Map(),
+  files: [{ path: "/run/berth/agent.sock", uid: 0, mode: 0o600, isPrivate: true }],
+  leftovers: [],
   foreignRoutes: [],
   version: "1.0.0",
   agent: { version: "1.0.0", problems: [] },
 };
+
+function file(path: string, mode: number, uid = 0, isPrivate = true): Partial<HostFacts> {
+  return { files: [{ path, uid, mode, isPrivate }] };
+}
+
+function leftover(ipam: string, addresses: readonly (readonly [string, number])[] = []): Partial<HostFacts> {
+  return { leftovers: [{ path: "/x", ipam, addresses: new Map(addresses) }] };
+}
 
 const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
   ["nothing on a healthy host", {}, []],
@@ -33,14 +44,23 @@ const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
   ["nothing of modules that cannot be listed", { modules: undefined }, []],
   [
     "a missing plugin",
-    { plugins: [{ name: "berth", kind: "absent" }] },
+    { plugins: [{ name: "berth", kind: "absent", mode: 0 }] },
     [/^error plugins: \/opt\/cni\/bin\/berth does not exist/],
   ],
   [
     "another project's plugin",
-    { plugins: [{ name: "ifacer", kind: "foreign" }] },
+    { plugins: [{ name: "ifacer", kind: "foreign", mode: 0o755 }] },
     [/^error plugins: .*ifacer is not Berth's/],
   ],
+  [
+    "a plugin that is not executable",
+    { plugins: [{ name: "berth", kind: "own", mode: 0o644 }] },
+    [/^error plugins: .*berth is not executable/],
+  ],
+  ["a socket that others may write", file("/run/s", 0o666), [/^error permissions: \/run\/s has mode 0666: others may/]],
+  ["a registry that others may read", file("/r", 0o644), [/^warning permissions: \/r has mode 0644: others may read/]],
+  ["a plugin of a user", file("/p", 0o755, 1_000), [/^error permissions: \/p belongs to user 1000, not to root/]],
+  ["nothing of a directory for all with the sticky bit", file("/t", 0o1777, 0, false), []],
   ["no directory of definitions", { networks: undefined }, [/^error networks: \/etc\/cni\/net.d does not exist/]],
   ["no definition", { networks: [] }, [/^error networks: .* has no network definition/]],
   ["a file that cannot be read", { unreadable: ["a.conf cannot be read"] }, [/^error networks: a.conf/]],
@@ -63,6 +83,22 @@ const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
   ["a master that is missing", { mtus: new Map() }, [/^error networks: .* has no interface "eth0"/]],
   ["a small MTU", { mtus: new Map([["eth0", 1_200]]) }, [/^error mtu: Interface eth0 has MTU 1200/]],
   [
+    "an MTU of a network that its master does not have",
+    { networks: [network("10.conflist", plugin("macvlan", "berth", "eth0", 9_000))] },
+    [/^error mtu: 10\.conflist: mtu is 9000, and interface eth0 has MTU 1500/],
+  ],
+  [
+    "an MTU larger than that of the link below",
+    {
+      mtus: new Map([
+        ["eth0", 9_000],
+        ["eth1", 1_500],
+      ]),
+      lowers: new Map([["eth0", ["eth1"]]]),
+    },
+    [/^warning mtu: Interface eth0 has MTU 9000, and eth1 below it 1500/],
+  ],
+  [
     "no forwarding",
     { sysctls: new Map([["net/ipv4/ip_forward", "0"]]) },
     [/^warning sysctls: net.ipv4.ip_forward is 0/],
@@ -71,6 +107,21 @@ const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
     "routes of Spiderpool",
     { foreignRoutes: ["10.0.0.0/8 dev veth0"] },
     [/^warning leftovers: Routing table 500 has 1 routes that/],
+  ],
+  [
+    "addresses of host-local in a network that is Berth's now",
+    leftover("host-local", [
+      ["lan", 3],
+      ["other", 2],
+    ]),
+    [/^warning leftovers: \/x\/lan has 3 addresses that host-local gave to containers of network "lan"/],
+  ],
+  ["nothing of host-local in networks of its own", leftover("host-local", [["other", 2]]), []],
+  ["whereabouts that no network uses", leftover("whereabouts"), [/^warning leftovers: \/x is whereabouts's, and no/]],
+  [
+    "nothing of whereabouts that a network uses",
+    { ...leftover("whereabouts"), networks: [LAN, network("20.conf", plugin("macvlan", "whereabouts", "eth0"))] },
+    [],
   ],
   ["no agent", { agent: "No agent answers" }, [/^error agent: No agent answers/]],
   [

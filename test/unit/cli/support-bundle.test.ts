@@ -1,9 +1,11 @@
 /** A support bundle has no secrets, is bounded, and is an archive that tar reads. */
 import { spawnSync } from "node:child_process";
 import { gunzipSync } from "node:zlib";
-import { expect, it } from "vitest";
-import { MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle } from "../../../host/cli/support/archive.ts";
-import { redact } from "../../../host/cli/support/redact.ts";
+import { describe, expect, it } from "vitest";
+import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from "../../../host/cli/support/archive.ts";
+import { type AgentStatus, chooseAgents, MAX_BUNDLE_NODES } from "../../../host/cli/support/choose-agents.ts";
+import { isKubeconfig, redact } from "../../../host/cli/support/redact.ts";
+import { commandTail } from "../../../host/cli/support/tail.ts";
 
 const JWT = `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(40)}.${"b".repeat(40)}`;
 const PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----";
@@ -12,30 +14,154 @@ it.each([
   ["a token", `token: ${JWT}`, 'token: "[redacted]"'],
   ["a token in a sentence", `the token is ${JWT}.`, "the token is [redacted]."],
   ["a token in JSON", `{"token":"s3cret-value","a":1}`, `{"token":"[redacted]","a":1}`],
+  ["a token in JSON on several lines", `{\n"token":"s3cret"}\n`, `{\n  "token": "[redacted]"\n}\n`],
+  ["a token in a line of JSON", `x\n{"msg":"a","token":"s3cret-value"}\n`, `x\n{"msg":"a","token":"[redacted]"}\n`],
+  ["what is below a secret key", `{"credentials":{"value":["s3cret"]}}`, `{"credentials":{"value":["[redacted]"]}}`],
+  [
+    "JSON inside JSON",
+    String.raw`{"body":"{\"token\":\"s3cret\",\"a\":1}"`,
+    String.raw`{"body":"{\"token\":\"[redacted]\",\"a\":1}"`,
+  ],
+  [
+    "a variable of a container",
+    `{"env":[{"name":"DB_PASSWORD","value":"hunter2"},{"name":"A","value":"b"}]}`,
+    `{"env":[{"name":"DB_PASSWORD","value":"[redacted]"},{"name":"A","value":"b"}]}`,
+  ],
+  ["a variable in YAML", "- name: DB_PASSWORD\n  value: hunter2\n", '- name: DB_PASSWORD\n  value: "[redacted]"\n'],
   ["a password", "PASSWORD=hunter2 next", 'PASSWORD="[redacted]" next'],
+  ["a password with blanks in YAML", "password: horse battery staple\na: b", 'password: "[redacted]"\na: b'],
+  ["a YAML block", "  password: |\n    hunter2\n    more\n  user: a\n", '  password: "[redacted]"\n  user: a\n'],
+  ["a key of a cloud", "aws_secret_access_key = abc/def", 'aws_secret_access_key = "[redacted]"'],
+  ["an option", "run --token s3cret --token-file /t", "run --token [redacted] --token-file /t"],
+  ["a password in a URL", "at https://bob:hunter2@example.org/x", "at https://[redacted]@example.org/x"],
+  ["a bootstrap token", "join abcdef.0123456789abcdef", "join [redacted]"],
   ["a key", `key: |\n${PEM}\nend`, "key: |\n[redacted]\nend"],
   ["a key in JSON", JSON.stringify({ key: PEM }), '{"key":"[redacted]"}'],
+  [
+    "a key whose beginning was cut off",
+    `${"QUJD".repeat(16)}\n${"QUJD".repeat(9)}\n-----END PRIVATE KEY-----\nend`,
+    "[redacted]\nend",
+  ],
+  [
+    "a key whose end was cut off",
+    `a\n-----BEGIN PRIVATE KEY-----\n${"QUJD".repeat(16)}\n${"QUJD".repeat(9)}`,
+    "a\n[redacted]",
+  ],
   ["a kubeconfig", "client-key-data: TUlJ\nuser: a", 'client-key-data: "[redacted]"\nuser: a'],
-  ["a header", "Authorization: Bearer abcdefghijkl", 'Authorization: "[redacted]" [redacted]'],
+  ["a header", "Authorization: Bearer abcdefghijkl", 'Authorization: "[redacted]"'],
+  ["a token of a header in a log line", "got Bearer abcdefghijkl from x", "got Bearer [redacted] from x"],
   ["no name of a file", "tokenFile: /var/run/token", "tokenFile: /var/run/token"],
+  [
+    "no name of a file in JSON",
+    '{"tokenFile":"/var/run/token","secretName":"x"}',
+    '{"tokenFile":"/var/run/token","secretName":"x"}',
+  ],
   ["no address", "10.6.0.7 of pool blue", "10.6.0.7 of pool blue"],
+  ["no metric", 'berth_claims_total{outcome="bound"} 3', 'berth_claims_total{outcome="bound"} 3'],
 ])("redacts %s", (_what, text, wanted) => {
   expect(redact(text)).toBe(wanted);
 });
 
+it.each([
+  ["a kubeconfig", "apiVersion: v1\nkind: Config\nusers:\n- name: a\n", true],
+  ["one in JSON", '{\n"kind": "Config",\n"users": []}', true],
+  ["a network definition", '{"name":"lan","plugins":[]}', false],
+])("knows %s by its content", (_what, text, wanted) => {
+  expect(isKubeconfig(text)).toBe(wanted);
+});
+
+it("redacts long texts in time that grows with their length only", () => {
+  const hostile = [
+    "a".repeat(500_000),
+    `${"QUJD".repeat(16)} `.repeat(8_000),
+    "-----BEGIN A-----".repeat(30_000),
+    "token".repeat(100_000),
+    `${'{"'.repeat(100_000)}`,
+  ];
+  const startMs = performance.now();
+  for (const text of hostile) redact(text);
+  expect(performance.now() - startMs).toBeLessThan(20_000);
+});
+
+const FOLDER = { folder: "b", timeS: 1_800_000_000 };
+
 it("is read by tar; a long file keeps its end, and what does not fit is listed", () => {
   const long = `${"a".repeat(MAX_BUNDLE_FILE)}end`;
   const many = Array.from({ length: MAX_BUNDLE / MAX_BUNDLE_FILE }, (_, index) => ({ path: `m${index}`, text: long }));
-  const bundle = packBundle(
-    "b",
-    [{ path: "agent/health.json", text: "{}" }, ...many, { path: "small", text: "x" }],
-    1_800_000_000,
+  const name = `nodes/${"n".repeat(80)}/agent/health.json`;
+  const { archive, notes } = packBundle(
+    [{ path: "agent/health.json", text: "{}" }, ...many, { path: "small", text: "x" }, { path: name, text: "y" }],
+    FOLDER,
   );
-  expect(gunzipSync(bundle).length).toBeLessThan(MAX_BUNDLE + 100_000);
+  expect(gunzipSync(archive).length).toBeLessThan(MAX_BUNDLE + 100_000);
   const tar = (...words: string[]) =>
-    spawnSync("tar", words, { input: bundle, encoding: "utf8", maxBuffer: 2 * MAX_BUNDLE_FILE }).stdout;
+    spawnSync("tar", words, { input: archive, encoding: "utf8", maxBuffer: 2 * MAX_BUNDLE_FILE }).stdout;
   expect(tar("-xzO", "-f", "-", "b/agent/health.json")).toBe("{}");
   expect(tar("-xzO", "-f", "-", "b/m0").endsWith("aend")).toBe(true);
-  expect(tar("-xzO", "-f", "-", "b/LEFT-OUT")).toContain(`m11: left out, ${long.length} bytes`);
+  expect(tar("-xzO", "-f", "-", "b/LEFT-OUT")).toBe(`${notes.join("\n")}\n`);
+  expect(notes).toContain(`m11: left out, ${long.length} bytes`);
   expect(tar("-xzO", "-f", "-", "b/small")).toBe("x");
+  expect(tar("-xzO", "-f", "-", `b/${name}`)).toBe("y");
+  const long0 = unpackBundle(archive, 2 * MAX_BUNDLE);
+  expect(long0.map(({ path }) => path)).toContain(name);
+  expect(long0.find(({ path }) => path === "small")?.text).toBe("x");
+});
+
+it("from an agent is read only within its share, and without ways out of its folder", () => {
+  const files = [{ path: "../../etc/passwd", text: "x".repeat(1_000) }];
+  const { archive } = packBundle(files, FOLDER);
+  expect(() => unpackBundle(archive, 1_024)).toThrow();
+  expect(unpackBundle(archive, 10_000).map(({ path }) => path)).toEqual(["etc/passwd", LEFT_OUT]);
+  expect(() => unpackBundle(Buffer.from("error: unknown command"), 10_000)).toThrow();
+});
+
+describe("of thousands of nodes", () => {
+  const agent = (index: number, more: Partial<AgentStatus> = {}): AgentStatus => ({
+    ...{ namespace: "kube-system", name: `a${index}`, node: `n${index}`, phase: "Running", isReady: true, restarts: 0 },
+    ...{ image: "berth:1", startedAt: `2026-01-01T00:00:${String(index % 60).padStart(2, "0")}Z`, ...more },
+  });
+  const all = Array.from({ length: 5_000 }, (_, index) => agent(index));
+
+  it("asks the unhealthy first, then those that restarted, then the newest", () => {
+    const some = [agent(1), agent(2), agent(3, { restarts: 2 }), agent(4, { isReady: false })];
+    expect(chooseAgents(some, undefined).chosen.map(({ node }) => node)).toEqual(["n4", "n3", "n2", "n1"]);
+  });
+
+  it("asks a few", () => {
+    const { chosen, others } = chooseAgents([...all, agent(9_999, { isReady: false })], undefined);
+    expect(chosen).toHaveLength(MAX_BUNDLE_NODES);
+    expect(chosen[0]?.node).toBe("n9999");
+    expect(others).toHaveLength(5_001 - MAX_BUNDLE_NODES);
+  });
+
+  it("asks the named one alone", () => {
+    expect(chooseAgents(all, "n77").chosen.map(({ node }) => node)).toEqual(["n77"]);
+    expect(chooseAgents(all, "none").chosen).toEqual([]);
+  });
+});
+
+describe("the output of a command", () => {
+  const run = (script: string, maxBytes = 1_000, timeoutMs = 20_000) =>
+    commandTail(["sh", "-c", script], { maxBytes, timeoutMs });
+
+  it("is kept from its end, however long it is", async () => {
+    const { content, wholeBytes, failure } = await run("seq 1 100000; echo end");
+    expect([content.length, wholeBytes, failure]).toEqual([1_000, 588_899, undefined]);
+    expect(content.toString()).toMatch(/100000\nend\n$/);
+  });
+
+  it("is kept when the command fails, with the reason", async () => {
+    expect(await run("echo some; echo why >&2; exit 3")).toEqual({
+      ...{ content: Buffer.from("some\n"), wholeBytes: 5, failure: "sh ended with 3: why" },
+    });
+    const { failure } = await commandTail(["/no/such"], { maxBytes: 10, timeoutMs: 1_000 });
+    expect(failure).toMatch(/^Cannot execute \/no\/such: /);
+  });
+
+  it("is not waited for longer than allowed", async () => {
+    const startMs = performance.now();
+    const { content, failure } = await run("echo first; sleep 60", 1_000, 300);
+    expect([content.toString(), failure]).toEqual(["first\n", "No answer within 0.3 s"]);
+    expect(performance.now() - startMs).toBeLessThan(10_000);
+  });
 });

@@ -1,0 +1,143 @@
+/** What a support bundle has of this host: versions, the agent's answers, metrics, logs, network definitions, the node's addresses and routes. */
+import { type Dirent, readdirSync } from "node:fs";
+import { hostname, release, uptime } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "../../lib/describe.ts";
+import { askAgent, askForText } from "../ask-agent.ts";
+import { diagnoseHost } from "../doctor/diagnose.ts";
+import { type HostPaths, readHost } from "../doctor/read-host.ts";
+import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
+import { isKubeconfig } from "./redact.ts";
+import { commandTail, fileTail, wholeLines } from "./tail.ts";
+
+/** Most files of the directory of network definitions in a support bundle. @limit */
+export const MAX_BUNDLE_DEFINITIONS = 100;
+
+/** Longest network definition in a support bundle: bytes. @limit */
+export const MAX_BUNDLE_DEFINITION = 64 * 1024;
+
+/** How long a support bundle waits for one command, such as `ip route`: milliseconds. @limit */
+export const BUNDLE_COMMAND_MS = 20_000;
+
+export interface HostBundlePaths extends HostPaths {
+  readonly logDirectory: string;
+}
+
+/** Questions to the agent whose answers are in the bundle. */
+const QUESTIONS = ["health", "stats", "pools", "allocations", "check"];
+
+/** Commands whose output is in the bundle, by file name. */
+const COMMANDS: readonly (readonly [file: string, ...argv: string[]])[] = [
+  ["journal.log", "journalctl", "--unit=berth-agent", "--since=-6h", "--no-pager", "--lines=20000"],
+  ["ip-address.txt", "ip", "address", "show"],
+  ["ip-rule.txt", "ip", "rule", "show"],
+  ["ip-6-rule.txt", "ip", "-6", "rule", "show"],
+  ["ip-route.txt", "ip", "route", "show", "table", "all"],
+  ["ip-6-route.txt", "ip", "-6", "route", "show", "table", "all"],
+  ["ip-neigh.txt", "ip", "neighbour", "show"],
+];
+
+/** What matters most comes first: what does not fit is left out from the end. */
+export async function collectHostFiles(paths: HostBundlePaths, version: string): Promise<BundleFile[]> {
+  const { socket, confDirectory, binDirectory, logDirectory } = paths;
+  const about = { version, node: process.version, kernel: release(), host: hostname(), uptimeS: uptime() };
+  const files: BundleFile[] = [
+    { path: "about.json", text: json(about) },
+    { path: "doctor.json", text: json(diagnoseHost(await readHost(paths, version))) },
+  ];
+  for (const question of QUESTIONS)
+    files.push(await answered(`agent/${question}.json`, async () => json(await askAgent(socket, `/v1/${question}`))));
+  files.push(await answered("agent/metrics.txt", () => askForText(socket, "/metrics")));
+  files.push(...readDefinitions(confDirectory), listOf("plugins.txt", binDirectory), listOf("logs.txt", logDirectory));
+  files.push(readLog("audit.jsonl", join(logDirectory, "audit.jsonl")));
+  for (const [path, ...argv] of COMMANDS) files.push(await outputOf(path, argv));
+  files.push(readLog("coordinator.log", join(logDirectory, "coordinator.log")));
+  return files;
+}
+
+export function json(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+/** Returns a file that says why it is missing. */
+export function failedFile(path: string, reason: string): BundleFile {
+  return { path, text: `${reason}\n`, note: reason };
+}
+
+async function answered(path: string, ask: () => Promise<string>): Promise<BundleFile> {
+  try {
+    return { path, text: await ask() };
+  } catch (error) {
+    return failedFile(path, messageOf(error));
+  }
+}
+
+/** Files only: a folder of a network may be in it. */
+function readDefinitions(directory: string): BundleFile[] {
+  const names = listFiles(directory);
+  if (!Array.isArray(names)) return [failedFile("net.d", names)];
+  return names
+    .slice(0, MAX_BUNDLE_DEFINITIONS)
+    .map((name) => {
+      const path = `net.d/${name.slice(0, 60)}`;
+      try {
+        const { text, wholeBytes } = fileTail(join(directory, name), MAX_BUNDLE_DEFINITION);
+        // One of Multus or Calico is all secret.
+        if (/kubeconfig/i.test(name) || isKubeconfig(text)) return failedFile(path, "A kubeconfig is left out");
+        return { path, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_DEFINITION) };
+      } catch (error) {
+        return failedFile(path, messageOf(error));
+      }
+    })
+    .concat(
+      names.length > MAX_BUNDLE_DEFINITIONS
+        ? [failedFile("net.d/more", `${names.length - MAX_BUNDLE_DEFINITIONS} more files are left out`)]
+        : [],
+    );
+}
+
+/** Returns the names, in their order; a reason if there are none to be had. */
+function listFiles(directory: string): string[] | string {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+      .filter(isReadable)
+      .map(({ name }) => name)
+      .sort();
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function isReadable(entry: Dirent): boolean {
+  return entry.isFile() || entry.isSymbolicLink();
+}
+
+function listOf(path: string, directory: string): BundleFile {
+  const names = listFiles(directory);
+  return Array.isArray(names) ? { path, text: `${directory}\n${names.join("\n")}\n` } : failedFile(path, names);
+}
+
+function readLog(path: string, source: string): BundleFile {
+  try {
+    const { text, wholeBytes } = fileTail(source, MAX_BUNDLE_FILE);
+    return { path, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_FILE) };
+  } catch (error) {
+    return failedFile(path, messageOf(error));
+  }
+}
+
+/** Returns what a command prints, as a file; its end if it is long. */
+export async function outputOf(
+  path: string,
+  argv: readonly string[],
+  { maxBytes = MAX_BUNDLE_FILE, timeoutMs = BUNDLE_COMMAND_MS } = {},
+): Promise<BundleFile> {
+  const { content, wholeBytes, failure } = await commandTail(argv, { maxBytes, timeoutMs });
+  const text = wholeLines(content, wholeBytes > content.length).toString();
+  if (failure !== undefined) return { path, text: `${text}${failure}\n`, note: failure };
+  return { path, text, note: noteOf(text.length, wholeBytes, maxBytes) };
+}
+
+function noteOf(keptBytes: number, wholeBytes: number, maxBytes: number): string | undefined {
+  return wholeBytes > maxBytes ? `the last ${keptBytes} of ${wholeBytes} bytes` : undefined;
+}

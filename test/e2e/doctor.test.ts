@@ -1,0 +1,301 @@
+/** `berthctl doctor` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made by hand, with its remedy. */
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { VERSION } from "../../host/bin/version.ts";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
+const COORDINATOR = { type: "coordinator" };
+
+let directory: string;
+let host: Netns;
+let other: Netns;
+let agent: Agent;
+/** Directories that the doctor looks at; made anew for each test. */
+let place: { readonly conf: string; readonly bin: string };
+let rounds = 0;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-doctor-"));
+  host = await createNetns(`doc-${process.pid}`);
+  other = await createNetns(`doc-o-${process.pid}`);
+  await addVeth({ netns: host, name: "v0" }, { netns: other, name: "v0" });
+  await addBridge(host, "br0", ["v0"]);
+  for (const [key, value] of [
+    ["ipv4/ip_forward", "1"],
+    ["ipv6/conf/all/forwarding", "1"],
+  ] as const)
+    writeSysctl(host.path, key, value);
+  agent = await startAgent({ config: { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24") }, node: host });
+});
+afterAll(async () => {
+  await agent?.delete();
+  await host?.delete();
+  await other?.delete();
+  rmSync(directory, { recursive: true });
+});
+
+beforeEach(() => {
+  const own = join(directory, String(++rounds));
+  place = { conf: join(own, "net.d"), bin: join(own, "bin") };
+  mkdirSync(place.conf, { recursive: true });
+  cpSync(join(root, "dist", "bin"), place.bin, { recursive: true });
+  define("10-lan.conflist", "lan", MACVLAN, COORDINATOR);
+});
+
+function define(file: string, name: string, ...plugins: readonly object[]): void {
+  writeFileSync(join(place.conf, file), JSON.stringify({ cniVersion: "1.0.0", name, plugins }));
+}
+
+/** In the host's namespaces, with a /var/lib of its own that the script fills. */
+async function doctor(script = "", env: Readonly<Record<string, string>> = {}): Promise<CommandOutcome> {
+  const flags = `--cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --socket ${env.SOCKET ?? agent.socket}`;
+  const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} doctor ${flags}`;
+  const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
+  return runCommand(argv, { env: { BERTH_STATE: agent.state, ...env } });
+}
+
+async function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, code: 0 | 1): Promise<void> {
+  const lines = found.stdout.split("\n");
+  const at = lines.findIndex((line) => finding.test(line));
+  expect(at, found.stdout + found.stderr).toBeGreaterThanOrEqual(0);
+  expect(lines[at + 1]).toMatch(remedy);
+  expect(lines.length, "it is the only finding").toBe(3);
+  expect(found.exitCode).toBe(code);
+}
+
+it("finds nothing wrong on a healthy host", async () => {
+  expect(await doctor()).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: "" });
+});
+
+const rows: [what: string, damage: () => unknown, finding: RegExp, remedy: RegExp, code: 0 | 1, script?: string][] = [
+  [
+    "a definition that comes before Berth's",
+    () => define("05-other.conflist", "other", { type: "bridge", ipam: { type: "host-local" } }),
+    /^warning: networks: 05-other\.conflist comes before 10-lan\.conflist: pods get network "other", not "lan"$/,
+    /^ {2}Rename 10-lan\.conflist/,
+    0,
+  ],
+  [
+    "a coordinator before the main plugin",
+    () => define("10-lan.conflist", "lan", COORDINATOR, MACVLAN),
+    /^error: networks: 10-lan\.conflist: coordinator comes before macvlan$/,
+    /^ {2}Move coordinator behind the main plugin$/,
+    1,
+  ],
+  [
+    "a definition that is no JSON",
+    () => writeFileSync(join(place.conf, "20-broken.conf"), "{"),
+    /^error: networks: .*20-broken\.conf cannot be read: /,
+    /^ {2}Correct or remove the file$/,
+    1,
+  ],
+  [
+    "no definition",
+    () => rmSync(join(place.conf, "10-lan.conflist")),
+    /^error: networks: .*net\.d has no network definition$/,
+    /^ {2}Create one: berthctl network NAME --conflist$/,
+    1,
+  ],
+  [
+    "a plugin of another project",
+    () => writeFileSync(join(place.bin, "coordinator"), "of another project", { mode: 0o755 }),
+    /^error: plugins: .*\/coordinator is not Berth's: another project installed it$/,
+    /^ {2}Uninstall the other project; or name berth-coordinator/,
+    1,
+  ],
+  [
+    "a missing plugin",
+    () => rmSync(join(place.bin, "ifacer")),
+    /^error: plugins: .*\/ifacer does not exist$/,
+    /^ {2}Install it with "berth-agent install"$/,
+    1,
+  ],
+  [
+    "a plugin that cannot be executed",
+    () => chmodSync(join(place.bin, "berth"), 0o644),
+    /^error: plugins: .*\/berth is not executable$/,
+    /^ {2}Install it again/,
+    1,
+  ],
+  [
+    "a plugin that everyone may write",
+    () => chmodSync(join(place.bin, "berth"), 0o777),
+    /^error: permissions: .*\/berth has mode 0777: others may write it$/,
+    /^ {2}chmod go-w \S+\/berth$/,
+    1,
+  ],
+  [
+    "a master that does not exist",
+    () => define("10-lan.conflist", "lan", { ...MACVLAN, master: "eth7" }, COORDINATOR),
+    /^error: networks: 10-lan\.conflist: the node has no interface "eth7"$/,
+    /^ {2}Correct master/,
+    1,
+  ],
+  [
+    "an MTU that the master does not have",
+    () => define("10-lan.conflist", "lan", { ...MACVLAN, mtu: 9_000 }, COORDINATOR),
+    /^error: mtu: 10-lan\.conflist: mtu is 9000, and interface br0 has MTU 1500/,
+    /^ {2}Remove mtu, or/,
+    1,
+  ],
+  [
+    "addresses that host-local gave out in a network that is Berth's now",
+    () => {},
+    /^warning: leftovers: \/var\/lib\/cni\/networks\/lan has 2 addresses that host-local gave to containers/,
+    /^ {2}If such containers still run, exclude their addresses/,
+    0,
+    "mkdir -p /var/lib/cni/networks/lan; cd /var/lib/cni/networks/lan; touch lock last_reserved_ip.0 10.6.0.4 10.6.0.5; cd /",
+  ],
+  [
+    "whereabouts that no network uses",
+    () => mkdirSync(join(place.conf, "whereabouts.d")),
+    /^warning: leftovers: .*\/whereabouts\.d is whereabouts's, and no network definition in .* uses it$/,
+    /^ {2}If no NetworkAttachmentDefinition does either, uninstall whereabouts$/,
+    0,
+  ],
+];
+
+it.each(rows)("finds %s, and says what to do", async (_, damage, finding, remedy, code, script = "") => {
+  await damage();
+  await finds(finding, remedy, await doctor(script), code);
+});
+
+/** Faults of the kernel's state: each with what undoes it. */
+const states: [what: string, make: string[], undo: string[], finding: RegExp, remedy: RegExp, code: 0 | 1][] = [
+  [
+    "routes of another project in table 500",
+    ["route add 10.99.0.0/16 dev br0 table 500"],
+    ["route del 10.99.0.0/16 table 500"],
+    /^warning: leftovers: Routing table 500 has 1 routes that are not Berth's, such as "10\.99\.0\.0\/16 dev br0/,
+    /^ {2}After its pods are gone, remove these routes; or set hostRuleTable/,
+    0,
+  ],
+  [
+    "a master with an MTU too small for IPv6",
+    ["link set br0 mtu 1000"],
+    ["link set br0 mtu 1500"],
+    /^error: mtu: Interface br0 has MTU 1000, too small for IPv6$/,
+    /^ {2}Set at least 1280: ip link set br0 mtu 1500$/,
+    1,
+  ],
+  [
+    "a master with an MTU larger than that of the link below it",
+    ["link set v0 mtu 1400", "link set br0 mtu 1500"],
+    ["link set v0 mtu 1500", "link set br0 mtu 1500"],
+    /^warning: mtu: Interface br0 has MTU 1500, and v0 below it 1400: large packets are dropped$/,
+    /^ {2}Set the same on both: ip link set br0 mtu 1400$/,
+    0,
+  ],
+];
+
+it.each(states)("finds %s, and says what to do", async (_, make, undo, finding, remedy, code) => {
+  for (const words of make) await host.ip(words);
+  try {
+    await finds(finding, remedy, await doctor(), code);
+  } finally {
+    for (const words of undo) await host.ip(words);
+  }
+});
+
+it("finds forwarding that is off", async () => {
+  writeSysctl(host.path, "ipv4/ip_forward", "0");
+  try {
+    await finds(
+      /^warning: sysctls: net\.ipv4\.ip_forward is 0: /,
+      /^ {2}sysctl -w net\.ipv4\.ip_forward=1/,
+      await doctor(),
+      0,
+    );
+  } finally {
+    writeSysctl(host.path, "ipv4/ip_forward", "1");
+  }
+});
+
+it("finds a socket and a registry that others may use", async () => {
+  chmodSync(agent.socket, 0o666);
+  try {
+    await finds(/^error: permissions: .*agent\.sock has mode 0666/, /^ {2}chmod go-w \S+$/, await doctor(), 1);
+  } finally {
+    chmodSync(agent.socket, 0o600);
+  }
+  chmodSync(agent.state, 0o755);
+  try {
+    await finds(
+      /^warning: permissions: .*state has mode 0755: others may read/,
+      /^ {2}chmod go-r \S+$/,
+      await doctor(),
+      0,
+    );
+  } finally {
+    chmodSync(agent.state, 0o700);
+  }
+});
+
+it("finds that no agent runs", async () => {
+  const found = await doctor("", { SOCKET: join(directory, "no.sock") });
+  await finds(/^error: agent: No agent answers on /, /^ {2}Start it; its log says why it ended: journalctl/, found, 1);
+});
+
+it("finds a clock that was never set", async () => {
+  const env = {
+    NODE_OPTIONS: `--import=${join(root, "scripts/lab/cluster/shifted-clock.mjs")}`,
+    BERTH_LAB_CLOCK_MS: String(-Date.now() + 86_400_000),
+  };
+  await finds(
+    /^error: clock: The clock says 1970-01-02T/,
+    /^ {2}Set the clock, for example with chrony/,
+    await doctor("", env),
+    1,
+  );
+});
+
+it("finds an agent of another version", async () => {
+  const { createServer } = await import("node:http");
+  const health = await agent.get("/v1/health");
+  const server = createServer((_, answer) => answer.end(JSON.stringify({ ...health, version: "0.0.9" })));
+  const socket = join(directory, "old.sock");
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  chmodSync(socket, 0o600);
+  try {
+    const found = await doctor("", { SOCKET: socket });
+    await finds(
+      new RegExp(`^warning: agent: The agent has version 0\\.0\\.9, berthctl ${VERSION.replaceAll(".", "\\.")}`),
+      /^ {2}Restart the agent/,
+      found,
+      0,
+    );
+  } finally {
+    server.close();
+  }
+});
+
+it("prints the findings as a record", async () => {
+  rmSync(join(place.bin, "ifacer"));
+  const flags = ["--cni-conf-dir", place.conf, "--cni-bin-dir", place.bin, "-o", "json"];
+  const argv = [
+    "ip",
+    "netns",
+    "exec",
+    host.name,
+    process.execPath,
+    join(root, "dist/berthctl.mjs"),
+    "doctor",
+    ...flags,
+  ];
+  const { stdout } = await runCommand(argv, { env: agent.env });
+  expect(JSON.parse(stdout).findings).toContainEqual(
+    expect.objectContaining({
+      check: "plugins",
+      level: "error",
+      remedy: expect.stringContaining("berth-agent install"),
+    }),
+  );
+});

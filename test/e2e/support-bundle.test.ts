@@ -1,0 +1,186 @@
+/** `berthctl support-bundle` of a host with the built agent: what is in it, what never is, and its size. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MAX_BUNDLE_FILE } from "../../host/cli/support/archive.ts";
+import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+/** Each is planted in one place, and none may be in a bundle. */
+const SECRETS = {
+  definition: "s3cret-of-a-definition",
+  nested: "s3cret-of-a-plugin",
+  kubeconfig: "s3cret-of-a-kubeconfig",
+  unnamedKubeconfig: "s3cret-of-a-hidden-kubeconfig",
+  environment: "s3cret-of-the-environment",
+  bearer: "s3cretOfALogLine123",
+  jwt: `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(30)}.${"s3cret".repeat(5)}`,
+  pem: "MIIs3cretS3cretS3cretS3cretS3cretS3cret",
+  url: "s3cret-of-a-url",
+  cutPem: "QUJDs3cretQUJDs3cretQUJDs3cretQUJD",
+} as const;
+
+let directory: string;
+let agent: Agent;
+let bin: string;
+
+const path = (name: string) => join(directory, name);
+const kubeconfig = (secret: string) =>
+  `apiVersion: v1\nkind: Config\nusers:\n- name: a\n  user:\n    odd: ${secret}\n    token: ${secret}\n`;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-bundle-"));
+  bin = path("bin");
+  mkdirSync(bin);
+  // The journal of a service manager: longer than a file of the bundle may be, so that it begins in the middle of a key.
+  writeFileSync(
+    join(bin, "journalctl"),
+    `#!/bin/sh
+echo "-----BEGIN PRIVATE KEY-----"
+yes ${SECRETS.cutPem} | head -n 1800
+echo "-----END PRIVATE KEY-----"
+yes '{"level":"info","msg":"filling"}' | head -n 62500
+echo 'GET /x with Authorization: Bearer ${SECRETS.bearer}'
+echo '{"msg":"a call","body":"{\\"token\\":\\"${SECRETS.bearer}\\"}"}'
+echo 'the end'
+`,
+    { mode: 0o755 },
+  );
+  agent = await startAgent({
+    config: { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24") },
+    env: { API_TOKEN: SECRETS.environment },
+    cniConf: {
+      "10-lan.conflist": {
+        name: "lan",
+        plugins: [
+          { type: "macvlan", master: "lo", token: SECRETS.definition, ipam: { type: "berth" } },
+          { type: "other", credentials: { odd: SECRETS.nested }, server: `https://u:${SECRETS.url}@example.org` },
+        ],
+      },
+    },
+  });
+  const confDir = agent.cniConfDir;
+  writeFileSync(join(confDir, "00-multus.kubeconfig"), kubeconfig(SECRETS.kubeconfig));
+  writeFileSync(join(confDir, "calico-settings"), kubeconfig(SECRETS.unnamedKubeconfig));
+  writeFileSync(join(confDir, "key.pem"), `-----BEGIN PRIVATE KEY-----\n${SECRETS.pem}\n-----END PRIVATE KEY-----\n`);
+  symlinkSync("/dev/zero", join(confDir, "endless"));
+  await requireCommand(["mkfifo", join(confDir, "pipe")]);
+  const line = { time: "2026-01-01T00:00:00.000Z", audit: "ADD", message: `refused ${SECRETS.jwt}` };
+  const filling = `${JSON.stringify({ audit: "ADD", pod: "x".repeat(400) })}\n`.repeat(8_000);
+  writeFileSync(join(agent.logDir, "audit.jsonl"), `${filling}${JSON.stringify(line)}\n`);
+});
+afterAll(async () => {
+  await agent?.delete();
+  rmSync(directory, { recursive: true });
+});
+
+async function pack(file: string, ...words: string[]): Promise<CommandOutcome> {
+  const options = ["--cni-conf-dir", agent.cniConfDir, "--cni-bin-dir", path("none"), "--log-dir", agent.logDir];
+  const env = { ...agent.env, DB_PASSWORD: SECRETS.environment, PATH: `${bin}:${process.env.PATH}` };
+  const argv = [process.execPath, join(root, "dist/berthctl.mjs"), "support-bundle", "--file", path(file)];
+  return runCommand([...argv, ...options, ...words], { env, cwd: directory });
+}
+
+/** Returns the texts by path, below the bundle's folder. */
+async function unpack(file: string): Promise<Map<string, string>> {
+  const folder = path(`${file}.d`);
+  mkdirSync(folder);
+  const names = await requireCommand(["tar", "-xvzf", path(file), "-C", folder]);
+  return new Map(
+    names
+      .trim()
+      .split("\n")
+      .map((name) => [name.replace(/^[^/]*\//, ""), readFileSync(join(folder, name), "utf8")]),
+  );
+}
+
+describe("a bundle of a host", () => {
+  let files: Map<string, string>;
+  beforeAll(async () => {
+    const { exitCode, stdout, stderr } = await pack("a.tar.gz");
+    expect([exitCode, stderr, stdout]).toEqual([
+      0,
+      "",
+      expect.stringMatching(/^Wrote .*a\.tar\.gz: \d+ files, \d+ of/),
+    ]);
+    files = await unpack("a.tar.gz");
+  });
+  const text = (name: string) => files.get(name) ?? "";
+  const record = (name: string) => JSON.parse(text(name));
+
+  it("has what tar lists: the agent's answers, metrics, audit lines, doctor, definitions, addresses and routes", () => {
+    expect([...files.keys()]).toEqual(
+      expect.arrayContaining([
+        ...["about.json", "doctor.json", "agent/health.json", "agent/stats.json", "agent/pools.json"],
+        ...["agent/allocations.json", "agent/check.json", "agent/metrics.txt", "audit.jsonl", "journal.log"],
+        ...["net.d/10-lan.conflist", "ip-address.txt", "ip-rule.txt", "ip-route.txt", "ip-6-route.txt", "LEFT-OUT"],
+      ]),
+    );
+    expect(record("about.json")).toMatchObject({ version: expect.any(String), kernel: expect.any(String) });
+    expect(record("agent/pools.json")).toEqual([expect.objectContaining({ name: "blue" })]);
+    expect(record("agent/health.json")).toMatchObject({ mode: "embedded" });
+    expect(text("agent/metrics.txt")).toMatch(/^berth_build_info\{/m);
+    expect(record("net.d/10-lan.conflist").plugins[0]).toMatchObject({ master: "lo", token: "[redacted]" });
+    expect(text("audit.jsonl")).toMatch(/"message":"refused \[redacted\]"/);
+    expect(text("ip-address.txt")).toContain("lo");
+    expect(record("doctor.json").map(({ check }: { check: string }) => check)).toContain("plugins");
+  });
+
+  it.each(Object.entries(SECRETS))("has no %s secret", (_, secret) => {
+    for (const [name, content] of files) expect(content.includes(secret), name).toBe(false);
+  });
+
+  it("has no kubeconfig and nothing endless, and says so", () => {
+    for (const name of ["00-multus.kubeconfig", "calico-settings"])
+      expect(text(`net.d/${name}`)).toBe("A kubeconfig is left out\n");
+    expect(text("net.d/endless")).toMatch(/is no regular file/);
+    expect(files.has("net.d/pipe")).toBe(false);
+    expect(text("LEFT-OUT")).toMatch(/^net\.d\/calico-settings: A kubeconfig is left out$/m);
+  });
+
+  it("keeps the end of a long log, and says what is missing", () => {
+    expect(text("journal.log")).toMatch(/the end\n$/);
+    for (const name of ["journal.log", "audit.jsonl"]) {
+      expect(text(name).length).toBeLessThanOrEqual(MAX_BUNDLE_FILE);
+      expect(text("LEFT-OUT")).toMatch(new RegExp(`^${name}: the last \\d+ of \\d{7} bytes$`, "m"));
+    }
+  });
+
+  it("is for its owner only", () => expect(statSync(path("a.tar.gz")).mode & 0o777).toBe(0o600));
+});
+
+it("is as small as --max-size says, without what comes last", async () => {
+  expect((await pack("small.tar.gz", "--max-size", "0.2")).exitCode).toBe(0);
+  const files = await unpack("small.tar.gz");
+  const size = [...files].reduce((sum, [name, { length }]) => sum + (name === "LEFT-OUT" ? 0 : length), 0);
+  expect(size).toBeLessThanOrEqual(0.2 * 1024 * 1024);
+  expect(files.has("agent/health.json")).toBe(true);
+  expect(files.get("LEFT-OUT")).toMatch(/^audit\.jsonl: left out, \d+ bytes$/m);
+});
+
+it("is written without an agent, with the reason in each answer's place", async () => {
+  const { exitCode } = await pack("dead.tar.gz", "--socket", path("no.sock"));
+  expect(exitCode).toBe(0);
+  const files = await unpack("dead.tar.gz");
+  expect(files.get("agent/health.json")).toMatch(/^No agent answers on/);
+  expect(files.get("LEFT-OUT")).toMatch(/^agent\/metrics\.txt: No agent answers on/m);
+  expect(files.get("ip-route.txt")).toBeDefined();
+});
+
+it.each(["0", "x", "-1"])("is refused with a size of %j", async (size) => {
+  const { exitCode, stderr } = await pack("none.tar.gz", `--max-size=${size}`);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("want a number above 0")]);
+  expect(existsSync(path("none.tar.gz"))).toBe(false);
+});
