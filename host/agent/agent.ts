@@ -170,7 +170,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { version } = options;
   set.metrics.buildInfo.set({ version, nodejs: process.versions.node, mode: backend.mode }, 1);
   set.onScrape(() => collectProcess(set.metrics));
-  set.onScrape(() => collectAgent(set.metrics, { backend, spool, restores: watch?.restored ?? 0 }));
+  set.onScrape(() => collectAgent(set.metrics, { backend, spool, audit, restores: watch?.restored ?? 0 }));
   set.onScrape(() => backend.collectMetrics(set.metrics));
   const server = await listenOnSocket({
     path: socketPath,

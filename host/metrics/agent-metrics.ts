@@ -72,6 +72,10 @@ export const AGENT_METRICS = {
     "Addresses whose object in the API server is not yet what the journal says.",
   ),
   lostAddresses: gauge("berth_lost_addresses", "Addresses of running pods whose objects other pods have."),
+  auditLinesLost: counter(
+    "berth_audit_lines_lost_total",
+    "Lines that the audit log lacks, because disk or reader were too slow or the disk was full.",
+  ),
   socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
 } as const;
 

@@ -10,12 +10,13 @@ import type { PrefetchStats } from "../prefetch/prefetcher.ts";
 interface AgentState {
   readonly backend: ReadinessSource & { readonly ipam: { readonly inventory: Pick<PoolInventory, "registry"> } };
   readonly spool: { count(): { readonly waiting: number; readonly rejected: number } };
+  readonly audit: { readonly lost: number };
   /** How often the agent restored its socket. */
   readonly restores: number;
 }
 
 /** What an agent has in both modes. */
-export function collectAgent(metrics: AgentMetrics, { backend, spool, restores }: AgentState): void {
+export function collectAgent(metrics: AgentMetrics, { backend, spool, audit, restores }: AgentState): void {
   const { ready, trouble, problems } = backend.readiness();
   metrics.ready.set(ready && trouble === undefined ? 1 : 0);
   metrics.problems.set(problems.length);
@@ -23,6 +24,7 @@ export function collectAgent(metrics: AgentMetrics, { backend, spool, restores }
   metrics.spoolFiles.set({ state: "waiting" }, waiting);
   metrics.spoolFiles.set({ state: "rejected" }, rejected);
   metrics.journalCalls.set(backend.ipam.inventory.registry.pendingCalls ?? 0);
+  setTotal(metrics.auditLinesLost, audit.lost);
   setTotal(metrics.socketRestores, restores);
 }
 

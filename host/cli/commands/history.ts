@@ -1,5 +1,5 @@
 /** `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of each node. */
-import { type AuditLine, type HistoryPage, historyPageSchema } from "../../records/audit-line.ts";
+import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
 import { askForRecord } from "../ask-agent.ts";
 import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
@@ -36,18 +36,52 @@ export function addHistory(cli: CommandLine): void {
     .option("--since <time>", "lines from this time on")
     .option("--until <time>", "lines up to this time")
     .action((subject: string, flags: HistoryFlags) =>
-      // One node has the address; that the others know nothing is no problem.
-      cli.runOnAgents(flags, (socket, call) => showHistory(socket, call, subject, flags), { join: Math.min }),
+      cli.isCluster
+        ? cli.run(flags, (call) => showClusterHistory(cli, call, subject, flags))
+        : cli.run(flags, (call) => showHistory(cli.options.socket, call, subject, flags)),
     );
 }
 
+/** Of each agent, then what the controllers did: they have no agent's file, only their logs. */
+async function showClusterHistory(
+  cli: CommandLine,
+  { out }: Call,
+  subject: string,
+  flags: HistoryFlags,
+): Promise<ExitCode> {
+  // Loaded only here: it starts processes.
+  const { callAgents, readControllerLogs } = await import("../cluster-agents.ts");
+  const { since, until } = timesOf(flags);
+  const isWanted = (line: AuditLine): boolean =>
+    (isAddress(subject) ? line.addresses.includes(subject) : `${line.namespace}/${line.pod}` === subject) &&
+    (since === undefined || line.time >= since) &&
+    (until === undefined || line.time <= until);
+  // One node has the address; that the others know nothing is no problem.
+  const ofAgents = callAgents(cli.forwarded(), { ...cli.place, join: Math.min });
+  const texts = cli.options.node === undefined ? await readControllerLogs(cli.place) : [];
+  const lines = texts
+    .flatMap((text) => text.split("\n"))
+    .flatMap((text) => parseAuditLine(text) ?? [])
+    .filter(isWanted)
+    .sort((a, b) => (a.time < b.time ? -1 : 1));
+  if (lines.length === 0) return ofAgents;
+  if (out.format === "table" || out.format === "wide") out.text("# controller");
+  await out.list(HISTORY_TABLE, flags.at === undefined ? lines : lines.slice(-1));
+  return ExitCode.Success;
+}
+
+/** The moments of the flags as the lines have them. */
+function timesOf({ since, until, at }: HistoryFlags): { readonly since?: string; readonly until?: string } {
+  const times = Object.entries({ since, until: until ?? at });
+  return Object.fromEntries(
+    times.flatMap(([key, text]) => (text === undefined ? [] : [[key, parseTime(text).toISOString()]])),
+  );
+}
+
 async function showHistory(socket: string, { out }: Call, subject: string, flags: HistoryFlags): Promise<ExitCode> {
-  const { at, since, until = at } = flags;
-  const times = Object.entries({ since, until }).flatMap(([key, text]) => {
-    return text === undefined ? [] : [[key, parseTime(text).toISOString()]];
-  });
+  const { at } = flags;
   const key = isAddress(subject) ? "address" : "pod";
-  const pages = await readPages(socket, new URLSearchParams([[key, subject], ...times]));
+  const pages = await readPages(socket, new URLSearchParams({ [key]: subject, ...timesOf(flags) }));
   const all = pages.flatMap((page) => page.lines);
   const lines = at === undefined ? all : findHolders(all);
   const isText = out.format === "table" || out.format === "wide";

@@ -178,7 +178,10 @@ export class AllocationChecker {
       observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
     else this.#asked.delete(name);
     const node = lostNode(object);
-    log.info({ ...auditOf(object, action, why), action, prober }, `An allocation was collected: ${why}`);
+    log[action === "quarantine" ? "warn" : "info"](
+      { ...auditOf(object, action, why), action, prober },
+      `An allocation was collected: ${why}`,
+    );
     return { object, action, why, node, prober };
   }
 
@@ -230,6 +233,7 @@ function auditOf(object: IpAllocation, action: Action, why: string): Partial<Aud
     pod: holder?.pod ?? "",
     uid: holder?.podUid ?? "",
     interface: holder?.ifName ?? "",
+    network: "",
     addresses: [formatIp(spec.ip)],
     pools: [spec.pool],
     sources: [],
