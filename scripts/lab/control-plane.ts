@@ -123,32 +123,67 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
-/**
- * Another process's control plane on loopback. Its servers belong to that process: they cannot be stopped or inspected here. `stop` closes the
- * client and calls `onStop`.
- */
-export async function attachControlPlane(parts: PlaneParts, onStop: () => Promise<void>): Promise<ControlPlane> {
+/** What a process may have done to a control plane of another one, by {@link attachControlPlane}; the answer is text. */
+const ACTIONS = {
+  "start the server": ({ server }: ControlPlane) => server.start(),
+  "stop the server": ({ server }: ControlPlane) => server.stop(),
+  "start etcd": ({ etcd }: ControlPlane) => etcd.start(),
+  "stop etcd": ({ etcd }: ControlPlane) => etcd.stop(),
+  snapshot: (plane: ControlPlane) => plane.snapshot(),
+  restore: (plane: ControlPlane, copy: string) => plane.restore(copy),
+  compact: (plane: ControlPlane) => plane.compact(),
+} as const;
+
+export type PlaneAction = keyof typeof ACTIONS;
+
+export async function actOnPlane(plane: ControlPlane, action: PlaneAction, copy: string): Promise<string> {
+  return (await ACTIONS[action](plane, copy)) ?? "";
+}
+
+/** The process that started a plane. */
+export interface PlaneOwner {
+  /** {@link actOnPlane} there. */
+  act(action: PlaneAction, copy?: string): Promise<string>;
+  /** The plane is no longer used here. */
+  giveBack(): Promise<void>;
+}
+
+/** Another process's control plane on loopback. Process IDs and output of its servers are unknown here. `stop` closes the client and gives it back. */
+export async function attachControlPlane(parts: PlaneParts, owner: PlaneOwner): Promise<ControlPlane> {
   const open = opener(parts, undefined);
   const client = await open();
   const refuse = (): never => {
     throw new Error("The control plane's servers belong to another process");
   };
-  const servers: PlaneServer & { output(): string } = {
+  const serverOf = (name: "the server" | "etcd"): Running["server"] => ({
     get pid() {
       return refuse();
     },
-    start: refuse,
-    stop: refuse,
+    start: async () => void (await owner.act(`start ${name}`)),
+    stop: async () => void (await owner.act(`stop ${name}`)),
     output: refuse,
+  });
+  const stop = async (): Promise<void> => {
+    client.close();
+    await owner.giveBack();
   };
-  const plane = await planeOf(parts, { parts, etcd: servers, server: servers, client, open, stop: refuse });
+  const plane = await planeOf(parts, {
+    parts,
+    etcd: serverOf("etcd"),
+    server: serverOf("the server"),
+    client,
+    open,
+    stop,
+  });
   return {
     ...plane,
-    ...{ snapshot: refuse, restore: refuse, compact: refuse },
-    stop: async () => {
-      client.close();
-      await onStop();
+    get pids() {
+      return refuse();
     },
+    snapshot: () => owner.act("snapshot"),
+    restore: async (copy) => void (await owner.act("restore", copy)),
+    compact: async () => void (await owner.act("compact")),
+    stop,
   };
 }
 

@@ -6,6 +6,7 @@ import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { recordLog } from "../world/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const DAY_MS = 86_400_000;
 const HASH = "0123456789abcdef0123456789abcdef";
@@ -15,7 +16,7 @@ let node: ReconciledNode;
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await openWorld();
+  world = await openWorld(borrowPlane);
   await world.namespace("shop");
   node = await ReconciledNode.open(world.plane, "n1", recordLog());
 });

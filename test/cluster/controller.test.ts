@@ -4,13 +4,12 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { applyFile } from "../../scripts/lab/apply.ts";
 import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { poolObject } from "../../scripts/lab/cluster/objects.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth-controller";
@@ -24,12 +23,8 @@ let plane: ControlPlane;
 let kubeconfig: string;
 const running: ControllerProcess[] = [];
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
   const { client } = plane;
-  await applyCrds(client);
-  const metadata = { name: "kube-system" };
-  await client.apply("/api/v1/namespaces/kube-system", { apiVersion: "v1", kind: "Namespace", metadata });
-  await applyFile(client, join(root, "deploy", "controller.yaml"));
   // Where the controller finds the network of the pods: without it the Coordinator that it makes is not ready.
   const data = { ClusterConfiguration: "networking: {podSubnet: 10.244.0.0/16}" };
   const kubeadm = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kubeadm-config" }, data };

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, boundObject, until } from "../../scripts/lab/cluster/objects.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
 import {
   attach,
@@ -29,7 +30,11 @@ const SEEN_AGAIN_MS = 15_000;
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+  world = await startWorld({
+    startPlane: borrowPlane,
+    nodes: ["n1", "n2"],
+    pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
+  });
 });
 
 afterEach(async () => {

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
 import { until } from "../../scripts/lab/cluster/objects.ts";
 import { type LabNode, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod } from "./fault-questions.ts";
 import { storm } from "./fault-storm.ts";
 
@@ -13,7 +14,12 @@ const ALL = ["get", "list", "post", "put", "patch", "delete"] as const;
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }], seed: 20 });
+  world = await startWorld({
+    startPlane: borrowPlane,
+    nodes: ["n1", "n2"],
+    pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
+    seed: 20,
+  });
 });
 
 afterEach(async () => {

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { until } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import {
   attach,
   drainAll,
@@ -24,7 +25,11 @@ const SEEN_AGAIN_MS = 25_000;
 let world: World;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+  world = await startWorld({
+    startPlane: borrowPlane,
+    nodes: ["n1", "n2"],
+    pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
+  });
 });
 
 afterEach(() => endAll(world));

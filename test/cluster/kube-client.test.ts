@@ -8,8 +8,9 @@ import { MAX_CONNECTIONS } from "../../host/kubernetes/http/lanes.ts";
 import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../world/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { startRelay } from "./kube-wire.ts";
 
 const PATH = "/api/v1/namespaces/default/configmaps";
@@ -18,7 +19,7 @@ const mapOf = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata
 let plane: ControlPlane;
 const opened: KubeClient[] = [];
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
 });
 afterAll(() => plane.stop());
 afterEach(async () => {

@@ -6,8 +6,9 @@ import type { Change } from "../../host/kubernetes/mirror.ts";
 import { MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../world/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { type Relay, startRelay } from "./kube-wire.ts";
 
 /** Longest wait, on a machine that has much else to do. */
@@ -28,7 +29,7 @@ interface Observed {
 let plane: ControlPlane;
 const opened: Observed[] = [];
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
 });
 afterAll(() => plane.stop());
 afterEach(async () => {

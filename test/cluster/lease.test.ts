@@ -5,8 +5,9 @@ import { type Election, openElection } from "../../host/kubernetes/lease/electio
 import { openLog } from "../../host/lib/log.ts";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { until } from "../world/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 /** A fifth of the defaults: the same in less time. */
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 };
@@ -27,7 +28,7 @@ let plane: ControlPlane;
 let leases = 0;
 const opened: Candidate[] = [];
 beforeAll(async () => {
-  plane = await startControlPlane();
+  plane = await borrowPlane();
 });
 afterAll(() => plane.stop());
 afterEach(async () => {

@@ -9,11 +9,11 @@ import { applyObject } from "../../scripts/lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject, POOLS, poolObject } from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { eventually } from "../../scripts/lab/netns-world.ts";
 import { type Prometheus, startPrometheus } from "../../scripts/lab/prometheus.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const PATIENCE = { timeout: 60_000, interval: 200 };
 const TENANTS = { subnet: "tenants", interface: "eth0", reclaim: false, wanted: 1, reason: "one pod" };
@@ -45,7 +45,7 @@ async function createToken(name: string): Promise<string> {
 
 beforeAll(async () => {
   world = await startWorld({
-    startPlane,
+    startPlane: borrowPlane,
     pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.19"] }],
   });
   const { client, plane } = world;

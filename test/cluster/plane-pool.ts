@@ -6,7 +6,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
 import { PlaneReset, startPlane } from "../../scripts/lab/cluster/plane.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { actOnPlane, type ControlPlane, type PlaneAction } from "../../scripts/lab/control-plane.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -46,14 +46,17 @@ class PlanePool {
   /** Planes that were given back and are being reset. */
   readonly #resets = new Set<Promise<void>>();
 
+  /** `/borrow`; `/act` and `/return` with the plane's `directory`. */
   async serve(url: string): Promise<object> {
-    const directory = url.startsWith("/return?") ? decodeURIComponent(url.slice("/return?".length)) : undefined;
-    if (directory === undefined) return (await this.#borrow()).plane.parts;
-    const returned = this.#all.get(directory);
-    if (returned !== undefined) {
-      const reset = this.#reset(returned).finally(() => this.#resets.delete(reset));
-      this.#resets.add(reset);
-    }
+    const { pathname, searchParams } = new URL(url, "http://pool");
+    const parameter = (name: string): string => searchParams.get(name) ?? "";
+    if (pathname === "/borrow") return (await this.#borrow()).plane.parts;
+    const lent = this.#all.get(parameter("directory"));
+    if (lent === undefined) throw new Error(`No control plane is lent in ${parameter("directory")}`);
+    if (pathname === "/act")
+      return { answer: await actOnPlane(lent.plane, parameter("action") as PlaneAction, parameter("copy")) };
+    const reset = this.#reset(lent).finally(() => this.#resets.delete(reset));
+    this.#resets.add(reset);
     return {};
   }
 

@@ -7,6 +7,7 @@ import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { mac } from "../world/values.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const MAC = mac("02:00:00:00:00:07");
 
@@ -15,7 +16,7 @@ const nodes: ReconciledNode[] = [];
 let podCount = 0;
 
 beforeAll(async () => {
-  world = await openWorld();
+  world = await openWorld(borrowPlane);
   await world.namespace("shop");
 });
 

@@ -8,7 +8,8 @@ import { applyRights } from "./rights.ts";
 /** Everything that the API server stores. */
 const OBJECTS = { start: "/registry/", end: "/registry0" };
 /** These the API server writes itself, whenever it likes. */
-const ITS_OWN = /^\/registry\/(?:leases|masterleases|events|flowschemas|prioritylevelconfigurations)\//;
+const ITS_OWN =
+  /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|flowschemas\/|prioritylevelconfigurations\/)/;
 const CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 /** Below the 128 operations that etcd allows in a transaction. */
 const BATCH = 100;
@@ -42,10 +43,12 @@ export class PlaneReset {
   }
 
   /**
-   * Deletes all newer objects below the API server, past finalizers and policies. Returns the keys of older objects that were changed or deleted;
-   * with any of them the plane is no longer as it was.
+   * Starts what was stopped, and deletes all newer objects below the API server, past finalizers and policies. Returns the keys of older objects that
+   * were changed or deleted; with any of them the plane is no longer as it was.
    */
   async run(): Promise<readonly string[]> {
+    await this.#plane.etcd.start();
+    await this.#plane.server.start();
     const keys = await readKeys(this.#plane);
     const added = keys.flatMap(({ key }) => (this.#before.has(key) || ITS_OWN.test(key) ? [] : [key]));
     const kinds = await this.#servedKinds(added.filter((key) => key.startsWith(CRDS)));

@@ -25,8 +25,8 @@ function compile(target: string): Uint8Array {
 }
 
 it.each<Build>(["release", "debug"])("two builds of the %s core are the same, byte for byte", (target) => {
-  const [first, second] = [compile(target), compile(target)];
+  // One of the two is the set-up's.
+  const [first, second] = [readCore(target), compile(target)];
   expect(first.length).toBeGreaterThan(1000);
-  expect(Buffer.compare(first, second)).toBe(0);
-  expect(Buffer.compare(first, readCore(target)), "dist/core is not what the sources give: npm run build").toBe(0);
+  expect(Buffer.compare(first, second), "dist/core is not what the sources give: npm run build").toBe(0);
 });
