@@ -1,6 +1,6 @@
 /** One request to the agent on its socket. */
-import { request } from "node:http";
 import type { z } from "zod";
+import { request } from "../lib/http.ts";
 import { decode } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */

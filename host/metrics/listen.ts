@@ -3,8 +3,8 @@
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 import { chmodSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import { createServer as createTlsServer } from "node:https";
+import type { IncomingMessage, Server } from "node:http";
+import { createServer } from "../lib/http.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 
 /** Most connections at once to a server for metrics and status. More are closed at once. @limit */
@@ -131,6 +131,8 @@ export function answerJson(status: number, value: object): HttpAnswer {
 function openTls(files: TlsFiles): { readonly server: Server; readonly endChecks: () => void } {
   const read = () => ({ cert: readFileSync(files.certFile, "utf8"), key: readFileSync(files.keyFile, "utf8") });
   let current = read();
+  // Most processes do without it, and its import takes time.
+  const { createServer: createTlsServer } = process.getBuiltinModule("node:https");
   const server = createTlsServer({ ...CHECKS, ...current, minVersion: "TLSv1.2" });
   const timer = setInterval(() => {
     try {

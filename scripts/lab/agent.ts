@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { root } from "../setup/paths.mjs";
 import type { Netns } from "./netns.ts";
 
@@ -32,6 +33,8 @@ export interface AgentOptions {
   readonly args?: readonly string[];
   /** Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic", "86400"]`. */
   readonly wrapper?: readonly string[];
+  /** Options of Node.js. Default: those of the agent, which then need not start Node.js a second time. */
+  readonly nodeOptions?: readonly string[];
   readonly node?: Netns;
   /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
   readonly stateDir?: string;
@@ -141,7 +144,11 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
     start: async (more = {}) => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
-      child = spawnAgent(configDir, { ...process.env, ...env, ...options.env, ...more }, options);
+      child = spawnAgent(
+        configDir,
+        { ...process.env, ...AGENT_SETTINGS.environment, ...env, ...options.env, ...more },
+        options,
+      );
       for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
         stream?.on("data", (chunk: Buffer) => output.push(chunk));
       await answering(agent, child, options.readyMs ?? 60_000);
@@ -178,6 +185,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
   const argv = [
     ...wrapper,
     process.execPath,
+    ...(options.nodeOptions ?? AGENT_SETTINGS.options),
     join(root, "dist", "berth-agent.mjs"),
     ...source,
     ...(options.args ?? []),

@@ -6,6 +6,7 @@ import {
   constants,
   mkdtempSync,
   openSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
@@ -16,6 +17,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
@@ -124,11 +126,21 @@ describe("SIGHUP and SIGUSR1", () => {
     expect(output()).not.toContain("Debugger listening");
   }
 
-  it("do not end the agent, and open no inspector", () =>
-    withWorld(BLUE, async (world) => {
-      await survive(world.agent.pid, () => world.agent.stderr());
-      expect(await world.add("c1")).toHaveLength(1);
-    }));
+  it.each([
+    ["given to it", undefined],
+    ["its own", []],
+  ])("do not end the agent, and open no inspector; options of Node.js: %s", (_, nodeOptions) =>
+    withWorld(
+      BLUE,
+      async (world) => {
+        const words = readFileSync(`/proc/${world.agent.pid}/cmdline`, "utf8").split("\0");
+        for (const option of AGENT_SETTINGS.options) expect(words).toContain(option);
+        await survive(world.agent.pid, () => world.agent.stderr());
+        expect(await world.add("c1")).toHaveLength(1);
+      },
+      nodeOptions && { nodeOptions },
+    ),
+  );
 
   it("do not end the controller either", async () => {
     const controller = await startControllerProcess({ kubeconfig: unreachable(), name: "a" });

@@ -3,9 +3,10 @@
  * one's socket away (single-agent).
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { dirname } from "node:path";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { createServer, get } from "../../lib/http.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { answerError } from "./answer.ts";
