@@ -1,8 +1,8 @@
 /**
  * The benchmark of allocators: `npm run bench:allocators [-- --only NAME]... [-- --shapes NAME]...`.
  *
- * The same pools for everybody: the allocation code of other projects, alone, and the core in every runtime. One program
- * at a time. A full run writes README.md beside this file and the raw figures in benchmarks/results; any other only prints.
+ * The same pools for everybody: the allocation code of other projects, alone, and the core in every runtime. On each pool
+ * the programs take turns, one at a time. A full run writes README.md beside this file and the raw figures in benchmarks/results; any other only prints.
  * Effects: child processes; a temporary folder; the page and the results.
  */
 import { spawn } from "node:child_process";
@@ -14,11 +14,14 @@ import { parseArgs } from "node:util";
 import { root } from "../../scripts/setup/paths.mjs";
 import { WAIT_S, waitUntilQuiet } from "../harness/quiet.ts";
 import { type BenchReport, formatReport, readMachine, writeResults } from "../harness/report.ts";
-import { type Contest, decodeLine, type Figure, isFigure, type Word } from "./contest.ts";
+import { type Contest, decodeLine, type Figure, hasFewSamples, isFigure, mergeTurns, type Word } from "./contest.ts";
 import { CONTESTANTS, type Contestant } from "./contestants.ts";
 import { renderPage, reportOf } from "./page.ts";
-import { SHAPES, writeShapes } from "./shapes.ts";
+import { SHAPES, type Shape, writeShapes } from "./shapes.ts";
 import { formatNs } from "./tabulate.ts";
+
+/** How often each program runs on a pool. */
+const TURNS = 3;
 
 /** The slowest peer needs minutes for its largest pool. */
 const MOST_MS = 1_800_000;
@@ -73,20 +76,36 @@ async function runContest(
   shapeNames: readonly string[] | undefined,
 ): Promise<Contest> {
   const shapes = choose(SHAPES, shapeNames);
+  const all: (Figure | Word)[] = [];
+  for (const shape of shapes) all.push(...(await playOnShape(contestants, shape)));
+  const said = mergeTurns(all);
+  return {
+    shapes: shapes.map(({ name }) => name),
+    contestants,
+    figures: said.filter(isFigure),
+    words: said.filter((each) => !isFigure(each)),
+  };
+}
+
+/** A program that could take few samples only, or none, has one turn: it needs minutes, and is not among the fastest. */
+async function playOnShape(contestants: readonly Contestant[], shape: Shape): Promise<(Figure | Word)[]> {
   const folder = mkdtempSync(join(tmpdir(), "berth-allocators-"));
   try {
-    writeShapes(folder, shapes);
+    writeShapes(folder, [shape]);
     const all: (Figure | Word)[] = [];
-    for (const contestant of contestants) {
-      console.log(contestant.label);
-      all.push(...(await play(contestant, folder)));
+    let inPlay = contestants;
+    for (let turn = 1; turn <= TURNS; turn++) {
+      const again: Contestant[] = [];
+      for (const contestant of inPlay) {
+        console.log(`${shape.name}, turn ${turn}: ${contestant.label}`);
+        const said = await play(contestant, folder);
+        all.push(...said);
+        const figures = said.filter(isFigure);
+        if (figures.length > 0 && !figures.some(hasFewSamples)) again.push(contestant);
+      }
+      inPlay = again;
     }
-    return {
-      shapes: shapes.map(({ name }) => name),
-      contestants,
-      figures: all.filter(isFigure),
-      words: all.filter((said) => !isFigure(said)),
-    };
+    return all;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

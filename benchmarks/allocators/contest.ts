@@ -56,8 +56,26 @@ export function isFigure(said: Figure | Word): said is Figure {
   return "ns" in said;
 }
 
+/** What a program takes unless a pair takes too long. */
+const USUAL_SAMPLES = 9;
+
+export function hasFewSamples({ samples = USUAL_SAMPLES }: Figure): boolean {
+  return samples < USUAL_SAMPLES;
+}
+
 /** Nanoseconds; undefined when there is no such figure. */
 export function findNs(contest: Contest, runtime: string, form: Form, shape: string): number | undefined {
   return contest.figures.find((figure) => figure.runtime === runtime && figure.form === form && figure.shape === shape)
     ?.ns;
+}
+
+/** One figure for all turns of a program, their median, the lower of two; each word once. */
+export function mergeTurns(said: readonly (Figure | Word)[]): (Figure | Word)[] {
+  const turns = Map.groupBy(said, (each) =>
+    [each.runtime, each.shape, each.form, isFigure(each) ? "" : each.text].join("\n"),
+  );
+  return [...turns.values()].flatMap((group) => {
+    const sorted = group.filter(isFigure).sort((a, b) => a.ns - b.ns);
+    return sorted[Math.floor((sorted.length - 1) / 2)] ?? group.slice(0, 1);
+  });
 }

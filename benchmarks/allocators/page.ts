@@ -1,19 +1,16 @@
 /** A contest as a report, and the report as a page. */
 import type { BenchReport } from "../harness/report.ts";
-import type { Contest, Word } from "./contest.ts";
+import { type Contest, hasFewSamples, type Word } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";
 import { tabulateCalls, tabulatePools } from "./tabulate.ts";
 import { decideTargets } from "./targets.ts";
 
-/** Fewer samples than this are told of. */
-const USUAL_SAMPLES = 9;
-
 export function reportOf(contest: Contest): BenchReport {
   const { contestants, figures, words } = contest;
   const versions = words.filter(({ form }) => form === "version");
-  const few = figures.flatMap(({ runtime, shape, samples = USUAL_SAMPLES }) =>
-    samples < USUAL_SAMPLES ? { runtime, shape, text: `the median of ${samples} samples` } : [],
-  );
+  const few = figures
+    .filter(hasFewSamples)
+    .map(({ runtime, shape, samples }) => ({ runtime, shape, text: `the median of ${samples} samples` }));
   return {
     tables: [tabulatePools(contest), tabulateCalls(contest)],
     targets: decideTargets(contest),
@@ -55,8 +52,8 @@ export function renderPage(tables: string): string {
 
 Written by \`npm run bench:allocators\` from the figures of one run. Each contestant has the same pools, in which the same addresses are used;
 the network address, and of IPv4 the broadcast address, are always used. Timed is one pair: take the next free address, in the order that the
-allocator has, and give it back. A program warms up for 0.2 s; the figure is the median of nine samples of at least 30 ms. One program runs at
-a time.
+allocator has, and give it back. A program warms up for 0.2 s and takes nine samples of at least 30 ms. On each pool the programs take three
+turns, one program at a time; the figure is the median of the turns' medians.
 
 * **The peers** are the allocation code of other projects, called from a small Go program (\`peers/\`) without what is around it: no API
   server, no files, no lease, no plugin process. What exactly is timed stands at the top of each program; in doubt it favours the peer.

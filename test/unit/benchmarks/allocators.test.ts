@@ -1,5 +1,11 @@
 import { describe, expect, it, test } from "vitest";
-import { type Contest, decodeLine, type Figure, type Form } from "../../../benchmarks/allocators/contest.ts";
+import {
+  type Contest,
+  decodeLine,
+  type Figure,
+  type Form,
+  mergeTurns,
+} from "../../../benchmarks/allocators/contest.ts";
 import { CONTESTANTS } from "../../../benchmarks/allocators/contestants.ts";
 import { reportOf } from "../../../benchmarks/allocators/page.ts";
 import { packAddresses, SHAPES, type Shape, usedOrdinals } from "../../../benchmarks/allocators/shapes.ts";
@@ -48,6 +54,16 @@ describe("a line of a program", () => {
     '{"runtime":"go","shape":"","form":"version"}',
     '{"shape":"","form":"one","ns":1}',
   ])("refuses %s", (line) => expect(() => decodeLine(line)).toThrow("Neither a figure nor a word"));
+});
+
+test("turns become one figure, the median, and words are told once", () => {
+  const word = { runtime: "go", shape: "", form: "version", text: "go1.26.8" } as const;
+  const turns = [90, 70, 80].flatMap((ns) => [...figures("go", "one", ns, ns + 1), word]);
+  expect(mergeTurns([...turns, ...figures("c", "one", 5)])).toEqual([
+    ...figures("go", "one", 80, 81),
+    word,
+    ...figures("c", "one", 5),
+  ]);
 });
 
 describe("the used addresses", () => {
@@ -139,10 +155,10 @@ describe("verdicts", () => {
     );
   });
 
-  it("one pool that is as slow as the fastest peer is a miss, and is told", () => {
-    const contest = benchmarkOf(...figures("rust", "one", 200, 60));
+  it("one pool with less than the margin to the fastest peer is a miss, and is told", () => {
+    const contest = benchmarkOf(...figures("rust", "one", 160, 60));
     expect(met(contest)).toEqual([true, false, true, true, true, true, true, true]);
-    expect(measured(contest)[1]).toBe("one 1 of 2 pools: /16 empty: 1.00 × (200 ns against 200 ns of kube-ovn)");
+    expect(measured(contest)[1]).toBe("one 1 of 2 pools: /16 empty: 1.25 × (160 ns against 200 ns of kube-ovn)");
   });
 
   it("bytes count where the address of the language is too slow", () => {
@@ -152,7 +168,7 @@ describe("verdicts", () => {
   });
 
   it("only packed pools count against the bitmaps, and only bitmaps", () => {
-    const contest = benchmarkOf(...figures("c", "one", 199, 71));
+    const contest = benchmarkOf(...figures("c", "one", 150, 71));
     expect(met(contest)).toEqual([true, true, true, true, true, true, false, true]);
     expect(measured(contest)[6]).toBe("one 0 of 1 pools: /16 99 % packed: 986 × (71.0 ns against 70.0 µs of cilium)");
   });
