@@ -185,7 +185,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       metrics: set,
       socketRestored: () => watch?.restored ?? 0,
       history: new History(options.logDirectory, node),
-      explainCoordinator: (namespace, pod) => coordinator.attachments.describe(namespace, pod),
+      coordinator,
     }),
     beforeAdd: async () => {
       resources.flush();

@@ -1,7 +1,7 @@
 /** The addresses on the NICs of this node's pods, as the kernel has them. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { isOwnNetns, NetnsError, readNetnsIdentity } from "../kernel/netns.ts";
+import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../kernel/netns.ts";
 import { observeNamespace } from "../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../kernel/open-namespace.ts";
 import { messageOf } from "../lib/describe.ts";
@@ -11,9 +11,13 @@ import type { Prefix } from "../net/prefix.ts";
 export interface LiveAddress {
   /** Path of the network namespace. */
   readonly netns: string;
+  /** The same namespace has the same, whatever its path: {@link netnsIdOf}. */
+  readonly netnsId?: string | undefined;
   readonly ifName: string;
   readonly mac: Mac | undefined;
   readonly prefix: Prefix;
+  /** Index of the node's link below the NIC, or at the other end of a veth; undefined for a device of its own. */
+  readonly parent?: number | undefined;
 }
 
 interface LiveNamespaces {
@@ -37,20 +41,35 @@ export function listNamespacePaths(directories: readonly string[]): readonly str
   return directories.flatMap(listPaths);
 }
 
-/** The same of one path. `seen`: the namespaces that were read before, to which this one is added. */
+const NOTHING = { addresses: [], macs: [] };
+
+/** The same of one path, and the MAC addresses of all its links. `seen`: the namespaces that were read before, to which this one is added. */
 export function readNamespaceAddresses(
   path: string,
   seen: Set<string>,
-): { readonly addresses: readonly LiveAddress[]; readonly problem?: string } {
+): { readonly addresses: readonly LiveAddress[]; readonly macs: readonly Mac[]; readonly problem?: string } {
   try {
-    const { device, inode } = readNetnsIdentity(path);
-    if (isOwnNetns(path) || seen.has(`${device} ${inode}`)) return { addresses: [] };
-    seen.add(`${device} ${inode}`);
-    return { addresses: readAddresses(path) };
+    const netnsId = formatIdentity(readNetnsIdentity(path));
+    if (isOwnNetns(path) || seen.has(netnsId)) return NOTHING;
+    seen.add(netnsId);
+    return readAddresses(path, netnsId);
   } catch (error) {
     // Runtimes leave files behind that are no namespaces any more.
-    if (error instanceof NetnsError) return { addresses: [] };
-    return { addresses: [], problem: `${path} cannot be read: ${messageOf(error)}` };
+    if (error instanceof NetnsError) return NOTHING;
+    return { ...NOTHING, problem: `${path} cannot be read: ${messageOf(error)}` };
+  }
+}
+
+function formatIdentity({ device, inode }: NetnsIdentity): string {
+  return `${device} ${inode}`;
+}
+
+/** Returns undefined if the path leads into no network namespace, or cannot be read. */
+export function netnsIdOf(path: string): string | undefined {
+  try {
+    return formatIdentity(readNetnsIdentity(path));
+  } catch {
+    return undefined;
   }
 }
 
@@ -73,11 +92,14 @@ function listPaths(directory: string): string[] {
   }
 }
 
-function readAddresses(netns: string): LiveAddress[] {
+function readAddresses(netns: string, netnsId: string): { addresses: LiveAddress[]; macs: Mac[] } {
   using open = openPodNamespace(netns);
   const { links, addresses } = observeNamespace(open, { addresses: true });
-  return addresses.flatMap(({ link, prefix, scope }) => {
+  const ofNics = addresses.flatMap(({ link, prefix, scope }) => {
     const nic = links.find(({ name }) => name === link);
-    return scope !== 0 || nic === undefined || nic.loopback ? [] : [{ netns, ifName: link, mac: nic.mac, prefix }];
+    if (scope !== 0 || nic === undefined || nic.loopback) return [];
+    const parent = nic.parentElsewhere ? nic.parent : undefined;
+    return [{ netns, netnsId, ifName: link, mac: nic.mac, prefix, parent }];
   });
+  return { addresses: ofNics, macs: links.flatMap(({ mac }) => mac ?? []) };
 }

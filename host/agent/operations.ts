@@ -2,7 +2,13 @@
  * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own transitions, and each names the version of the row
  * that was judged: an ADD or a DEL in between makes it fail.
  */
-import { type OperationFacts, type OperationRefusal, refuseQuarantine, refuseRelease } from "../ipam/plan-operation.ts";
+import {
+  type OperationFacts,
+  type OperationRefusal,
+  refuseQuarantine,
+  refuseRelease,
+  refuseReported,
+} from "../ipam/plan-operation.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import { formatAddressName } from "../records/allocation-record.ts";
 import type { OperationRecord } from "../records/operation-record.ts";
@@ -29,6 +35,12 @@ interface OperationOptions {
   readonly isForced: boolean;
 }
 
+/** What a report says of an address: a record that has changed since is not released. */
+export interface ReportedRecord {
+  readonly owner: string;
+  readonly containerId: string;
+}
+
 interface OperationsDeps {
   readonly backend: Pick<Backend, "ipam" | "readPodOf" | "releaseRow">;
   readonly audit: Audit;
@@ -48,15 +60,18 @@ export class Operations {
   async release(
     target: AddressName | { namespace: string; pod: string },
     options: OperationOptions,
+    reported?: ReportedRecord,
   ): Promise<OperationRecord> {
     const rows = "ip" in target ? await this.#rowOf(target) : await this.#rowsOf(target);
     const steps = await Promise.all(
-      rows.map(async (row) =>
-        stepOf(row, `${row.state}${ownerOf(row)} → Cooling`, refuseRelease(await this.#factsOf(row)), options),
-      ),
+      rows.map(async (row) => {
+        const refusal = refuseReported(row, reported) ?? refuseRelease(await this.#factsOf(row));
+        return stepOf(row, `${row.state}${ownerOf(row)} → Cooling`, refusal, options);
+      }),
     );
     if ("ip" in target && rows.length === 0) {
-      const refusal = { why: "this node has no record of it", isForceable: false };
+      const isOver = reported !== undefined;
+      const refusal = { why: "this node has no record of it", isForceable: false, isOver };
       steps.push(stepOf({ ...target }, "released", refusal, options));
     }
     if (!mayAct(steps, options)) return { steps, isDone: false };
@@ -154,7 +169,8 @@ function stepOf(
 ): Step {
   const step = { address: formatAddressName(formatIp(ip), space), what };
   if (refusal === undefined || (refusal.isForceable && isForced)) return step;
-  return { ...step, refusal: refusal.why, isForceable: refusal.isForceable };
+  const { why, isForceable, isOver } = refusal;
+  return { ...step, refusal: why, isForceable, ...(isOver === true ? { isOver } : {}) };
 }
 
 /** All or nothing. */

@@ -18,6 +18,11 @@ export class AgentError extends Error {
 /** Longest time to wait for an answer: milliseconds. A recovery reads files and namespaces of all pods. */
 const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
 
+/** A check reads the namespaces of all pods, some of it twice. */
+function patienceOf(method: keyof typeof PATIENCE_MS, path: string): number {
+  return PATIENCE_MS[path.startsWith("/v1/check") ? "POST" : method];
+}
+
 /** Returns the decoded answer of GET or POST `path`, whatever its status. Rejects with AgentError. */
 export async function askAgent(socketPath: string, path: string, method: "GET" | "POST" = "GET"): Promise<unknown> {
   const { status, text } = await ask(socketPath, path, method);
@@ -41,7 +46,7 @@ function ask(
   method: "GET" | "POST",
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, path, method, agent: false, timeout: PATIENCE_MS[method] }, (answer) => {
+    const call = request({ socketPath, path, method, agent: false, timeout: patienceOf(method, path) }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));
       answer.on("error", reject);

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { ClusterOptions } from "./cluster-agents.ts";
+import type { ClusterSource } from "./cluster-source.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { AGENT_LABELS } from "./labels.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
@@ -191,6 +192,11 @@ export class CommandLine {
       const { NodeSource } = await import("./node-source.ts");
       return new NodeSource(this.options.socket);
     }
+    return this.openCluster();
+  }
+
+  /** Opens the API server that the global options choose. */
+  async openCluster(): Promise<ClusterSource> {
     const { openClusterSource } = await import("./cluster-source.ts");
     const { context } = this.options;
     return openClusterSource({ kubeconfig: this.#kubeconfig(), context, userAgent: `berthctl/${this.version}` });

@@ -18,6 +18,21 @@ export interface OperationFacts {
 export interface OperationRefusal {
   readonly why: string;
   readonly isForceable: boolean;
+  /** Nothing is left to do. */
+  readonly isOver?: boolean;
+}
+
+/** Returns why a release that a report asks for is not needed any more; undefined if the record is the reported one, or there is no report. */
+export function refuseReported(
+  { state, owner, containerId }: OperationFacts["row"],
+  reported: Pick<OperationFacts["row"], "owner" | "containerId"> | undefined,
+): OperationRefusal | undefined {
+  if (reported === undefined) return undefined;
+  const over = (why: string): OperationRefusal => ({ why, isForceable: false, isOver: true });
+  if (state !== "Bound") return over(`it is ${state} by now`);
+  return owner === reported.owner && containerId === reported.containerId
+    ? undefined
+    : over("another pod or container has it since the report");
 }
 
 /** Returns why the row of a Bound address is not to be ended; undefined if its pod is known to have no use for it. */

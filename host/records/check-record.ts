@@ -1,4 +1,7 @@
-/** Where objects, records, pods and NICs of a node disagree, as `GET /v1/check` answers it, and as `berthctl check` writes it to a report file. */
+/**
+ * Where objects, records, pods, NICs, neighbours, routes and rules disagree: of one node as `GET /v1/check` answers it, and of one or all nodes as
+ * `berthctl check` prints it and writes it to a report file.
+ */
 import { z } from "zod";
 
 /** What is wrong, by kind. docs/diagnostics.md has a row for each. */
@@ -10,17 +13,23 @@ const DAMAGE_KINDS = [
   "leak",
   "missing-address",
   "wrong-pool",
+  "drift",
+  "leftover",
 ] as const;
 
 const finding = z.object({
   kind: z.enum(DAMAGE_KINDS),
-  /** `10.0.0.7`, `10.0.0.7/lab`. */
+  /** `10.0.0.7`, `10.0.0.7/lab`; empty if it is about no address. */
   address: z.string(),
   pool: z.string(),
   /** Empty if no pod is known. */
   namespace: z.string(),
   pod: z.string(),
   interface: z.string(),
+  /** Of the address's record: pod UID, or container ID; empty without a record. */
+  owner: z.string(),
+  /** Of the address's record; empty without one. */
+  container: z.string(),
   /** What disagrees: a clause. */
   text: z.string(),
   /** What to do about it: a sentence without a full stop. */
@@ -29,8 +38,10 @@ const finding = z.object({
   isReleasable: z.boolean(),
 });
 
-export const checkRecord = z.object({
+const node = z.object({
   node: z.string(),
+  /** UID of the namespace kube-system; absent without a cluster. */
+  cluster: z.string().optional(),
   /** RFC 3339. */
   time: z.string(),
   /** How many addresses were compared. */
@@ -38,11 +49,44 @@ export const checkRecord = z.object({
   nics: z.int(),
   /** Absent without a cluster. */
   objects: z.int().optional(),
-  findings: z.array(finding),
+  /** How many of the coordinator's attachments were compared with the kernel. */
+  attachments: z.int(),
   /** What could not be read: sentences. Nothing is found out about these. */
+  problems: z.array(z.string()),
+});
+
+/** An address that a pod's NIC has, of one of the pools. */
+const usedAddress = z.object({
+  /** `10.0.0.7`, `10.0.0.7/lab`. */
+  address: z.string(),
+  /** `default/web-0, eth0`; where no record names the pod, `eth0 in /run/netns/…`. */
+  place: z.string(),
+});
+
+/** Of one node. */
+export const checkRecord = node.extend({
+  findings: z.array(finding),
+  /** Only if asked for: to be compared with other nodes. */
+  used: z.array(usedAddress).optional(),
+});
+
+/** Of one node or a cluster. */
+export const checkReport = z.object({
+  /** When the comparison ended; RFC 3339. */
+  time: z.string(),
+  /** UID of the namespace kube-system; absent without a cluster. */
+  cluster: z.string().optional(),
+  /** That were compared. */
+  nodes: z.array(node),
+  /** Nodes that should have been compared as well, with the reason: a clause. */
+  notCompared: z.array(z.object({ node: z.string(), reason: z.string() })),
+  /** `node` is empty if no node is to blame. */
+  findings: z.array(finding.extend({ node: z.string() })),
+  /** What of the API server could not be read: sentences. */
   problems: z.array(z.string()),
 });
 
 export type DamageKind = (typeof DAMAGE_KINDS)[number];
 export type DamageFinding = z.output<typeof finding>;
 export type CheckRecord = z.output<typeof checkRecord>;
+export type CheckReport = z.output<typeof checkReport>;

@@ -12,6 +12,8 @@ export const operationRecord = z.object({
       refusal: z.string().optional(),
       /** Whether the refusal gives way to `--force`. */
       isForceable: z.boolean().optional(),
+      /** Refused because nothing is left to do: the finding of the report does not hold any more. */
+      isOver: z.boolean().optional(),
     }),
   ),
   /** Nothing is done if a step is refused, and by a trial run. */

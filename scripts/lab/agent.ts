@@ -173,7 +173,8 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     remove: (fileName) => rm(join(configDir, fileName)),
     delete: async () => {
       await end("SIGTERM");
-      await rm(directory, { recursive: true, force: true });
+      // Its last process may outlive the one that was waited for.
+      await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     },
   };
   return agent;

@@ -301,10 +301,10 @@ function isRemnant(operation: Operation): boolean {
   return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
 }
 
-/** Throws CniError 106 that lists the differences in the words of `ip`. */
-export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
+/** Returns the operations that would restore what ADD left; nothing in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
+export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf } = context;
-  if (conf.mode === "disable") return;
+  if (conf.mode === "disable") return [];
   const prevResult = requirePrevResult(request);
   const facts = await readRegistryFacts(context, request);
   using pod = openPodNamespace(request.netns);
@@ -312,7 +312,12 @@ export async function checkAttachment(context: AttachContext, request: AttachReq
   const { collected } = context.networks;
   const counts = (each: Operation): boolean =>
     !isRemnant(each) && !isRouterRoute(each) && !isSnatGroupChange(each, collected);
-  const lines = decision?.operations.filter(counts).map(formatOperation) ?? [];
+  return decision?.operations.filter(counts) ?? [];
+}
+
+/** Throws CniError 106 that lists the differences in the words of `ip`. */
+export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
+  const lines = (await compareAttachment(context, request)).map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

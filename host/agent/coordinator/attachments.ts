@@ -1,7 +1,8 @@
 /**
- * What the coordinator decided for the attachments of this node, for `berthctl explain`. Lost when the agent restarts; the rest
- * is in the kernel.
+ * What the coordinator decided for the attachments of this node, for `berthctl explain`, and their requests, for `berthctl check`. Lost when the agent
+ * restarts; the rest is in the kernel.
  */
+import type { AttachRequest } from "../../cni/request.ts";
 import type { Attachment } from "../../registry/registry.ts";
 
 /** The decisions of one ADD. */
@@ -18,6 +19,16 @@ export interface AttachmentFacts {
 
 export class CoordinatedAttachments {
   readonly #facts = new Map<string, AttachmentFacts>();
+  readonly #requests = new Map<string, AttachRequest>();
+
+  /** The ADDs that were served, and not deleted since. */
+  get requests(): readonly AttachRequest[] {
+    return [...this.#requests.values()];
+  }
+
+  setRequest(request: AttachRequest): void {
+    this.#requests.set(keyOf(request), request);
+  }
 
   set(attachment: Attachment, facts: AttachmentFacts): void {
     this.#facts.set(keyOf(attachment), facts);
@@ -25,6 +36,7 @@ export class CoordinatedAttachments {
 
   delete(attachment: Attachment): void {
     this.#facts.delete(keyOf(attachment));
+    this.#requests.delete(keyOf(attachment));
   }
 
   /** Returns lines for each NIC of the pod: its mode, the origin of networks, warnings. */

@@ -2,22 +2,28 @@
  * The plugin `coordinator`: the CNI verbs over observe, plan, diff and apply (docs/coordinator.md).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { CniRequest, DetachRequest } from "../../cni/request.ts";
+import type { AttachRequest, CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
-import { type CoordinatorConf, resolveCoordinatorConf } from "../../config/coordinator-settings.ts";
+import {
+  type CoordinatorConf,
+  DEFAULT_COORDINATOR_CONF,
+  resolveCoordinatorConf,
+} from "../../config/coordinator-settings.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
+import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
-import { type AttachContext, attach, checkAttachment } from "./attach.ts";
+import { type AttachContext, attach, checkAttachment, compareAttachment } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
+import { type NodeState, observeNode } from "./observe-node.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
 import { type CoordinatorDeps, settingsOf } from "./settings.ts";
 
@@ -33,6 +39,8 @@ type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" |
 interface CoordinatorPlugin extends Plugin, Disposable {
   /** Does what a DEL does. A DEL that still comes finds nothing to do. */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
+  /** Returns the operations that would restore what the ADD left. Rejects as CHECK does. */
+  compare(request: AttachRequest): Promise<readonly Operation[]>;
 }
 
 function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
@@ -85,14 +93,21 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       try {
         const { result, undo } = await queue.run(containerId, async () => {
           either.throwIfAborted();
-          return attach(context, request, either);
+          const addition = await attach(context, request, either);
+          options.attachments.setRequest(request);
+          return addition;
         });
-        return { result, undo: () => queue.run(containerId, undo) };
+        const undoAll = (): Promise<void> => {
+          options.attachments.delete(request);
+          return queue.run(containerId, undo);
+        };
+        return { result, undo: undoAll };
       } finally {
         if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
       }
     },
     check: (request) => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request)),
+    compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
     del: async (request) => {
       const { conf, log } = detachSettings(options, request);
       await detachNow(request, conf, log);
@@ -137,9 +152,11 @@ function detachSettings(
   }
 }
 
-interface OpenCoordinator {
+export interface OpenCoordinator {
   readonly plugin: Plugin;
   readonly attachments: CoordinatedAttachments;
+  readonly compare: CoordinatorPlugin["compare"];
+  observeNode(): NodeState;
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
@@ -168,6 +185,11 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   return {
     plugin,
     attachments,
+    compare: (request) => plugin.compare(request),
+    observeNode: () => {
+      const { coordinator } = options.snapshot();
+      return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
+    },
     withdraw: (attachment) => plugin.withdraw(attachment, options.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {
       plugin[Symbol.dispose]();

@@ -1,54 +1,84 @@
-/** Compares a node's records with objects, pods and NICs: twice, so that what is changing meanwhile is no finding. */
+/** Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing meanwhile is no finding. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PodStatus } from "../../ipam/leak.ts";
+import { NAMESPACES, objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
 import type { CheckRecord, DamageFinding } from "../../records/check-record.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../fencing/netns-status.ts";
-import { listNamespacePaths, readNamespaceAddresses } from "../live-namespaces.ts";
-import { findDamage, type NicAddress, type NodeFacts } from "./find-damage.ts";
+import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../live-namespaces.ts";
+import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
+import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
+import { findRivals } from "./find-rivals.ts";
+import { type CoordinatorState, readDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. @limit */
 export const RECHECK_MS = 2_000;
+
+/** How long a check waits for the identity of its cluster: milliseconds. @limit */
+export const CLUSTER_ID_MS = 5_000;
 
 /** Rows of the registry that are read at once. */
 const ROWS_AT_ONCE = 500;
 
 interface CheckDeps {
-  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects">;
+  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects" | "client">;
+  readonly coordinator: CoordinatorState;
   /** Where runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
 }
 
-/** Rejects with RegistryError. What else cannot be read is one of the record's problems. */
-export async function checkNode(deps: CheckDeps): Promise<CheckRecord> {
-  const first = await readNode(deps);
-  const before = new Set(findDamage(first.facts).map(keyOf));
+/** What one reading found. */
+interface Reading {
+  readonly facts: NodeFacts;
+  /** How many were to be compared. */
+  readonly attachments: number;
+  readonly findings: readonly DamageFinding[];
+  readonly problems: readonly string[];
+}
+
+/** Rejects with RegistryError. What else cannot be read is one of the record's problems. `withUsed`: the record has the addresses of NICs. */
+export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Promise<CheckRecord> {
+  const first = await readNode(deps, () => true);
+  const before = new Set(first.findings.map(keyOf));
   const isClean = before.size === 0;
   if (!isClean) await sleep(RECHECK_MS);
-  const { facts, problems } = isClean ? first : await readNode(deps);
+  const drifted = new Set(first.findings.filter(({ kind }) => kind === "drift").map(({ container }) => container));
+  // A finding about what all attachments need has no container.
+  const isWanted = ({ containerId }: ComparedAttachment): boolean => drifted.has("") || drifted.has(containerId);
+  const { facts, findings, problems } = isClean ? first : await readNode(deps, isWanted);
   return {
     node: facts.node,
+    cluster: await readClusterId(deps.backend),
     time: new Date().toISOString(),
     records: facts.rows.length,
     nics: facts.nics.length,
     objects: facts.objects?.size,
-    findings: isClean ? [] : findDamage(facts).filter((finding) => before.has(keyOf(finding))),
-    problems,
+    attachments: first.attachments,
+    findings: findings.filter((finding) => before.has(keyOf(finding))),
+    ...(withUsed ? { used: usedAddresses(facts) } : {}),
+    problems: [...problems],
   };
 }
 
-function keyOf({ kind, address, namespace, pod, interface: ifName }: DamageFinding): string {
-  return [kind, address, namespace, pod, ifName].join(" ");
+/** Two readings of one finding have the same key: what they name, and for findings about no address their text. */
+function keyOf({ kind, address, namespace, pod, interface: ifName, container, text }: DamageFinding): string {
+  return [kind, address, namespace, pod, ifName, ...(address === "" && container === "" ? [text] : [])].join(" ");
 }
 
-async function readNode({ backend, netnsDirectories }: CheckDeps): Promise<{ facts: NodeFacts; problems: string[] }> {
-  const { inventory, node, clock } = backend.ipam;
+async function readNode(
+  { backend, coordinator, netnsDirectories }: CheckDeps,
+  isWanted: (attachment: ComparedAttachment) => boolean,
+): Promise<Reading> {
+  const { inventory, node, clock, networks, identifier } = backend.ipam;
   const problems: string[] = [];
-  const { nics, unreadable } = await readNics(netnsDirectories);
+  const { nics, macs, unreadable } = await readNics(netnsDirectories);
   problems.push(...unreadable);
   const rows = await Array.fromAsync(listRows(inventory.registry, ROWS_AT_ONCE));
   const objects = await readObjects(backend, nics, rows, problems);
@@ -60,24 +90,82 @@ async function readNode({ backend, netnsDirectories }: CheckDeps): Promise<{ fac
     });
   };
   const rowFacts: NodeFacts["rows"][number][] = [];
-  for (const row of rows) rowFacts.push({ row, pod: await podOf(row), netns: await readNetnsStatus(row) });
+  for (const row of rows) {
+    const netnsId = row.netns === undefined ? undefined : netnsIdOf(row.netns);
+    rowFacts.push({ row, pod: await podOf(row), netns: await readNetnsStatus(row), netnsId });
+  }
   const { pools } = await inventory.loaded();
   const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip);
-  return { facts: { node: node.name, nowMs: clock.nowMs(), rows: rowFacts, nics, objects, pools, contains }, problems };
+  const facts = { node: node.name, nowMs: clock.nowMs(), rows: rowFacts, nics, objects, pools, contains };
+  const drift = await readDrift({ coordinator, networks, identifier }, facts, isWanted);
+  const kernel = coordinator.observeNode();
+  const known = { ...knownAttachments(facts, coordinator), macs };
+  return {
+    facts,
+    attachments: drift.compared,
+    findings: [
+      ...findDamage(facts),
+      ...findRivals({ ...facts, neighbours: kernel.neighbours, links: kernel.state.links }),
+      ...findDrift(drift.drifts),
+      ...findLeftovers(kernel.state, known),
+    ],
+    problems: [...problems, ...drift.problems],
+  };
+}
+
+function knownAttachments(
+  { rows, nics }: NodeFacts,
+  { attachments }: CoordinatorState,
+): Omit<KnownAttachments, "macs"> {
+  const bound = rows.filter(({ row }) => row.state === "Bound").map(({ row }) => row);
+  const ofRequests = attachments.requests.flatMap(({ netConf }) => netConf.prevResult?.ips ?? []);
+  const ips = [
+    ...bound.map(({ ip }) => ip),
+    ...nics.map(({ ip }) => ip),
+    ...ofRequests.map(({ address }) => address.ip),
+  ];
+  return {
+    containerIds: new Set([...bound, ...attachments.requests].map(({ containerId }) => containerId)),
+    ips: new Set(ips.map(keyOfIp)),
+    recorded: new Set(bound.map(({ ip }) => keyOfIp(ip))),
+  };
+}
+
+/** The addresses of pools on NICs of this node, each with its pod. */
+function usedAddresses({ nics, rows, pools, contains }: NodeFacts): NonNullable<CheckRecord["used"]> {
+  return nics.flatMap((nic) => {
+    const row = rows.find((each) => isOf(each, nic))?.row;
+    const pool = [...pools.values()].find(({ name }) => contains(name, nic.ip));
+    const space = row?.space ?? pool?.spec.addressSpace;
+    if (space === undefined) return [];
+    const named = row === undefined || row.pod === "" ? undefined : `${row.namespace}/${row.pod}, ${nic.ifName}`;
+    return [{ address: formatAddressName(formatIp(nic.ip), space), place: named ?? `${nic.ifName} in ${nic.netns}` }];
+  });
+}
+
+/** Returns the UID of the namespace kube-system, by which a cluster is recognised; undefined without a cluster, and when the API server does not answer. */
+export async function readClusterId({ client }: Pick<Backend, "client">): Promise<string | undefined> {
+  if (client === undefined) return undefined;
+  const path = objectPath(NAMESPACES, { name: "kube-system" });
+  const found = await client.call({ method: "GET", path, patienceMs: CLUSTER_ID_MS }).catch(() => undefined);
+  const { uid } = (found?.metadata ?? {}) as { uid?: unknown };
+  return typeof uid === "string" ? uid : undefined;
 }
 
 /** One namespace in a turn of the event loop, on which probes count milliseconds. */
 async function readNics(directories: readonly string[]) {
   const nics: NicAddress[] = [];
+  const all = new Set<Mac>();
   const unreadable: string[] = [];
   const seen = new Set<string>();
   for (const path of listNamespacePaths(directories)) {
-    const { addresses, problem } = readNamespaceAddresses(path, seen);
-    nics.push(...addresses.map(({ netns, ifName, prefix }) => ({ netns, ifName, ip: prefix.ip })));
+    const { addresses, macs, problem } = readNamespaceAddresses(path, seen);
+    nics.push(...addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip, macs })));
+    for (const mac of macs) all.add(mac);
     if (problem !== undefined) unreadable.push(problem);
     await new Promise(setImmediate);
   }
-  return { nics, unreadable };
+  return { nics, macs: all, unreadable };
 }
 
 /** Returns undefined without a cluster, and when the API server does not answer. */

@@ -1,6 +1,7 @@
 /** Where a node's records, the API server's objects, pods and NICs disagree. */
 import { isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "../../ipam/leak.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding, DamageKind } from "../../records/check-record.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
@@ -15,15 +16,23 @@ export const STEADY_MS = 30_000;
 export interface NicAddress {
   /** Path of the network namespace. */
   readonly netns: string;
+  /** A namespace has several paths, and one identity. */
+  readonly netnsId?: string | undefined;
   readonly ifName: string;
   readonly ip: Ip;
+  /** MAC addresses of all links of the namespace. */
+  readonly macs: readonly Mac[];
+  /** Index of the node's link below the NIC, or at the other end of a veth; undefined for a device of its own. */
+  readonly parent?: number | undefined;
 }
 
 /** A record, with what was read about its pod and NIC. */
-interface RowFacts {
+export interface RowFacts {
   readonly row: Allocation;
   readonly pod: PodStatus;
   readonly netns: NetnsStatus;
+  /** Identity of the namespace at the record's path. */
+  readonly netnsId?: string | undefined;
 }
 
 export interface NodeFacts {
@@ -52,7 +61,7 @@ export function findDamage(facts: NodeFacts): DamageFinding[] {
 function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   const { ip, ifName, netns } = nic;
   const own = facts.rows.filter(({ row }) => equalIp(row.ip, ip));
-  if (own.some(({ row }) => isOf(row, nic))) return [];
+  if (own.some((each) => isOf(each, nic))) return [];
   const about = { ip, space: "", pool: "", namespace: "", pod: "", ifName };
   const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
   if (other !== undefined) {
@@ -76,12 +85,15 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   return [finding("lost-record", located, text, remedy)];
 }
 
-/** Whether the record is of the NIC. Where it does not say which netns the NIC is in, its name decides. */
-function isOf({ state, netns, ifName, ip }: Allocation, nic: NicAddress): boolean {
-  return state === "Bound" && equalIp(ip, nic.ip) && ifName === nic.ifName && (netns ?? nic.netns) === nic.netns;
+/** Whether the record is of the NIC. Where it does not say which netns the NIC is in, or that cannot be read, its name decides. */
+export function isOf({ row, netns, netnsId }: RowFacts, nic: NicAddress): boolean {
+  const { state, ifName, ip } = row;
+  if (state !== "Bound" || !equalIp(ip, nic.ip) || ifName !== nic.ifName) return false;
+  if (row.netns === undefined || netns === "unknown") return true;
+  return netnsId === undefined ? row.netns === nic.netns : netnsId === nic.netnsId;
 }
 
-function isSteady({ sinceMs }: Allocation, { nowMs }: NodeFacts): boolean {
+export function isSteady({ sinceMs }: Allocation, { nowMs }: Pick<NodeFacts, "nowMs">): boolean {
   return nowMs - sinceMs >= STEADY_MS;
 }
 
@@ -161,14 +173,17 @@ function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
   });
 }
 
-type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName">;
+/** What a finding is about: a row has all of it. */
+type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
+  Partial<Pick<Allocation, "owner" | "containerId">>;
 
-function finding(
+export function finding(
   kind: DamageKind,
-  { ip, space, pool, namespace, pod, ifName }: About,
+  { ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: About,
   text: string,
   remedy: string,
 ): DamageFinding {
   const address = formatAddressName(formatIp(ip), space);
-  return { kind, address, pool, namespace, pod, interface: ifName, text, remedy, isReleasable: false };
+  const about = { address, pool, namespace, pod, interface: ifName, owner, container: containerId };
+  return { kind, ...about, text, remedy, isReleasable: false };
 }

@@ -19,12 +19,13 @@ import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
-import { checkNode } from "../diagnostics/check-node.ts";
+import { checkNode, readClusterId } from "../diagnostics/check-node.ts";
+import type { CoordinatorState } from "../diagnostics/read-drift.ts";
 import { explainPod, type Question } from "../explain/explain-pod.ts";
 import { explainPool } from "../explain/explain-pool.ts";
 import { gatherPoolFacts } from "../explain/pool-facts.ts";
 import type { AddDeps } from "../ipam/add.ts";
-import type { Operations } from "../operations.ts";
+import type { Operations, ReportedRecord } from "../operations.ts";
 import { type Answer, answerError, answerJson, toCniError } from "./answer.ts";
 import type { Spool } from "./spool.ts";
 
@@ -36,7 +37,7 @@ export type StatusApi = (method: string, url: string) => Promise<Answer>;
 interface StatusApiOptions {
   readonly backend: Pick<
     Backend,
-    "mode" | "ipam" | "live" | "recover" | "stats" | "readiness" | "readPodOf" | "readObjects"
+    "mode" | "ipam" | "live" | "recover" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
   >;
   /** Where runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
@@ -45,8 +46,7 @@ interface StatusApiOptions {
   /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
-  /** The coordinator's lines about a pod. */
-  readonly explainCoordinator: (namespace: string, pod: string) => readonly string[];
+  readonly coordinator: CoordinatorState;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
 }
@@ -64,12 +64,17 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/history": (query) => describeHistory(options.history, query),
-    "/v1/check": () => inspections.run(async () => answerJson(await checkNode(options))),
+    "/v1/check": (query) =>
+      inspections.run(async () => answerJson(await checkNode(options, { withUsed: query.has("used") }))),
     "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
   };
   const actions: Paths = {
     "/v1/recover": (query) => answerRecovery(options.backend, query),
-    "/v1/release": (query) => answerOperation(options.operations, "/v1/release", query),
+    "/v1/release": async (query) => {
+      const refused = await refusePlace(options.backend, query);
+      if (refused !== undefined) return answerRefusal(409, refused);
+      return answerOperation(options.operations, "/v1/release", query);
+    },
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
   };
   return async (method, url) => {
@@ -109,7 +114,7 @@ async function answerOperation(operations: Operations, path: string, query: URLS
   const target = address ?? (pod && { namespace: pod.namespace, pod: pod.name });
   if (target === undefined)
     return answerRefusal(400, "found neither address nor pod, want ADDRESS, ADDRESS/SPACE or NAMESPACE/NAME");
-  if (path === "/v1/release") return answerJson(await operations.release(target, options));
+  if (path === "/v1/release") return answerJson(await operations.release(target, options, reportedRecord(query)));
   if (address === undefined) return answerRefusal(400, "address: found nothing, want an address");
   const done = query.has("remove")
     ? operations.endQuarantine(address, options)
@@ -117,10 +122,29 @@ async function answerOperation(operations: Operations, path: string, query: URLS
   return answerJson(await done);
 }
 
-async function explain(
-  { backend, explainCoordinator }: StatusApiOptions,
+/** What the report says of the address that is to be released; undefined for an order without a report. */
+function reportedRecord(query: URLSearchParams): ReportedRecord | undefined {
+  const [owner, containerId] = [query.get("owner"), query.get("container")];
+  return owner === null || containerId === null ? undefined : { owner, containerId };
+}
+
+/** Returns why the agent is not of the report's node and cluster: a sentence. */
+async function refusePlace(
+  { ipam, client }: Pick<Backend, "ipam" | "client">,
   query: URLSearchParams,
-): Promise<ExplanationRecord> {
+): Promise<string | undefined> {
+  const node = query.get("node");
+  if (node === null) return undefined;
+  if (node !== ipam.node.name) return `The report is of node ${describeValue(node)}, this is ${ipam.node.name}`;
+  const cluster = query.get("cluster");
+  if (client === undefined)
+    return cluster === null ? undefined : "The report is of a cluster, and this node is in none";
+  const own = await readClusterId({ client });
+  if (own === undefined) return "The API server does not say which cluster this is";
+  return own === cluster ? undefined : "The report is of another cluster";
+}
+
+async function explain({ backend, coordinator }: StatusApiOptions, query: URLSearchParams): Promise<ExplanationRecord> {
   const { ipam, live } = backend;
   const pool = query.get("pool");
   if (pool !== null) {
@@ -129,7 +153,10 @@ async function explain(
   }
   const question = questionOf(query);
   const explained = await explainPod({ ipam, backend, toCniError }, question);
-  return { ...explained, lines: [...explainCoordinator(question.namespace, question.pod), ...explained.lines] };
+  return {
+    ...explained,
+    lines: [...coordinator.attachments.describe(question.namespace, question.pod), ...explained.lines],
+  };
 }
 
 function answerRefusal(status: number, error: string): Answer {

@@ -14,6 +14,10 @@ interface OperationFlags {
   readonly force?: boolean;
 }
 
+interface ReleaseFlags extends OperationFlags {
+  readonly fromReport?: string;
+}
+
 /** The default of `quarantine --for`. */
 const QUARANTINE_MINUTES = "60";
 
@@ -24,9 +28,18 @@ export function addRelease(cli: CommandLine): void {
       "Release an address, or those of a pod, whose DEL never came; it cools before it is allocated again",
     ),
   )
-    .argument("<address|pod>", "address, address/space or namespace/name")
-    .action((target: string, flags: OperationFlags) =>
+    .argument("[address|pod]", "address, address/space or namespace/name")
+    .option(
+      "--from-report <file>",
+      "release what this report of check finds releasable, if it still is; - is the standard input",
+    )
+    .action((target: string | undefined, flags: ReleaseFlags) =>
       cli.run({}, async (call) => {
+        if (flags.fromReport !== undefined) {
+          if (target !== undefined) throw new UsageError("Give an address, a pod or --from-report, not several");
+          return releaseReported(cli, call, flags.fromReport, flags);
+        }
+        if (target === undefined) throw new UsageError("Give an address, a pod, or --from-report");
         const query: Record<string, string> = isAddress(target)
           ? { address: parseAddressName(target).name }
           : { pod: podName(target) };
@@ -57,6 +70,35 @@ export function addQuarantine(cli: CommandLine): void {
     );
 }
 
+async function releaseReported(
+  cli: CommandLine,
+  { out }: Call,
+  path: string,
+  flags: OperationFlags,
+): Promise<ExitCode> {
+  requireConsent(flags);
+  const { readReport, releaseInCluster, releaseOnNode } = await import("../check/release-report.ts");
+  const report = readReport(path);
+  const { socket } = cli.options;
+  const isForced = flags.force === true;
+  const release = (isDryRun: boolean): Promise<ExitCode> =>
+    cli.isCluster
+      ? releaseInCluster(report, { cli, out }, { isDryRun, isForced })
+      : releaseOnNode(report, { socket, out }, { isDryRun, isForced });
+  if (flags.dryRun === true) return release(true);
+  if (flags.yes !== true) {
+    const code = await release(true);
+    if (code === ExitCode.NoAnswer || !(await confirm())) return code === ExitCode.Success ? ExitCode.Problem : code;
+  }
+  return release(false);
+}
+
+/** Throws UsageError where there is no terminal to ask on, and no flag that says what to do. */
+function requireConsent(flags: OperationFlags): void {
+  if (flags.dryRun !== true && flags.yes !== true && process.stdin.isTTY !== true)
+    throw new UsageError("Give --yes, or --dry-run to see what would happen: there is no terminal to ask on");
+}
+
 interface Operation {
   readonly path: string;
   readonly query: URLSearchParams;
@@ -66,8 +108,7 @@ interface Operation {
 
 async function operate(cli: CommandLine, call: Call, operation: Operation): Promise<ExitCode> {
   const { flags } = operation;
-  if (flags.dryRun !== true && flags.yes !== true && process.stdin.isTTY !== true)
-    throw new UsageError("Give --yes, or --dry-run to see what would happen: there is no terminal to ask on");
+  requireConsent(flags);
   if (cli.isCluster) return operateInCluster(cli, call, operation);
   const { socket } = cli.options;
   const planned = await send(socket, operation, true);

@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
 import type { NetnsStatus, PodStatus } from "../../../host/ipam/leak.ts";
-import { type OperationFacts, refuseQuarantine, refuseRelease } from "../../../host/ipam/plan-operation.ts";
+import {
+  type OperationFacts,
+  refuseQuarantine,
+  refuseRelease,
+  refuseReported,
+} from "../../../host/ipam/plan-operation.ts";
 
 const ROW = { state: "Bound", owner: "u1", containerId: "c1", ifName: "eth0" } as const;
 const ABSENT: PodStatus = { kind: "absent" };
@@ -48,4 +53,15 @@ it.each<[what: string, facts: OperationFacts | undefined, why: RegExp | undefine
   const refusal = refuseQuarantine(given);
   if (why === undefined) expect(refusal).toBeUndefined();
   else expect(refusal?.why).toMatch(why);
+});
+
+it.each<[what: string, row: Partial<OperationFacts["row"]>, why: string | undefined]>([
+  ["the record is the reported one", {}, undefined],
+  ["it cools by now", { state: "Cooling" }, "it is Cooling by now"],
+  ["another pod has it", { owner: "u2" }, "another pod or container has it since the report"],
+  ["the pod has another container", { containerId: "c2" }, "another pod or container has it since the report"],
+])("release from a report when %s", (_, row, why) => {
+  const refusal = refuseReported({ ...ROW, ...row }, { owner: "u1", containerId: "c1" });
+  expect(refusal).toEqual(why === undefined ? undefined : { why, isForceable: false, isOver: true });
+  expect(refuseReported({ ...ROW, ...row }, undefined)).toBeUndefined();
 });

@@ -9,6 +9,7 @@ export const RTM_GETNEIGH = 30;
 
 export const NDA_DST = 1;
 export const NDA_LLADDR = 2;
+export const NDA_CACHEINFO = 3;
 export const NDA_IFINDEX = 8;
 
 export const NUD_NONE = 0x00;

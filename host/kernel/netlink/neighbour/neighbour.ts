@@ -3,7 +3,8 @@ import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import { attribute, findValue, optional, present, readValue } from "../attribute.ts";
 import { decodeFamily, decodeIpOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
-import { NDA_DST, NDA_LLADDR, NTF_PROXY } from "./constants.ts";
+import { uint32At } from "../numbers.ts";
+import { NDA_CACHEINFO, NDA_DST, NDA_LLADDR, NTF_PROXY } from "./constants.ts";
 import { encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 
 export interface Neighbour {
@@ -25,6 +26,14 @@ export function neighbourOf({ family, index, state, flags, attributes }: Neighbo
   if (known === undefined || address === undefined) return undefined;
   const mac = readValue(attributes, NDA_LLADDR, decodeMac);
   return { ip: decodeIpOf(known, address), mac, link: index, state, flags };
+}
+
+/** USER_HZ: the kernel reports times to user space in hundredths of a second. */
+const MS_PER_TICK = 10;
+
+/** Returns how long ago the neighbour last proved to have its MAC address: milliseconds (nda_cacheinfo.ndm_confirmed of linux/neighbour.h). */
+export function confirmedAgoMs({ attributes }: NeighbourMessage): number | undefined {
+  return readValue(attributes, NDA_CACHEINFO, (bytes) => uint32At(bytes, 0) * MS_PER_TICK);
 }
 
 export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uint8Array {

@@ -51,7 +51,7 @@ function object(spec: Partial<IpAllocation["spec"]> = {}): IpAllocation {
   } as IpAllocation;
 }
 
-const NIC = { netns: "/run/netns/a", ifName: "eth0", ip: ip(ADDRESS) };
+const NIC = { netns: "/run/netns/a", ifName: "eth0", ip: ip(ADDRESS), macs: [] };
 
 function check(changes: Partial<NodeFacts>): string[] {
   const contains: NodeFacts["contains"] = (name, address) => {

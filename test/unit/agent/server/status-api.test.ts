@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
+import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
 import { Operations } from "../../../../host/agent/operations.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
+import { EMPTY_NAMESPACE } from "../../../../host/plan/state.ts";
 import { explanationRecord } from "../../../../host/records/explanation-record.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
@@ -46,7 +48,11 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     spool: { count: () => ({ waiting: 0, rejected: 0 }) },
     metrics: { render: async () => "berth_agent_ready 1\n" },
     history: { find: async () => ({ node: "n1", lines: [], missing: 0 }) },
-    explainCoordinator: () => [],
+    coordinator: {
+      attachments: new CoordinatedAttachments(),
+      compare: async () => [],
+      observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
+    },
     version: "1.2.3",
     socketRestored: () => 2,
   });

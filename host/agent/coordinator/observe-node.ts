@@ -1,0 +1,40 @@
+/** Reads what the node has for all of its pods, for `berthctl check`. */
+import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
+import { NUD_NOARP, NUD_PERMANENT } from "../../kernel/netlink/neighbour/constants.ts";
+import { confirmedAgoMs, neighbourOf } from "../../kernel/netlink/neighbour/neighbour.ts";
+import { listNeighbours } from "../../kernel/netlink/neighbour/requests.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import type { NamespaceSource } from "../../kernel/open-namespace.ts";
+import type { Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import type { NamespaceState } from "../../plan/state.ts";
+
+/** A neighbour that the node has resolved. */
+export interface ResolvedNeighbour {
+  /** Index of the node's link. */
+  readonly link: number;
+  readonly ip: Ip;
+  readonly mac: Mac;
+  /** How long ago the neighbour last proved to have the MAC address; 0 if the entry is permanent. */
+  readonly confirmedAgoMs: number;
+}
+
+export interface NodeState {
+  /** Links, rules, the tables that Berth's rules look up and the one that they should, and permanent neighbours. */
+  readonly state: NamespaceState;
+  readonly neighbours: readonly ResolvedNeighbour[];
+}
+
+/** `table`: `hostRuleTable` of definitions that name none. Throws NetlinkError if the kernel refuses. */
+export function observeNode(host: NamespaceSource, table: number): NodeState {
+  const tables = ruleTablesOf(observeNamespace(host, { rules: true })).add(table);
+  const state = observeNamespace(host, { routeTables: [...tables], rules: true, neighbours: [{}] });
+  const neighbours = listNeighbours(host.route).flatMap((message) => {
+    const { ip, mac, link, state: reached } = neighbourOf(message) ?? {};
+    if (ip === undefined || mac === undefined || link === undefined || reached === undefined) return [];
+    if ((reached & NUD_NOARP) !== 0) return [];
+    const ago = (reached & NUD_PERMANENT) !== 0 ? 0 : confirmedAgoMs(message);
+    return ago === undefined ? [] : [{ link, ip, mac, confirmedAgoMs: ago }];
+  });
+  return { state, neighbours };
+}

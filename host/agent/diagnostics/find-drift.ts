@@ -1,0 +1,182 @@
+/**
+ * What the kernel lacks of what the coordinator made, or has too much: the attachments' routes, rules and settings, and on the node what belongs to no
+ * attachment. The comparison itself is the coordinator's, as for CHECK.
+ */
+import { parseAlias } from "../../coordinator/plan/alias.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/constants.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
+import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import type { Prefix } from "../../net/prefix.ts";
+import type { Operation } from "../../plan/operation.ts";
+import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../../plan/text.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
+import type { DamageFinding } from "../../records/check-record.ts";
+import type { Allocation } from "../../registry/registry.ts";
+
+/** Most commands that one finding about drift names. @limit */
+export const MAX_DRIFT_COMMANDS = 5;
+
+/** An attachment of the coordinator. */
+export interface ComparedAttachment {
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly netns: string;
+  /** Undefined if another IPAM plugin assigned the addresses. */
+  readonly row: Allocation | undefined;
+}
+
+/** What would restore an attachment. */
+export interface AttachmentDrift {
+  readonly attachment: ComparedAttachment;
+  readonly operations: readonly Operation[];
+}
+
+/** Returns one finding for each attachment, and one for each object of the node that several of them need. */
+export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
+  const shared = new Set(drifts.flatMap(({ operations }) => operations.filter(isShared).map(formatOperation)));
+  const ofNode = [...shared].map((text) =>
+    aboutNode(
+      "drift",
+      `the node lacks what its attachments need; restoring it requires "${text}"`,
+      "The next ADD on this node restores it, or the command",
+    ),
+  );
+  return [...ofNode, ...drifts.flatMap(findOwnDrift)];
+}
+
+/** Whether the operation is about something that one node has for all pods. */
+function isShared(operation: Operation): boolean {
+  const { kind } = operation;
+  if (!("place" in operation) || operation.place !== "host") return false;
+  return kind === "add-rule" || kind === "delete-rule" || kind === "add-table" || kind === "delete-table";
+}
+
+function findOwnDrift({ attachment, operations }: AttachmentDrift): DamageFinding[] {
+  const { row, ifName, netns, containerId } = attachment;
+  const commands = operations.filter((operation) => !isShared(operation)).map(formatOperation);
+  if (commands.length === 0) return [];
+  const shown = commands.slice(0, MAX_DRIFT_COMMANDS).map((text) => `"${text}"`);
+  const more = commands.length > shown.length ? ` and ${commands.length - shown.length} more` : "";
+  const text = `interface ${ifName} in ${netns} is not as ADD left it; restoring it requires ${shown.join(", ")}${more}`;
+  const remedy = 'Restart the pod, or run the commands: "pod:" in its network namespace, "host:" on the node';
+  const about = aboutNode("drift", text, remedy);
+  if (row === undefined) return [{ ...about, interface: ifName, container: containerId }];
+  const { ip, space, pool, namespace, pod, owner } = row;
+  const address = formatAddressName(formatIp(ip), space);
+  return [{ ...about, address, pool, namespace, pod, interface: ifName, owner, container: containerId }];
+}
+
+function aboutNode(kind: "drift" | "leftover", text: string, remedy: string): DamageFinding {
+  const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
+  return { kind, ...nothing, text, remedy, isReleasable: false };
+}
+
+/** What is known of the attachments of this node. */
+export interface KnownAttachments {
+  readonly containerIds: ReadonlySet<string>;
+  /** That a record, a NIC or an attachment has: {@link keyOfIp}. */
+  readonly ips: ReadonlySet<string>;
+  /** Addresses that a record has: {@link keyOfIp}. */
+  readonly recorded: ReadonlySet<string>;
+  /** Of all links in the namespaces of pods. */
+  readonly macs: ReadonlySet<Mac>;
+}
+
+export function keyOfIp({ family, value }: Ip): string {
+  return `${family} ${value}`;
+}
+
+/** Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of pods. */
+export function findLeftovers(host: NamespaceState, known: KnownAttachments): DamageFinding[] {
+  return [
+    ...findPairs(host, known),
+    ...findRoutes(host, known),
+    ...findRules(host, known),
+    ...findNeighbours(host, known),
+  ];
+}
+
+/** RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL: never Berth's alone, whatever its rules look up. */
+const KERNEL_TABLES: ReadonlySet<number> = new Set([253, RT_TABLE_MAIN, RT_TABLE_LOCAL]);
+
+function ownTables(host: NamespaceState): ReadonlySet<number> {
+  return ruleTablesOf(host).difference(KERNEL_TABLES);
+}
+
+/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace. */
+function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): DamageFinding[] {
+  return links.flatMap(({ name, kind, alias }) => {
+    const owner = kind === "veth" ? parseAlias(alias) : undefined;
+    if (owner === undefined || containerIds.has(owner.containerId)) return [];
+    if (macs.has(nameVeth(owner.containerId).pod.mac)) return [];
+    const whose = owner.pod === "" ? `container ${owner.containerId}` : `pod ${owner.pod}`;
+    const text = `link ${name} was made for ${whose}, which is not on this node`;
+    return [aboutNode("leftover", text, `Delete it: "ip link del ${name}"`)];
+  });
+}
+
+function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {
+  const tables = ownTables(host);
+  return host.routes.flatMap((route) => {
+    const { table, protocol, destination } = route;
+    const isOurs = protocol === BERTH_PROTOCOL && !KERNEL_TABLES.has(table);
+    if (isOurs ? ips.has(keyOfIp(destination.ip)) : !tables.has(table)) return [];
+    const text = isOurs
+      ? `route "${formatRoute(route)}" leads to an address that no pod of this node has`
+      : `route "${formatRoute(route)}" of other software is in a table that Berth's rule sends all traffic of the node to`;
+    return [aboutNode("leftover", text, `Delete it: "${commandOf(route)}"`)];
+  });
+}
+
+const commandOf = (route: RouteState): string =>
+  formatOperation({ kind: "delete-route", place: "host", route }).replace("host: ", "");
+
+function findRules(host: NamespaceState, { recorded }: KnownAttachments): DamageFinding[] {
+  const tables = ownTables(host);
+  return host.rules.flatMap((rule) => {
+    const why = describeStrayRule(rule, tables, recorded);
+    if (why === undefined) return [];
+    const command = formatOperation({ kind: "delete-rule", place: "host", rule }).replace("host: ", "");
+    return [aboutNode("leftover", `rule "${formatRule(rule)}" ${why}`, `Delete it: "${command}"`)];
+  });
+}
+
+/** Returns undefined for Berth's rules, and for rules of other software that do not concern its pods. */
+function describeStrayRule(
+  rule: RuleState,
+  tables: ReadonlySet<number>,
+  recorded: ReadonlySet<string>,
+): string | undefined {
+  const { preference, from, to, mark, inputName, outputName, table, protocol } = rule;
+  const isForAll = [from, to, mark, inputName, outputName].every((selector) => selector === undefined);
+  if (protocol === BERTH_PROTOCOL)
+    return isForAll && preference === HOST_RULE_PREFERENCE
+      ? undefined
+      : "has Berth's mark, and Berth makes none like it";
+  if (tables.has(table)) return "of other software looks up a table of Berth's";
+  const isBefore = preference < HOST_RULE_PREFERENCE;
+  const diverted = [from, to].find(
+    (prefix) => prefix !== undefined && isWhole(prefix) && recorded.has(keyOfIp(prefix.ip)),
+  );
+  return isBefore && diverted !== undefined
+    ? `of other software diverts the traffic of ${formatIp(diverted.ip)}, which a pod of this node has`
+    : undefined;
+}
+
+const isWhole = ({ ip, length }: Prefix): boolean => length === bitsOf(ip.family);
+
+/** Permanent neighbours on pairs; those of attachments are compared with their plan. */
+function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {
+  const pairs = new Set(links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
+  return neighbours
+    .filter(({ link, ip }) => pairs.has(link) && !ips.has(keyOfIp(ip)))
+    .map((neighbour) => {
+      const text = `neighbour "${formatNeighbour(neighbour)}" has an address that no pod of this node has`;
+      const remedy = `Delete it: "ip neigh del ${formatIp(neighbour.ip)} dev ${neighbour.link}"`;
+      return aboutNode("leftover", text, remedy);
+    });
+}

@@ -1,0 +1,147 @@
+/**
+ * How the coordinator's attachments differ from what their ADDs left in the kernel. An attachment is compared by the request of its ADD; after a restart of the agent,
+ * by its record and the definition of its network. Without a definition, it is not compared.
+ */
+import { setImmediate } from "node:timers/promises";
+import { CniError } from "../../cni/error.ts";
+import { parseContainerId, parseIfName } from "../../cni/names.ts";
+import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
+import type { PlacedEntry } from "../../config/network-definition.ts";
+import { isFinished } from "../../ipam/leak.ts";
+import { NetnsError } from "../../kernel/netns.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { OpenCoordinator } from "../coordinator/plugin.ts";
+import type { Identifier } from "../ipam/pod-identity.ts";
+import type { NicSettings } from "../nic-definition.ts";
+import { isSteady, type RowFacts } from "./find-damage.ts";
+import type { AttachmentDrift, ComparedAttachment } from "./find-drift.ts";
+
+/** The coordinator's part of the agent. */
+export type CoordinatorState = Pick<OpenCoordinator, "attachments" | "compare" | "observeNode">;
+
+interface DriftDeps {
+  readonly coordinator: CoordinatorState;
+  readonly networks: Pick<NicSettings, "pluginsOf" | "nicsOf">;
+  readonly identifier: Pick<Identifier, "find">;
+}
+
+interface Question {
+  readonly attachment: ComparedAttachment;
+  readonly request: AttachRequest;
+}
+
+/** Compares the attachments in order, one in a turn of the event loop. `isWanted` leaves attachments out. */
+export async function readDrift(
+  deps: DriftDeps,
+  facts: { readonly rows: readonly RowFacts[]; readonly nowMs: number },
+  isWanted: (attachment: ComparedAttachment) => boolean,
+): Promise<{ drifts: AttachmentDrift[]; compared: number; problems: string[] }> {
+  const questions = await listQuestions(deps, facts);
+  const drifts: AttachmentDrift[] = [];
+  const problems: string[] = [];
+  for (const { attachment, request } of questions) {
+    if (!isWanted(attachment)) continue;
+    try {
+      const operations = await deps.coordinator.compare(request);
+      if (operations.length > 0) drifts.push({ attachment, operations });
+    } catch (error) {
+      // The namespace is gone, and the attachment with it.
+      if (error instanceof NetnsError) continue;
+      if (!(error instanceof CniError)) throw error;
+      problems.push(
+        `The routes of interface ${request.ifName} in ${request.netns} cannot be compared: ${messageOf(error)}`,
+      );
+    }
+    await setImmediate();
+  }
+  return { drifts, compared: questions.length, problems };
+}
+
+async function listQuestions(
+  { coordinator, networks, identifier }: DriftDeps,
+  facts: { readonly rows: readonly RowFacts[]; readonly nowMs: number },
+): Promise<Question[]> {
+  const served = new Map(coordinator.attachments.requests.map((request) => [keyOf(request), request]));
+  const questions: Question[] = [];
+  const recorded = new Set<string>();
+  for (const [key, rows] of Map.groupBy(facts.rows, ({ row }) => keyOf(row))) {
+    recorded.add(key);
+    const [first] = rows;
+    if (first === undefined || !rows.every((each) => isLive(each, facts))) continue;
+    const { row } = first;
+    const request = served.get(key) ?? (await rebuildRequest(networks, identifier, rows));
+    if (request === undefined) continue;
+    const { containerId, ifName, netns } = request;
+    questions.push({ attachment: { containerId, ifName, netns, row }, request: { ...request, command: "CHECK" } });
+  }
+  for (const [key, request] of served) {
+    if (recorded.has(key)) continue;
+    const { containerId, ifName, netns } = request;
+    questions.push({
+      attachment: { containerId, ifName, netns, row: undefined },
+      request: { ...request, command: "CHECK" },
+    });
+  }
+  return questions;
+}
+
+function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName">): string {
+  return `${containerId} ${ifName}`;
+}
+
+/** Whether the NIC should be as its ADD left it: neither ADD nor DEL is under way. */
+function isLive({ row, pod, netns }: RowFacts, facts: { readonly nowMs: number }): boolean {
+  if (row.state !== "Bound" || row.containerId === "" || netns !== "inUse" || !isSteady(row, facts)) return false;
+  return pod.kind === "unknown" || (pod.kind === "present" && !pod.pod.deleting && !isFinished(pod.pod));
+}
+
+/** Returns the request of a CHECK; undefined if no definition of the network has a coordinator. */
+async function rebuildRequest(
+  networks: DriftDeps["networks"],
+  identifier: DriftDeps["identifier"],
+  rows: readonly RowFacts[],
+): Promise<AttachRequest | undefined> {
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const { row } = first;
+  const { namespace, pod, owner, network, netns = "" } = row;
+  const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
+  if (containerId === undefined || ifName === undefined || netns === "") return undefined;
+  const subject = pod === "" ? undefined : (await identifier.find(namespace, pod).catch(() => undefined))?.subject;
+  const announced = subject && networks.nicsOf(subject).find((nic) => nic.ifName === ifName && nic.network === network);
+  const entry = findCoordinator(
+    announced?.attachment === undefined ? (networks.pluginsOf(network) ?? announced?.plugins ?? []) : announced.plugins,
+  );
+  if (entry === undefined) return undefined;
+  const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
+  const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];
+  return {
+    plugin: "coordinator",
+    command: "CHECK",
+    containerId,
+    ifName,
+    netns,
+    netnsOverride: false,
+    path: "",
+    args: new Map(names),
+    netConf: {
+      cniVersion: "1.0.0",
+      name: network,
+      type: entry.type,
+      ipam: undefined,
+      prevResult: {
+        interfaces: [{ name: ifName, sandbox: netns }],
+        ips: rows.map(({ row: { ip, prefixLength } }) => ({ address: { ip, length: prefixLength }, interface: 0 })),
+        routes: [],
+      },
+      runtimeConfig: {},
+      args: { cni: {} },
+      raw: entry,
+    },
+  };
+}
+
+function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
+  return plugins.find(({ entry }) => COORDINATOR_TYPES.some((type) => type === entry.type))?.entry;
+}

@@ -1,0 +1,139 @@
+/** What only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone, pods whose addresses no object explains. */
+import { formatIp, type Ip } from "../../net/ip.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
+import type { CheckRecord, CheckReport, DamageKind } from "../../records/check-record.ts";
+import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
+import { locateAddress } from "../../resources/locate-address.ts";
+import type { AddressedPod, ClusterFacts } from "./read-cluster.ts";
+
+export type ClusterFinding = CheckReport["findings"][number];
+
+interface ClusterState {
+  readonly facts: ClusterFacts;
+  readonly records: readonly CheckRecord[];
+  /** Nodes that have an agent, whether it answers or not. */
+  readonly agents: ReadonlySet<string>;
+}
+
+/** Returns what the agents' own findings do not say already. */
+export function findClusterDamage(state: ClusterState): ClusterFinding[] {
+  const known = new Set(state.records.flatMap(({ findings }) => findings.map(({ address }) => address)));
+  const found = [
+    ...findOnTwoNodes(state),
+    ...state.facts.allocations.flatMap((allocation) => findInObject(allocation, state)),
+    ...findPods(state),
+  ];
+  return found.filter(({ address }) => !known.has(address));
+}
+
+/** A finding of two readings has the same key. */
+export function keyOfFinding({ kind, address, node, namespace, pod }: ClusterFinding): string {
+  return [kind, address, node, namespace, pod].join(" ");
+}
+
+function findOnTwoNodes({ records, facts }: ClusterState): ClusterFinding[] {
+  const used = records.flatMap(({ node, used = [] }) => used.map((each) => ({ ...each, node })));
+  return [...Map.groupBy(used, ({ address }) => address)].flatMap(([address, places]) => {
+    const nodes = new Set(places.map(({ node }) => node));
+    if (nodes.size < 2) return [];
+    const object = facts.allocations.find((each) => nameOf(each) === address);
+    // A virtual machine that migrates has the address on two nodes.
+    if (object !== undefined && object.spec.holders.length > 1) return [];
+    const where = places.map(({ node, place }) => `${place} on node ${node}`).join(" and ");
+    const owner = object?.spec.holders[0];
+    const whose =
+      owner === undefined ? "it is allocated to no pod" : `it is allocated to pod ${owner.namespace}/${owner.pod}`;
+    const about = { ...NOTHING, address, pool: object?.spec.pool ?? "" };
+    return [
+      finding(
+        "duplicate",
+        about,
+        `${where} have the address; ${whose}`,
+        "Restart the pod to which it is not allocated",
+      ),
+    ];
+  });
+}
+
+function findInObject(allocation: IpAllocation, { facts, agents }: ClusterState): ClusterFinding[] {
+  const { spec, deleting } = allocation;
+  const { state, node, pool, holders } = spec;
+  if (deleting || state === "Cooling") return [];
+  const [holder] = holders;
+  const about = {
+    address: nameOf(allocation),
+    pool,
+    node,
+    namespace: holder?.namespace ?? "",
+    pod: holder?.pod ?? "",
+    interface: holder?.ifName ?? "",
+    owner: holder?.podUid ?? "",
+  };
+  const found: ClusterFinding[] = [];
+  if (state === "Bound" && facts.nodes?.has(node) === false) {
+    const text = `the API server has an IPAllocation of it for node ${node}, which does not exist`;
+    const remedy = "The controller releases it some time after the node is gone; if it does not, see its log";
+    found.push(finding("orphan", about, text, remedy));
+  } else if (state === "Bound" && !agents.has(node)) {
+    const text = `the API server has an IPAllocation of it for node ${node}, on which no agent runs`;
+    found.push(finding("orphan", about, text, "Run the agent on that node, or remove the node from the cluster"));
+  }
+  if (!facts.pools.some(({ name }) => name === pool)) {
+    const text = `its IPAllocation is ${state} and names pool "${pool}", which does not exist`;
+    found.push(finding("wrong-pool", about, text, "Restore the pool, or restart the pod, which gets another address"));
+  }
+  return found;
+}
+
+function findPods({ facts, agents }: ClusterState): ClusterFinding[] {
+  const byName = new Map(facts.allocations.map((allocation) => [nameOf(allocation), allocation]));
+  return facts.pods.flatMap((pod) =>
+    pod.ips.flatMap((ip) => (agents.has(pod.node) ? findPod(pod, ip, facts, byName) : [])),
+  );
+}
+
+function findPod(
+  pod: AddressedPod,
+  ip: Ip,
+  { pools }: ClusterFacts,
+  byName: ReadonlyMap<string, IpAllocation>,
+): ClusterFinding[] {
+  const places = locateAddress(ip, pools, []).filter(({ excluded }) => excluded === undefined);
+  const [place] = places;
+  if (place === undefined) return [];
+  const objects = places.flatMap(({ addressSpace }) => byName.get(formatAddressName(formatIp(ip), addressSpace)) ?? []);
+  const holders = objects.filter(({ spec }) => spec.state === "Bound").flatMap(({ spec }) => spec.holders);
+  if (holders.some((holder) => holder.namespace === pod.namespace && holder.pod === pod.name)) return [];
+  const [other] = holders;
+  const about = {
+    ...NOTHING,
+    address: formatAddressName(formatIp(ip), place.addressSpace),
+    pool: place.pool,
+    node: pod.node,
+    namespace: pod.namespace,
+    pod: pod.name,
+  };
+  const shown = "the pod's status shows the address";
+  const restart = "Restart this pod, which gets another address";
+  if (other !== undefined) {
+    const text = `${shown}, which is allocated to pod ${other.namespace}/${other.pod} on node ${other.node}`;
+    return [finding("duplicate", about, text, restart)];
+  }
+  const [object] = objects;
+  const what =
+    object === undefined ? "the API server has no IPAllocation of it" : `its IPAllocation is ${object.spec.state}`;
+  return [finding("lost-record", about, `${shown}, and ${what}`, restart)];
+}
+
+/** The form of findings: `10.0.0.7/lab`. */
+function nameOf({ name, spec }: IpAllocation): string {
+  const { ip, addressSpace } = parseAllocationName(name) ?? spec;
+  return formatAddressName(formatIp(ip), addressSpace);
+}
+
+const NOTHING = { address: "", pool: "", node: "", namespace: "", pod: "", interface: "", owner: "" };
+
+/** What is found by the API server's objects alone is not an agent's to release. */
+function finding(kind: DamageKind, about: typeof NOTHING, text: string, remedy: string): ClusterFinding {
+  return { kind, ...about, container: "", text, remedy, isReleasable: false };
+}

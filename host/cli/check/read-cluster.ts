@@ -1,0 +1,112 @@
+/** What the API server has of addresses, pods and nodes, cut to what a check of the whole cluster compares. */
+import { z } from "zod";
+import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { collectionPath, NAMESPACES, NODES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { type Ip, parseIp } from "../../net/ip.ts";
+import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
+import { decodeIpAllocation, type IpAllocation } from "../../resources/ip-allocation.ts";
+import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+
+/** A pod whose status shows addresses, and which is neither finished nor being deleted. */
+export interface AddressedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly node: string;
+  readonly ips: readonly Ip[];
+}
+
+export interface ClusterFacts {
+  /** UID of the namespace kube-system. */
+  readonly cluster: string | undefined;
+  /** Undefined if the user may not list them. */
+  readonly nodes: ReadonlySet<string> | undefined;
+  readonly pools: readonly IpPool[];
+  readonly allocations: readonly IpAllocation[];
+  readonly pods: readonly AddressedPod[];
+  /** What could not be read: sentences. */
+  readonly problems: readonly string[];
+}
+
+/** Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools cannot be read. */
+export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
+  const problems: string[] = [];
+  const orNothing = async <T>(what: string, read: Promise<T>): Promise<T | undefined> =>
+    read.catch((error: unknown) => {
+      problems.push(`${what} cannot be read: ${messageOf(error)}`);
+      return undefined;
+    });
+  const pods = await orNothing("Pods", readObjects(api, PODS, podOf));
+  const allocations = await readObjects(api, IP_ALLOCATIONS, (object) => tryTo(() => decodeIpAllocation(object, "")));
+  const pools = await readObjects(api, IP_POOLS, (object) => tryTo(() => decodeIpPool(object, "")));
+  const nodes = await orNothing(
+    "Nodes",
+    readObjects(api, NODES, (object) => meta.safeParse(object).data?.metadata.name),
+  );
+  const cluster = await orNothing("Namespace kube-system", readClusterId(api));
+  return { cluster, nodes: nodes && new Set(nodes), pools, allocations, pods: pods ?? [], problems };
+}
+
+/** Returns the UID of the namespace kube-system, by which a cluster is recognised. */
+export async function readClusterId(api: KubeApi): Promise<string | undefined> {
+  const path = objectPath(NAMESPACES, { name: "kube-system" });
+  return meta.parse(await api.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS })).metadata.uid;
+}
+
+/** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
+async function readObjects<T>(
+  api: KubeApi,
+  resource: Resource,
+  decode: (object: KubeObject) => T | undefined,
+): Promise<T[]> {
+  const found: T[] = [];
+  const list = { path: collectionPath(resource), patienceMs: CLUSTER_PATIENCE_MS };
+  for await (const { items } of listPages(api, list)) found.push(...items.flatMap((item) => decode(item) ?? []));
+  return found;
+}
+
+const meta = z.object({ metadata: z.object({ name: z.string(), uid: z.string() }) });
+
+const podSchema = z.object({
+  metadata: z.object({
+    namespace: z.string(),
+    name: z.string(),
+    uid: z.string(),
+    deletionTimestamp: z.string().optional(),
+    annotations: z.record(z.string(), z.string()).optional(),
+  }),
+  spec: z.object({ nodeName: z.string().optional(), hostNetwork: z.boolean().optional() }),
+  status: z.object({
+    phase: z.string().optional(),
+    podIPs: z.array(z.object({ ip: z.string() })).optional(),
+  }),
+});
+
+/** The annotation by which Multus shows the addresses of all NICs. */
+const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
+
+const networkStatus = z.array(z.object({ ips: z.array(z.string()).optional() }));
+
+function podOf(object: KubeObject): AddressedPod | undefined {
+  const { data } = podSchema.safeParse(object);
+  if (data === undefined) return undefined;
+  const { metadata, spec, status } = data;
+  const { namespace, name, uid, annotations } = metadata;
+  const isFinished = status.phase === "Succeeded" || status.phase === "Failed";
+  if (spec.hostNetwork === true || metadata.deletionTimestamp !== undefined || isFinished) return undefined;
+  const shown = tryTo(() => networkStatus.parse(JSON.parse(annotations?.[NETWORK_STATUS] ?? "[]"))) ?? [];
+  const texts = new Set([...(status.podIPs ?? []).map(({ ip }) => ip), ...shown.flatMap(({ ips = [] }) => ips)]);
+  const ips = [...texts].flatMap((text) => parseIp(text) ?? []);
+  return ips.length === 0 ? undefined : { namespace, name, uid, node: spec.nodeName ?? "", ips };
+}
+
+function tryTo<T>(attempt: () => T): T | undefined {
+  try {
+    return attempt();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * `release --from-report`: on this node through the agent, which judges each address again, or in a cluster through berthctl in the pods of the nodes'
+ * agents. Releasing what is released already changes nothing and is no failure.
+ */
+import { readFileSync } from "node:fs";
+import { messageOf } from "../../lib/describe.ts";
+import { decode } from "../../lib/schema.ts";
+import { type CheckReport, checkReport } from "../../records/check-record.ts";
+import { healthRecord } from "../../records/health-record.ts";
+import { operationRecord } from "../../records/operation-record.ts";
+import { askAgent, askForRecord, refusalOf } from "../ask-agent.ts";
+import type { CommandLine } from "../command-line.ts";
+import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
+import type { Output } from "../output.ts";
+import { askAgents, isRunning, listAgents } from "./ask-agents.ts";
+import { type PlannedRelease, planRelease, reportOf } from "./plan-release.ts";
+import { readClusterId } from "./read-cluster.ts";
+
+/** Name of the file that means the standard input. */
+const STANDARD_INPUT = "-";
+
+interface ReleaseOptions {
+  readonly isDryRun: boolean;
+  /** Use a report of any age. Nothing else is forced. */
+  readonly isForced: boolean;
+}
+
+/** Throws UsageError for a file that is no report. */
+export function readReport(path: string): CheckReport {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path === STANDARD_INPUT ? 0 : path, "utf8"));
+  } catch (error) {
+    throw new UsageError(`Option --from-report: ${messageOf(error)}`);
+  }
+  const decoded = decode(checkReport, value);
+  if (decoded.ok) return decoded.value;
+  throw new UsageError(`Option --from-report: ${path} is no report of "check --report"`);
+}
+
+/** Returns whether something is left to release, as an exit code; prints each address with what happened. */
+export async function releaseOnNode(
+  report: CheckReport,
+  { socket, out }: { readonly socket: string; readonly out: Output },
+  options: ReleaseOptions,
+): Promise<ExitCode> {
+  const { node = "" } = await askForRecord(healthRecord, socket, "/v1/health");
+  const planned = planRelease(report, { nowMs: Date.now(), isForced: options.isForced, node });
+  let code: ExitCode = ExitCode.Success;
+  for (const { address, kind, owner, container } of planned.byNode.get(node) ?? []) {
+    const query = new URLSearchParams({ address, owner, container, node });
+    if (report.cluster !== undefined) query.set("cluster", report.cluster);
+    if (options.isDryRun) query.set("dryRun", "");
+    const answer = await askAgent(socket, `/v1/release?${query}`, "POST");
+    const decoded = decode(operationRecord, answer);
+    if (!decoded.ok) throw refusalOf(socket, "/v1/release", answer, "POST");
+    const [step] = decoded.value.steps;
+    if (step?.refusal === undefined) {
+      out.text(`${address}: ${options.isDryRun ? "would be released" : "released"} (${kind}): ${step?.what ?? ""}`);
+    } else if (step.isOver === true) out.text(`${address}: skipped: ${step.refusal}`);
+    else {
+      out.text(`${address}: refused: ${step.refusal}`, "red");
+      code = ExitCode.Problem;
+    }
+  }
+  showRest(out, planned);
+  return code;
+}
+
+/** The same in a cluster. Rejects if there is no agent. */
+export async function releaseInCluster(
+  report: CheckReport,
+  { cli, out }: { readonly cli: CommandLine; readonly out: Output },
+  options: ReleaseOptions,
+): Promise<ExitCode> {
+  const { node } = cli.place;
+  const planned = planRelease(report, { nowMs: Date.now(), isForced: options.isForced, node });
+  await requireCluster(cli, report);
+  showRest(out, planned);
+  if (planned.byNode.size === 0) return ExitCode.Success;
+  const agents = await listAgents(cli.place);
+  const chosen = agents.filter((agent) => isRunning(agent) && planned.byNode.has(agent.node));
+  const words = ["release", "--from-report", STANDARD_INPUT, options.isDryRun ? "--dry-run" : "--yes"];
+  const answers = await askAgents(chosen, [...words, ...(options.isForced ? ["--force"] : [])], cli.place, (agent) =>
+    JSON.stringify(reportOf(report, agent.node, planned.byNode.get(agent.node) ?? [])),
+  );
+  const codes: ExitCode[] = [ExitCode.Success];
+  for (const { node: place, exitCode, stdout, error } of answers) {
+    for (const line of stdout.split("\n").filter((text) => text !== "")) out.text(`node ${place}: ${line}`);
+    if (exitCode === ExitCode.Success) continue;
+    if (error !== "") out.text(`node ${place}: ${error}`, "red");
+    codes.push(exitCode === ExitCode.Problem ? ExitCode.Problem : ExitCode.NoAnswer);
+  }
+  for (const [place, findings] of planned.byNode) {
+    if (chosen.some((agent) => agent.node === place)) continue;
+    out.text(
+      `node ${place}: no agent runs there; not released: ${findings.map(({ address }) => address).join(", ")}`,
+      "red",
+    );
+    codes.push(ExitCode.NoAnswer);
+  }
+  return codes.includes(ExitCode.NoAnswer)
+    ? ExitCode.NoAnswer
+    : codes.includes(ExitCode.Problem)
+      ? ExitCode.Problem
+      : ExitCode.Success;
+}
+
+async function requireCluster(cli: CommandLine, { cluster }: CheckReport): Promise<void> {
+  if (cluster === undefined)
+    throw new ProblemError("The report does not say of which cluster it is; run check in the cluster");
+  const source = await cli.openCluster();
+  try {
+    if ((await readClusterId(source.api)) === cluster) return;
+  } finally {
+    await source.close();
+  }
+  throw new ProblemError("The report is of another cluster: its namespace kube-system has another UID");
+}
+
+/** Findings that stay, and that there are none to release. */
+function showRest(out: Output, { byNode, others }: PlannedRelease): void {
+  if (byNode.size === 0) out.text("The report has no finding that can be released");
+  if (others.length === 0) return;
+  const kinds = [...Map.groupBy(others, ({ kind }) => kind)].map(([kind, same]) => `${same.length} ${kind}`);
+  out.text(`Not for release, see their remedies: ${kinds.join(", ")}`);
+}

@@ -1,0 +1,150 @@
+/** What may be released of a report, and how a report is shown. */
+import { describe, expect, it } from "vitest";
+import { describeReport, exitCodeOfReport } from "../../../../host/cli/check/describe-report.ts";
+import { planRelease, REPORT_MINUTES, reportOf } from "../../../../host/cli/check/plan-release.ts";
+import type { CheckReport } from "../../../../host/records/check-record.ts";
+
+const NOW = Date.parse("2026-11-21T12:00:00Z");
+const minutesAgo = (minutes: number) => new Date(NOW - minutes * 60_000).toISOString();
+const NODE = { node: "n1", time: minutesAgo(0), records: 3, nics: 2, objects: 4, attachments: 1, problems: [] };
+
+function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckReport["findings"][number] {
+  return {
+    ...{
+      kind: "leak",
+      address: "10.6.0.7",
+      pool: "blue",
+      namespace: "shop",
+      pod: "web-0",
+      interface: "eth0",
+      owner: "u1",
+    },
+    ...{ container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true, node: "n1" },
+    ...changes,
+  };
+}
+
+function report(changes: Partial<CheckReport> = {}): CheckReport {
+  const nodes = [NODE, { ...NODE, node: "n2" }];
+  return {
+    time: minutesAgo(1),
+    cluster: "c1",
+    nodes,
+    notCompared: [],
+    findings: [finding()],
+    problems: [],
+    ...changes,
+  };
+}
+
+const plan = (given: CheckReport, options: Partial<Parameters<typeof planRelease>[1]> = {}) => {
+  const { byNode, others } = planRelease(given, { nowMs: NOW, isForced: false, ...options });
+  return [
+    ...[...byNode].map(([node, found]) => `${node} ${found.map(({ address }) => address)}`),
+    `${others.length} others`,
+  ];
+};
+
+describe("a release", () => {
+  const elsewhere = finding({ node: "n2", address: "10.6.0.8" });
+  const drift = finding({ kind: "drift", isReleasable: false });
+
+  it.each<[what: string, given: CheckReport, options: object, planned: string[]]>([
+    [
+      "of each node's leaks",
+      report({ findings: [finding(), elsewhere, drift] }),
+      {},
+      ["n1 10.6.0.7", "n2 10.6.0.8", "1 others"],
+    ],
+    [
+      "of one node's only",
+      report({ findings: [finding(), elsewhere, drift] }),
+      { node: "n2" },
+      ["n2 10.6.0.8", "0 others"],
+    ],
+    ["of nothing that has no address", report({ findings: [finding({ address: "" })] }), {}, ["1 others"]],
+    ["of nothing that has no record", report({ findings: [finding({ owner: "" })] }), {}, ["1 others"]],
+    [
+      "of a report as old as may be",
+      report({ time: minutesAgo(REPORT_MINUTES - 0.01) }),
+      {},
+      ["n1 10.6.0.7", "0 others"],
+    ],
+    ["of an old report, if forced", report({ time: minutesAgo(600) }), { isForced: true }, ["n1 10.6.0.7", "0 others"]],
+    ["of a clock that is a little ahead", report({ time: minutesAgo(-1) }), {}, ["n1 10.6.0.7", "0 others"]],
+  ])("is planned %s", (_what, given, options, planned) => {
+    expect(plan(given, options)).toEqual(planned);
+  });
+
+  it.each<[what: string, given: CheckReport, options: object, text: RegExp]>([
+    [
+      "an old report",
+      report({ time: minutesAgo(REPORT_MINUTES) }),
+      {},
+      /is 15 minutes old, .* run check again, or give --force/,
+    ],
+    ["a report of later", report({ time: minutesAgo(-REPORT_MINUTES) }), {}, /is from the future/],
+    ["a report without a time", report({ time: "yesterday" }), {}, /only reports of the last 15 minutes/],
+    ["another node's", report(), { node: "n9" }, /of another node: it compared n1, n2, and this is n9/],
+    ["another node's, even if forced", report(), { node: "n9", isForced: true }, /of another node/],
+  ])("refuses %s", (_what, given, options, text) => {
+    expect(() => plan(given, options)).toThrow(text);
+  });
+
+  it("gives each node's agent what is its own", () => {
+    const given = report({ notCompared: [{ node: "n3", reason: "x" }], problems: ["y"] });
+    expect(reportOf(given, "n2", [elsewhere])).toEqual({
+      ...given,
+      nodes: [given.nodes[1]],
+      notCompared: [],
+      problems: [],
+      findings: [elsewhere],
+    });
+  });
+});
+
+describe("a report", () => {
+  const missing = [{ node: "n3", reason: "the agent's pod is Pending" }];
+
+  it.each<[what: string, changes: Partial<CheckReport>, code: number]>([
+    ["nothing found", { findings: [] }, 0],
+    ["findings", {}, 1],
+    ["findings, and a node without an answer", { notCompared: missing }, 1],
+    ["a node without an answer", { findings: [], notCompared: missing }, 3],
+    ["an API server that did not say all", { findings: [], problems: ["Pods cannot be read: no"] }, 3],
+  ])("ends with its exit code: %s", (_what, changes, code) => {
+    expect(exitCodeOfReport(report(changes))).toBe(code);
+  });
+
+  it("of a cluster names nodes, and what was not compared", () => {
+    const nodes = [NODE, { ...NODE, node: "n2", problems: ["/run/netns/x cannot be read: no"] }];
+    const shown = describeReport(report({ nodes, notCompared: missing, problems: ["Nodes cannot be read: no"] }));
+    expect(shown).toEqual([
+      "2 nodes: 1 finding; compared 6 records and 4 addresses on NICs, 8 objects, the routes of 2 interfaces",
+      "leak: 10.6.0.7 of pool blue of pod shop/web-0, eth0 on node n1: its pod is gone",
+      "  Release it",
+      "not compared: node n3: the agent's pod is Pending",
+      "not compared: node n2: /run/netns/x cannot be read: no",
+      "not compared: Nodes cannot be read: no",
+    ]);
+  });
+
+  it("of one node does not repeat its name; a finding about the node has no subject", () => {
+    const { objects: _, ...alone } = { ...NODE, problems: ["a text"] };
+    const about = finding({
+      kind: "leftover",
+      address: "",
+      pool: "",
+      namespace: "",
+      pod: "",
+      interface: "",
+      text: "a rule",
+    });
+    expect(describeReport(report({ nodes: [alone], findings: [about] }))).toEqual([
+      "node n1: 1 finding; compared 3 records and 2 addresses on NICs, the routes of 1 interface",
+      "leftover: a rule",
+      "  Release it",
+      "not compared: a text",
+    ]);
+  });
+});
