@@ -9,18 +9,24 @@ import type { LinkSettings, Place } from "../plan/state.ts";
 import { createDevice, deleteDevice, setBond, tryMember } from "./devices.ts";
 import { ENODEV, ENOENT } from "./errno.ts";
 import type { Address } from "./netlink/address/address.ts";
-import { createAddress, deleteAddress } from "./netlink/address/requests.ts";
-import type { Conversation } from "./netlink/conversation.ts";
+import { createAddress, deleteAddress, newAddress } from "./netlink/address/requests.ts";
+import type { Conversation, Request } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import type { LinkChange } from "./netlink/link/link.ts";
-import { createLink, findLink, setLink } from "./netlink/link/requests.ts";
+import { findLink, linkChange, newLink, setLink } from "./netlink/link/requests.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
-import { createNeighbour, deleteNeighbour, listNeighbours, replaceNeighbour } from "./netlink/neighbour/requests.ts";
+import {
+  createNeighbour,
+  deleteNeighbour,
+  listNeighbours,
+  newNeighbour,
+  replaceNeighbour,
+} from "./netlink/neighbour/requests.ts";
 import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
-import { createRoute, deleteWholeRoute, type ListedRoutes } from "./netlink/route/requests.ts";
+import { createRoute, deleteWholeRoute, type ListedRoutes, newRoute } from "./netlink/route/requests.ts";
 import type { Route } from "./netlink/route/route.ts";
-import { createRule, deleteWholeRule, type ListedRules } from "./netlink/rule/requests.ts";
+import { createRule, deleteWholeRule, type ListedRules, newRule } from "./netlink/rule/requests.ts";
 import type { NamespaceSource } from "./open-namespace.ts";
 import { addressFrom, type IndexOf, neighbourFrom, routeFrom } from "./state-values.ts";
 import { SysctlError, writeSysctl } from "./sysctl.ts";
@@ -40,10 +46,10 @@ function requireLink<T>(value: T | undefined, link: string | undefined): T {
   throw new NetlinkError({ operation, errno: ENODEV });
 }
 
-/** Creates the pair in the host's namespace, with the other end in the pod's. */
-function createVeth({ host, pod }: Veth, namespaces: Namespaces): void {
+/** Returns the request that creates the pair in the host's namespace, with the other end in the pod's. */
+function newVeth({ host, pod }: Veth, namespaces: Namespaces): Request {
   const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd };
-  createLink(namespaces.host.route, { name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
+  return newLink({ name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
 }
 
 /** Returns the settings in the kernel's terms, with the index of the master. */
@@ -100,6 +106,47 @@ function listedStateOf(state: ListedState, source: NamespaceSource, kind: Operat
   return listed;
 }
 
+/** Looks up the index of a link in one of the two namespaces. */
+type FindIndex = (place: Place, link: string) => number | undefined;
+
+/**
+ * Returns the one rtnetlink request that the operation consists of, with the namespace it is sent to; undefined if it takes more
+ * than one, or another way. Throws NetlinkError if its link does not exist.
+ */
+export function requestOf(
+  operation: Operation,
+  namespaces: Namespaces,
+  find: FindIndex,
+): { readonly place: Place; readonly request: Request } | undefined {
+  if (operation.kind === "add-veth") return { place: "host", request: newVeth(operation.veth, namespaces) };
+  if (!("place" in operation)) return undefined;
+  const { place } = operation;
+  const indexOf: IndexOf = (name) => find(place, name);
+  switch (operation.kind) {
+    case "set-link": {
+      const { mac, master, ...settings } = operation.to;
+      if (mac !== undefined || master !== undefined) return undefined;
+      return { place, request: linkChange(requireLink(indexOf(operation.link), operation.link), settings) };
+    }
+    case "add-address": {
+      const { address } = operation;
+      return { place, request: newAddress(requireLink(addressFrom(address, indexOf), address.link)) };
+    }
+    case "add-neighbour": {
+      const { neighbour } = operation;
+      return { place, request: newNeighbour(requireLink(neighbourFrom(neighbour, indexOf), neighbour.link)) };
+    }
+    case "add-route": {
+      const { route, beside } = operation;
+      return { place, request: newRoute(requireLink(routeFrom(route, indexOf), route.link), beside) };
+    }
+    case "add-rule":
+      return { place, request: newRule(operation.rule) };
+    default:
+      return undefined;
+  }
+}
+
 /**
  * Applies the operation. Deleting an absent object succeeds; adding an existing one is an error. Must not be called for the
  * deletion of a veth. Throws NetlinkError or SysctlError; see {@link isGone}.
@@ -108,7 +155,7 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, sta
   const { kind } = operation;
   if ("veth" in operation) {
     invariant(kind === "add-veth", "A veth must be deleted by the link remover");
-    createVeth(operation.veth, namespaces);
+    namespaces.host.route.request(newVeth(operation.veth, namespaces));
     return;
   }
   const source = namespaces[operation.place];
@@ -133,7 +180,7 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, sta
       return;
     }
     case "set-sysctl":
-      writeSysctl(source.entrance, operation.key, operation.to);
+      writeSysctl(source, operation.key, operation.to);
       return;
     case "add-address":
     case "delete-address": {

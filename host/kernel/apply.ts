@@ -13,6 +13,7 @@ import type { LinkRemover } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
+import { type Failure, Pipeline } from "./pipeline.ts";
 
 export interface ApplyOptions {
   /** Deletes links of the host's namespace. */
@@ -87,12 +88,13 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
 }
 
 /**
- * Returns the inverse of an operation that may have been applied in part: the kernel applies a link's settings one by one, and
+ * Returns the inverse of an operation that failed but may have had effects: the kernel applies a link's settings one by one, and
  * the first may be set when the second fails.
  */
-function inverseOfPart(operation: Operation): Operation[] {
+function inverseOfFailure({ operation, effect }: Failure): Operation[] {
   const isSettings = operation.kind === "set-link" || operation.kind === "set-bond";
-  const inverse = isSettings ? inverseOf(operation) : undefined;
+  const hasEffect = effect === "unknown" || (effect === "part" && isSettings);
+  const inverse = hasEffect ? inverseOf(operation) : undefined;
   return inverse === undefined ? [] : [inverse];
 }
 
@@ -105,24 +107,56 @@ export function undoOperations(
   return undo(inverseOfAll(operations), namespaces, options);
 }
 
+/**
+ * Applies one operation behind those of the pipeline, or adds it to them. Nothing is done if one of those has failed, which is
+ * found out here. Everything except for a veth's deletion is done when this returns.
+ */
+function advance(
+  operation: Operation,
+  pipeline: Pipeline,
+  namespaces: Namespaces,
+  options: ApplyOptions,
+  listed: ListedState,
+): Promise<void> | undefined {
+  if (pipeline.add(operation)) {
+    listed.clear();
+    return undefined;
+  }
+  pipeline.flush();
+  if (pipeline.failures.length > 0) return undefined;
+  const ending = apply(operation, namespaces, options.remover, listed);
+  const { kind } = operation;
+  if (ending !== undefined || kind === "add-device" || kind === "delete-device") pipeline.forget();
+  if (ending === undefined) pipeline.applied.push(operation);
+  return ending?.then(() => void pipeline.applied.push(operation));
+}
+
 /** Applies the operations in order. If one fails, undoes those before it, the last one first, and throws {@link ApplyError}. */
 export async function applyOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
   options: ApplyOptions,
 ): Promise<void> {
-  const { faults = noFaults, remover } = options;
+  const { faults = noFaults } = options;
   const listed: ListedState = new Map();
-  for (const [index, operation] of operations.entries()) {
-    let isApplied = false;
+  const pipeline = new Pipeline(namespaces);
+  const { applied, failures } = pipeline;
+  for (const operation of operations) {
+    let effect: Failure["effect"] = "none";
     try {
       faults("kernel.apply");
-      isApplied = true;
-      const ending = apply(operation, namespaces, remover, listed);
+      effect = "part";
+      const ending = advance(operation, pipeline, namespaces, options, listed);
       if (ending !== undefined) await ending;
     } catch (error) {
-      const inverses = [...(isApplied ? inverseOfPart(operation) : []), ...inverseOfAll(operations.slice(0, index))];
-      throw new ApplyError(operation, formatOperation(operation), error, await undo(inverses, namespaces, options));
+      pipeline.flush(); // a failure of an operation before this one comes first
+      failures.push({ operation, error, effect });
     }
+    if (failures.length > 0) break;
   }
+  pipeline.flush();
+  const [first] = failures;
+  if (first === undefined) return;
+  const leftovers = await undo([...failures.flatMap(inverseOfFailure), ...inverseOfAll(applied)], namespaces, options);
+  throw new ApplyError(first.operation, formatOperation(first.operation), first.error, leftovers);
 }

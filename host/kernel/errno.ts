@@ -14,6 +14,7 @@ export const EINVAL = 22;
 export const ENOTTY = 25;
 export const EMSGSIZE = 90;
 export const EBADMSG = 74;
+export const EPROTONOSUPPORT = 93;
 export const EOPNOTSUPP = 95;
 export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;

@@ -22,6 +22,12 @@ export interface Native {
   send(fd: number, bytes: Uint8Array, flags: number): number;
   /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
   recv(fd: number, into: Uint8Array, flags: number): number;
+  /**
+   * Sends the request to the kernel over a netlink socket and receives, without waiting, all datagrams that have come: one behind
+   * the other into `into`, each from a multiple of 4, as long as there is room for one of 32,768 bytes. Returns the number of bytes
+   * received; -errno if sending failed, -4096 - errno if receiving did.
+   */
+  exchange(fd: number, request: Uint8Array, into: Uint8Array): number;
   /** Sends to an address (struct sockaddr_*). */
   sendto(fd: number, bytes: Uint8Array, flags: number, to: Uint8Array): number;
   /** Like recv; also writes as much of the sender's address as fits into `from`. */
@@ -53,6 +59,7 @@ const FUNCTIONS = [
   "connect",
   "send",
   "recv",
+  "exchange",
   "sendto",
   "recvfrom",
   "setsockopt",
@@ -81,8 +88,16 @@ export function addonPath(moduleDirectory: string = import.meta.dirname): string
   return join(dist, "native", "berth.node");
 }
 
-/** Loads the addon. Repeated calls are cheap, since Node.js caches it. Throws if it is missing or outdated. */
-export function loadNative(path: string = addonPath()): Native {
+let loadedAddon: Native | undefined;
+
+/** Returns the addon, which is loaded once. Throws if it is missing or outdated. */
+export function loadNative(path?: string): Native {
+  if (path !== undefined) return load(path);
+  loadedAddon ??= load(addonPath());
+  return loadedAddon;
+}
+
+function load(path: string): Native {
   const loaded: unknown = createRequire(import.meta.url)(path);
   invariant(isNative(loaded), `Addon "${path}" is older than this program: run native/build.sh addon`);
   return loaded;

@@ -81,9 +81,18 @@ export function isOwnNetns(path: string, native: Native = loadNative()): boolean
   return own.device === other.device && own.inode === other.inode;
 }
 
+/** A namespace that is open: `path` is for errors. */
+export interface NetnsHandle {
+  readonly fd: number;
+  readonly path: string;
+}
+
+/** Descriptor of the namespace that the thread is in: that of the visit under way, else its own, opened at the first visit. */
+let here: number | undefined;
+
 /** Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods there. */
-function leave(native: Native, path: string, home: OpenNetns): void {
-  const left = native.setns(home.fd, CLONE_NEWNET);
+function leave(native: Native, path: string, home: number): void {
+  const left = native.setns(home, CLONE_NEWNET);
   if (left === 0) return;
   writeSync(2, `Cannot leave network namespace "${path}": ${formatErrno(-left)}; aborting\n`);
   process.abort();
@@ -96,21 +105,31 @@ function requireSynchronous(result: unknown): void {
   invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
 }
 
-/**
- * Calls `work` with the calling thread inside the namespace at `path` and returns its result. Calls may be nested. Throws {@link
- * NetnsError} if the namespace cannot be entered, and whatever `work` throws. Aborts the process if it cannot be left.
- */
-export function withNetns<T>(path: string, work: () => T, native: Native = loadNative()): T {
-  using target = openNetns(path, native);
-  using home = openNetns(OWN_NETNS, native);
-  const entered = native.setns(target.fd, CLONE_NEWNET);
+function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
+  if (fd === here) return work();
+  const home = here ?? openNetns(OWN_NETNS, native).fd;
+  here = home;
+  const entered = native.setns(fd, CLONE_NEWNET);
   if (entered < 0) throw new NetnsError("enter", path, -entered);
+  here = fd;
   let result: T;
   try {
     result = work();
   } finally {
     leave(native, path, home);
+    here = home;
   }
   requireSynchronous(result);
   return result;
+}
+
+/**
+ * Calls `work` with the calling thread inside the namespace, which is open or is opened by its path, and returns its result. Calls
+ * may be nested. Throws {@link NetnsError} if the namespace cannot be entered, and whatever `work` throws. Aborts the process if it
+ * cannot be left.
+ */
+export function withNetns<T>(place: string | NetnsHandle, work: () => T, native: Native = loadNative()): T {
+  if (typeof place !== "string") return visit(place, work, native);
+  using target = openNetns(place, native);
+  return visit({ fd: target.fd, path: place }, work, native);
 }

@@ -61,12 +61,16 @@ function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage,
 }
 
 /** Returns the values in the order of the keys, without absent ones. Only what netlink does not report is read from files. */
-function observeSysctls({ route, entrance }: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
+function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
-  const values = readSysctlsByNetlink(route, present, (name) => links.find(([, link]) => link.name === name)?.[0]);
+  const values = readSysctlsByNetlink(
+    source.route,
+    present,
+    (name) => links.find(([, link]) => link.name === name)?.[0],
+  );
   const read = readSysctls(
-    entrance,
+    source,
     present.filter((key) => !values.has(key)),
   );
   return new Map(

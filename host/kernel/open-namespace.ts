@@ -3,10 +3,12 @@
  * is resolved once; afterwards everything refers to the same namespace, which lives as long as this is open.
  * Effects: descriptors until disposed of.
  */
+import { EPROTONOSUPPORT } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type Conversation, createConversation } from "./netlink/conversation.ts";
+import { unlessRefused } from "./netlink/error.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
-import { type NetnsIdentity, openNetns } from "./netns.ts";
+import { type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
 
 /**
  * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner decides how
@@ -35,33 +37,52 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
 }
 
 /**
- * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. Throws as
- * {@link openNamespace}.
+ * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. Both sockets are
+ * opened in one visit of it. Throws as {@link openNamespace}.
  */
 export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
-  return openNamespace(path, native, MAX_POD_ENTRIES);
+  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true });
 }
 
 /**
- * Opens the namespace at `path`. Reading a list of more than `most` entries fails. Throws NetnsError if there is no such
- * namespace, NetlinkError if the kernel refuses a socket.
+ * Opens the namespace at `path`. Throws NetnsError if there is no such namespace, NetlinkError if the kernel refuses a socket.
  */
-export function openNamespace(path: string, native: Native = loadNative(), most?: number): OpenNamespace {
+export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
+  return open(path, native, { most: undefined, withNetfilter: false });
+}
+
+interface OpenOptions {
+  /** Reading a list of more entries fails. */
+  readonly most: number | undefined;
+  readonly withNetfilter: boolean;
+}
+
+function open(path: string, native: Native, { most, withNetfilter }: OpenOptions): OpenNamespace {
   using opened = new DisposableStack();
   const { fd, identity } = opened.use(openNetns(path, native));
-  const entrance = `/proc/thread-self/fd/${fd}`;
-  const route = createConversation(opened.use(openRouteSocket(entrance, native)), most);
-  let netfilter: Conversation | undefined;
+  const netns = { fd, path };
+  const converse = (datagrams: Datagrams): Conversation => createConversation(opened.use(datagrams), most);
+  const sockets = withNetns(
+    netns,
+    () => ({
+      route: converse(openRouteSocket(netns, native)),
+      // a kernel without nf_tables is reported where they are used
+      netfilter: withNetfilter
+        ? unlessRefused([EPROTONOSUPPORT], () => converse(openNetfilterSocket(netns, native)))
+        : undefined,
+    }),
+    native,
+  );
+  let { netfilter } = sockets;
   const held = opened.move();
   return {
     path,
-    entrance,
+    entrance: `/proc/thread-self/fd/${fd}`,
     fd,
     identity,
-    route,
+    route: sockets.route,
     get netfilter() {
-      const open = (): Datagrams => held.use(openNetfilterSocket(entrance, native));
-      netfilter ??= createConversation(open(), most);
+      netfilter ??= createConversation(held.use(openNetfilterSocket(netns, native)), most);
       return netfilter;
     },
     [Symbol.dispose]: () => held.dispose(),

@@ -5,7 +5,7 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { ENOENT, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
-import { withNetns } from "./netns.ts";
+import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /**
  * A path below `net`. Its parts are separated by slashes since names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`.
@@ -68,7 +68,7 @@ export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = l
  * Returns the values of the settings that exist, read in one visit of the namespace. Throws {@link SysctlError}, or NetnsError.
  */
 export function readSysctls(
-  netnsPath: string,
+  netns: string | NetnsHandle,
   keys: readonly SysctlKey[],
   native: Native = loadNative(),
 ): Map<SysctlKey, string> {
@@ -80,7 +80,7 @@ export function readSysctls(
       if (value !== undefined) values.set(key, value);
     }
   };
-  withNetns(netnsPath, readAll, native);
+  withNetns(netns, readAll, native);
   return values;
 }
 
@@ -116,6 +116,11 @@ function writeFile(path: string, value: string): void {
 }
 
 /** Throws {@link SysctlError}, or NetnsError. */
-export function writeSysctl(netnsPath: string, key: SysctlKey, value: string, native: Native = loadNative()): void {
-  withNetns(netnsPath, () => access("write", key, value, (path) => writeFile(path, value)), native);
+export function writeSysctl(
+  netns: string | NetnsHandle,
+  key: SysctlKey,
+  value: string,
+  native: Native = loadNative(),
+): void {
+  withNetns(netns, () => access("write", key, value, (path) => writeFile(path, value)), native);
 }

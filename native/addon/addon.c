@@ -75,6 +75,37 @@ static napi_value addon_recv(napi_env env, napi_callback_info info) {
     return outcome_of(env, recv(fd, bytes.start, bytes.length, flags));
 }
 
+/* The longest datagram that the kernel makes for a netlink socket; it makes the parts of a dump as long as the room for them. */
+#define LONGEST_ANSWER 32768
+/* Larger than any error number of the kernel. */
+#define RECEIVING 4096
+
+/*
+ * exchange(fd, request: Uint8Array, into: Uint8Array): bytes received. Sends the request, then receives without waiting what has
+ * come, datagram behind datagram from the next multiple of four, until there is no more, or no room for the longest. Returns
+ * -errno if sending fails, -RECEIVING - errno if receiving fails; what was received before is then lost.
+ */
+static napi_value addon_exchange(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd;
+    struct bytes request, into;
+    if (!read_arguments(env, info, arguments, 3) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_bytes(env, arguments[1], napi_uint8_array, &request)) return NULL;
+    if (!read_bytes(env, arguments[2], napi_uint8_array, &into)) return NULL;
+    if (send(fd, request.start, request.length, 0) < 0) return number_of(env, -errno);
+    size_t used = 0;
+    while (into.length - used >= LONGEST_ANSWER) {
+        char *at = (char *)into.start + used;
+        ssize_t length = recv(fd, at, LONGEST_ANSWER, MSG_DONTWAIT | MSG_TRUNC);
+        if (length < 0 && errno == EINTR) continue;
+        if (length < 0 && errno == EAGAIN) break;
+        if (length < 0 || length > LONGEST_ANSWER) return number_of(env, -RECEIVING - (length < 0 ? errno : EMSGSIZE));
+        used += (size_t)length;
+        while (used % 4 != 0) ((char *)into.start)[used++] = 0;
+    }
+    return number_of(env, (int64_t)used);
+}
+
 /* sendto(fd, bytes: Uint8Array, flags, to: Uint8Array): bytes sent */
 static napi_value addon_sendto(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -205,6 +236,7 @@ NAPI_MODULE_INIT() {
         {"bind", addon_bind},
         {"connect", addon_connect},
         {"send", addon_send},
+        {"exchange", addon_exchange},
         {"sendto", addon_sendto},
         {"recv", addon_recv},
         {"recvfrom", addon_recvfrom},

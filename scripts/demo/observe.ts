@@ -87,15 +87,19 @@ export async function berthctlAllocations(stage: Stage): Promise<string[]> {
 export function watchAddresses(netns: Netns): Disposable & { readonly addresses: readonly string[] } {
   const addresses = new Set<string>();
   let failure: Error | undefined;
-  const monitor = openMonitor(netns.path, [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR], {
-    message: (message) => {
-      const address = message.type === RTM_NEWADDR ? addressOf(decodeAddress(message)) : undefined;
-      if (address?.scope === RT_SCOPE_UNIVERSE) addresses.add(formatIp(address.prefix.ip));
+  const monitor = openMonitor(
+    netns.path,
+    { groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] },
+    {
+      message: (message) => {
+        const address = message.type === RTM_NEWADDR ? addressOf(decodeAddress(message)) : undefined;
+        if (address?.scope === RT_SCOPE_UNIVERSE) addresses.add(formatIp(address.prefix.ip));
+      },
+      lost: (error) => {
+        failure = error;
+      },
     },
-    lost: (error) => {
-      failure = error;
-    },
-  });
+  );
   return {
     get addresses() {
       if (failure !== undefined) throw failure;

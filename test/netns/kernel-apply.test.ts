@@ -3,6 +3,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ApplyError, applyOperations, undoOperations } from "../../host/kernel/apply.ts";
 import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
+import { NetlinkError } from "../../host/kernel/netlink/error.ts";
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
@@ -66,6 +67,31 @@ it("a failure at every single operation leaves both namespaces as they were", as
 
 it("nothing to do is done", async () => {
   await apply([]);
+});
+
+it("an operation that the kernel refuses fails as the first one, although those behind it were executed", async () => {
+  const lastOf = (kind: Operation["kind"]) => operations.findLast((each) => each.kind === kind) ?? expect.unreachable();
+  const at = operations.indexOf(lastOf("add-neighbour"));
+  const twice = operations.toSpliced(at + 1, 0, lastOf("add-neighbour")); // refused, and routes and rules come behind it
+  const failure = await failureOf(twice);
+  expect(failure.operation).toBe(lastOf("add-neighbour"));
+  expect(failure.message).toMatch(/failed: Cannot add neighbour .*EEXIST/);
+  expect(failure.leftovers).toEqual([]);
+});
+
+it("requests without an answer fail, and all that they may have done is undone", async () => {
+  const { pod } = scene;
+  const route = { ...pod.route, pipeline: pod.route.pipeline };
+  let left = 2;
+  route.pipeline = (requests) => {
+    const outcomes = pod.route.pipeline(requests);
+    if (--left > 0) return outcomes;
+    throw new NetlinkError({ operation: "receive from the kernel", errno: 105 });
+  };
+  const namespaces = { host: scene.host, pod: { ...pod, netfilter: pod.netfilter, route } };
+  const error: unknown = await applyOperations(operations, namespaces, { remover }).catch((reason: unknown) => reason);
+  expect(String(error)).toMatch(/failed: Cannot receive from the kernel: .*ENOBUFS/);
+  expect(error instanceof ApplyError && error.leftovers).toEqual([]);
 });
 
 /** Adds what is there already, just before it is added. */

@@ -34,15 +34,19 @@ afterAll(() => {
 /** The first message for which `find` finds something, after `act`. */
 function wait<T>(groups: number[], act: () => void, find: (message: Message) => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    const monitor = openMonitor(path, groups, {
-      message(message) {
-        const found = find(message);
-        if (found === undefined) return;
-        monitor[Symbol.dispose]();
-        resolve(found);
+    const monitor = openMonitor(
+      path,
+      { groups },
+      {
+        message(message) {
+          const found = find(message);
+          if (found === undefined) return;
+          monitor[Symbol.dispose]();
+          resolve(found);
+        },
+        lost: reject,
       },
-      lost: reject,
-    });
+    );
     act();
   });
 }
@@ -80,7 +84,7 @@ it("lost or invalid notifications are reported, and the next one is received", a
       },
       lost: (error: NetlinkError) => void lost.push(error),
     };
-    const monitor = openMonitor(path, [RTNLGRP_LINK], listener, { ...native, recv });
+    const monitor = openMonitor(path, { groups: [RTNLGRP_LINK] }, listener, { ...native, recv });
     setLink(room.here, linkIn(room.here, "v0").index, { mtu: 1400 });
   });
   expect(lost.map(({ errno }) => errno)).toEqual([constants.errno.ENOBUFS, constants.errno.EBADMSG]);
@@ -96,6 +100,6 @@ it.each(failing)("names what failed when %s does, and closes", (name, message) =
   const before = openFds();
   const broken = { ...loadNative(), [name]: () => -constants.errno.EPERM };
   const listener = { message: () => {}, lost: () => {} };
-  expect(() => openMonitor(path, [RTNLGRP_LINK], listener, broken)).toThrow(message);
+  expect(() => openMonitor(path, { groups: [RTNLGRP_LINK] }, listener, broken)).toThrow(message);
   expect(openFds()).toBe(before);
 });

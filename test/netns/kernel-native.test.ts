@@ -15,6 +15,7 @@ import {
   SOCK_CLOEXEC,
   SOCK_RAW,
 } from "../../host/kernel/netlink/constants.ts";
+import { decodeMessages } from "../../host/kernel/netlink/message.ts";
 import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -90,6 +91,32 @@ describe("the addon", () => {
     native.close(fd);
   });
 
+  it("exchanges a request for all datagrams of the answer, each from a multiple of four, as far as there is room", () => {
+    const fd = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    // RTM_GETLINK of index 1 twice, with acknowledgements
+    const request = new Uint8Array(64);
+    for (const at of [0, 32]) {
+      request.set([32, 0, 0, 0, 18, 0, 5, 0, 9 + at], at);
+      request[at + 20] = 1;
+    }
+    const room = new Uint8Array(2 * 32_768 + 3).fill(0xee);
+    const length = native.exchange(fd, request, room.subarray(0, -3));
+    const messages = decodeMessages(room.subarray(0, length));
+    expect(messages.slice(0, 2).map(({ type, sequence }) => [type, sequence])).toEqual([
+      [16, 9],
+      [2, 9],
+    ]);
+    expect(length % 4).toBe(0);
+    while (native.recv(fd, new Uint8Array(32_768), MSG_DONTWAIT) > 0);
+    expect(native.exchange(fd, request, new Uint8Array(32_767))).toBe(0); // no room: nothing is received
+    expect(native.recv(fd, new Uint8Array(32_768), MSG_DONTWAIT)).toBeGreaterThan(0);
+    expect(native.exchange(-1, request, room)).toBe(-errno.EBADF);
+    native.close(fd);
+    const unreadable = native.open("/dev/null", 1, 0);
+    expect(native.exchange(unreadable, request, room)).toBe(-errno.ENOTSOCK);
+    native.close(unreadable);
+  });
+
   type Untyped = Record<keyof Native, (...words: unknown[]) => unknown>;
   const wrong: [string, (addon: Untyped) => unknown, RegExp][] = [
     ["no argument", (addon) => addon.close(), /number of arguments/],
@@ -162,13 +189,20 @@ describe("a netlink socket", () => {
     expect(() => socket.receive()).toThrow(/EMSGSIZE.*: datagram of 40000 bytes, room for 32768/);
   });
 
+  it("reports receiving that fails with the answer, not with the request", () => {
+    using socket = openRouteSocket(OWN, { ...native, exchange: () => -4_096 - errno.ENOBUFS });
+    socket.send(new Uint8Array(16));
+    expect(() => socket.receive()).toThrow(/^Cannot receive from the kernel: .*ENOBUFS/);
+    expect(() => socket.receive()).toThrow(/EAGAIN/);
+  });
+
   it("continues after an interruption", () => {
     const results = [-errno.EINTR, -errno.EINTR, 3];
     using socket = openRouteSocket(OWN, { ...native, recv: () => results.shift() ?? 0 });
     expect(socket.receive()).toEqual(new Uint8Array(3));
   });
 
-  it.each(["socket", "setsockopt", "connect", "send"] as const)(
+  it.each(["socket", "setsockopt", "connect", "exchange"] as const)(
     "names what failed when %s does, and closes",
     (failing) => {
       const before = openFds();

@@ -27,8 +27,8 @@ import type { Datagrams } from "./socket.ts";
 export const DUMP_ATTEMPTS = 16;
 
 export interface Request {
-  /** For errors: `get link "eth0"`. */
-  readonly operation: string;
+  /** For errors: `get link "eth0"`. A function if the text costs more than the request. */
+  readonly operation: string | (() => string);
   /** RTM_*; the decoder of the family checks the type of each answer. */
   readonly type: number;
   /** In addition to the flags that every request has. */
@@ -44,6 +44,11 @@ export interface Request {
 export interface Conversation {
   /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
+  /**
+   * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one as well.
+   * Returns for each the messages before its acknowledgement, or the refusal.
+   */
+  pipeline(requests: readonly Request[]): (Message[] | NetlinkError)[];
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
   /** Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or none. */
@@ -77,11 +82,19 @@ function readToEnd(datagrams: Datagrams, sequence: number, most: number): Answer
   }
 }
 
-function requireSuccess(operation: string, ending: Answer | undefined, most: number): Message[] {
+function textOf({ operation }: Pick<Request, "operation">): string {
+  return typeof operation === "string" ? operation : operation();
+}
+
+function refusal(request: Request, acknowledgement: Acknowledgement): NetlinkError {
+  return new NetlinkError({ operation: textOf(request), ...acknowledgement });
+}
+
+function requireSuccess(request: Request, ending: Answer | undefined, most: number): Message[] {
   if (ending === undefined)
-    throw new NetlinkError({ operation, errno: EMSGSIZE, message: `more than ${most} entries` });
+    throw new NetlinkError({ operation: textOf(request), errno: EMSGSIZE, message: `more than ${most} entries` });
   const { messages, acknowledgement } = ending;
-  if (acknowledgement.errno !== 0) throw new NetlinkError({ operation, ...acknowledgement });
+  if (acknowledgement.errno !== 0) throw refusal(request, acknowledgement);
   return messages;
 }
 
@@ -103,8 +116,32 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
       const request = requests[index];
       if (request === undefined || message.type !== NLMSG_ERROR) continue;
       const acknowledgement = decodeAcknowledgement(message);
-      if (acknowledgement.errno !== 0) throw new NetlinkError({ operation: request.operation, ...acknowledgement });
+      if (acknowledgement.errno !== 0) throw refusal(request, acknowledgement);
       if (index === last) return;
+    }
+  }
+}
+
+/** Reads up to the acknowledgement of the last request. */
+function readPipeline(
+  datagrams: Datagrams,
+  requests: readonly Request[],
+  firstSequence: number,
+): (Message[] | NetlinkError)[] {
+  const outcomes: (Message[] | NetlinkError)[] = requests.map(() => []);
+  for (;;) {
+    for (const message of decodeMessages(datagrams.receive())) {
+      const index = (message.sequence - firstSequence) >>> 0;
+      const request = requests[index];
+      const outcome = outcomes[index];
+      if (request === undefined || !Array.isArray(outcome) || message.type === NLMSG_NOOP) continue;
+      if (message.type !== NLMSG_ERROR) {
+        outcome.push(message);
+        continue;
+      }
+      const acknowledgement = decodeAcknowledgement(message);
+      if (acknowledgement.errno !== 0) outcomes[index] = refusal(request, acknowledgement);
+      if (index === requests.length - 1) return outcomes;
     }
   }
 }
@@ -120,28 +157,39 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
     datagrams.send(encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }));
     return sequence;
   };
-  const sendBatch = (requests: readonly Request[]): void => {
+  /** Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the first number. */
+  const sendTogether = (requests: readonly Request[], isAcknowledged: (index: number) => boolean): number => {
     const first = (sequence + 1) >>> 0;
-    const last = requests.length - 2; // older kernels do not acknowledge the end of the batch
     const parts = requests.map(({ type, flags = 0, payload }, index) => {
       sequence = (sequence + 1) >>> 0;
-      const more = index === last ? NLM_F_ACK : 0;
+      const more = isAcknowledged(index) ? NLM_F_ACK : 0;
       return encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload });
     });
     datagrams.send(joinAligned(parts));
-    readBatch(datagrams, requests, first, last);
+    return first;
   };
   return {
-    batch: sendBatch,
-    request: (request) => requireSuccess(request.operation, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
+    batch: (requests) => {
+      const last = requests.length - 2; // older kernels do not acknowledge the end of the batch
+      const first = sendTogether(requests, (index) => index === last);
+      readBatch(datagrams, requests, first, last);
+    },
+    pipeline: (requests) =>
+      requests.length === 0
+        ? []
+        : readPipeline(
+            datagrams,
+            requests,
+            sendTogether(requests, () => true),
+          ),
+    request: (request) => requireSuccess(request, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
     dump: (request) => {
-      const { operation } = request;
       for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
         const ending = readDump(datagrams, ask(request, NLM_F_DUMP), most);
-        if (ending !== "dropped" && ending?.interrupted !== true) return requireSuccess(operation, ending, most);
+        if (ending !== "dropped" && ending?.interrupted !== true) return requireSuccess(request, ending, most);
       }
       const message = `the table changed during each of ${DUMP_ATTEMPTS} dumps`;
-      throw new NetlinkError({ operation, errno: EINTR, message });
+      throw new NetlinkError({ operation: textOf(request), errno: EINTR, message });
     },
   };
 }

@@ -66,7 +66,7 @@ export function watchLink(
   opened.use(
     openMonitor(
       netnsPath,
-      [RTNLGRP_LINK],
+      { groups: [RTNLGRP_LINK] },
       {
         message: (message) => {
           // the deletion of a link has the same form

@@ -4,9 +4,9 @@
  * opened.
  */
 
-import { EAGAIN, ENOBUFS } from "../errno.ts";
+import { EAGAIN, EBADMSG, ENOBUFS } from "../errno.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
-import { withNetns } from "../netns.ts";
+import { type NetnsHandle, withNetns } from "../netns.ts";
 import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
 import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
@@ -20,6 +20,30 @@ export const RTNLGRP_IPV6_IFADDR = 9;
 
 /** linux/netlink.h */
 const NETLINK_ADD_MEMBERSHIP = 1;
+
+/** asm-generic/socket.h; SO_RCVBUFFORCE exceeds net.core.rmem_max. */
+const SOL_SOCKET = 1;
+const SO_RCVBUFFORCE = 33;
+
+interface MonitorOptions {
+  /** RTNLGRP_*; those of `optional` may be unknown to the kernel. */
+  readonly groups: readonly number[];
+  readonly optional?: readonly number[];
+  /** Size of the queue of notifications; the default is the node's. */
+  readonly bufferBytes?: number;
+}
+
+interface Monitor extends Disposable {
+  /**
+   * Passes all notifications that have arrived to the listener, now. The kernel queues the notification of a change before it
+   * acknowledges the change, so afterwards the listener knows of every change that was finished before this call, or of a loss.
+   * Returns whether the queue is empty: not if receiving fails, or more notifications come than are passed on.
+   */
+  drain(): boolean;
+}
+
+/** Most notifications that one drain passes on: others could make new ones without end. @limit */
+export const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
   /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. */
@@ -40,35 +64,40 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Messag
 
 /** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */
 export function openMonitor(
-  netnsPath: string,
-  groups: readonly number[],
+  netns: string | NetnsHandle,
+  { groups, optional = [], bufferBytes }: MonitorOptions,
   listener: MonitorListener,
   native: Native = loadNative(),
-): Disposable {
+): Monitor {
   const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  const fd = requireResult(withNetns(netnsPath, open, native), "open a netlink monitor");
+  const fd = requireResult(withNetns(netns, open, native), "open a netlink monitor");
   const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
   let watch: Watch | undefined;
-  const drain = (): void => {
-    for (let count = 0; count < MAX_FRAMES_PER_TURN && watch !== undefined; count++) {
+  const drain = (most: number): boolean => {
+    for (let count = 0; count < most && watch !== undefined; count++) {
       try {
         const messages = receiveMessages(native, fd, buffer);
-        if (messages === undefined) return;
+        if (messages === undefined) return true;
         for (const message of messages) listener.message(message);
       } catch (error) {
         if (!(error instanceof NetlinkError)) throw error;
         listener.lost(error);
-        if (error.errno !== ENOBUFS) return;
+        if (error.errno !== ENOBUFS && error.errno !== EBADMSG) return false;
       }
     }
+    return false;
   };
   try {
-    requireResult(native.connect(fd, kernelAddress()), "connect a netlink monitor");
-    for (const group of groups) {
-      const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);
-      requireResult(result, `join netlink group ${group}`);
+    if (bufferBytes !== undefined) {
+      const result = native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes);
+      requireResult(result, "enlarge the queue of a netlink monitor");
     }
-    const started = native.watch(fd, drain);
+    requireResult(native.connect(fd, kernelAddress()), "connect a netlink monitor");
+    for (const group of [...groups, ...optional]) {
+      const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);
+      if (groups.includes(group)) requireResult(result, `join netlink group ${group}`);
+    }
+    const started = native.watch(fd, () => void drain(MAX_FRAMES_PER_TURN));
     if (typeof started === "number") throw new NetlinkError({ operation: "watch a netlink monitor", errno: -started });
     watch = started;
   } catch (error) {
@@ -76,6 +105,7 @@ export function openMonitor(
     throw error;
   }
   return {
+    drain: () => drain(MAX_NOTIFICATIONS),
     [Symbol.dispose]() {
       if (watch !== undefined) native.unwatch(watch);
       watch = undefined;

@@ -5,7 +5,8 @@
  */
 import { EINTR, EMSGSIZE } from "../errno.ts";
 import { loadNative, type Native } from "../native.ts";
-import { withNetns } from "../netns.ts";
+import { type NetnsHandle, withNetns } from "../netns.ts";
+import { align } from "./attribute.ts";
 import {
   AF_NETLINK,
   MSG_DONTWAIT,
@@ -27,7 +28,10 @@ export const MAX_DATAGRAM_BYTES = 32_768;
 /** What a conversation needs of a socket. Tests replace it by a script. */
 export interface Datagrams extends Disposable {
   send(datagram: Uint8Array): void;
-  /** Returns the next datagram, which is not overwritten later. Never waits: rtnetlink has answered when `send` returns. */
+  /**
+   * Returns the next datagrams, one behind the other, which are not overwritten later. Never waits: rtnetlink has answered when
+   * `send` returns.
+   */
   receive(): Uint8Array;
 }
 
@@ -54,6 +58,10 @@ function configure(native: Native, fd: number): void {
   requireResult(native.connect(fd, kernelAddress()), "connect a netlink socket");
 }
 
+function receivingError(errno: number): NetlinkError {
+  return new NetlinkError({ operation: "receive from the kernel", errno });
+}
+
 /**
  * Receives one datagram into `buffer` and returns its length. Retries after EINTR. MSG_TRUNC makes the kernel return the true
  * length.
@@ -62,7 +70,7 @@ function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
   let length: number;
   do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
   while (length === -EINTR);
-  requireResult(length, "receive from the kernel");
+  if (length < 0) throw receivingError(-length);
   if (length > buffer.length) {
     const message = `datagram of ${length} bytes, room for ${buffer.length}`;
     throw new NetlinkError({ operation: "receive from the kernel", errno: EMSGSIZE, message });
@@ -82,14 +90,19 @@ const ROOM_BYTES = 4 * MAX_DATAGRAM_BYTES;
 let room = new Uint8Array(0);
 let usedBytes = 0;
 
-function receive(native: Native, fd: number): Uint8Array {
+function freeRoom(): Uint8Array {
   if (room.length - usedBytes < MAX_DATAGRAM_BYTES) {
     room = new Uint8Array(ROOM_BYTES);
     usedBytes = 0;
   }
+  return room.subarray(usedBytes);
+}
+
+/** Returns the first `length` bytes of the free room, which are used from now on. */
+function takeRoom(length: number): Uint8Array {
   const start = usedBytes;
-  usedBytes += receiveInto(native, fd, room.subarray(start, start + MAX_DATAGRAM_BYTES));
-  return room.subarray(start, usedBytes);
+  usedBytes = align(start + length);
+  return room.subarray(start, start + length);
 }
 
 /**
@@ -97,35 +110,64 @@ function receive(native: Native, fd: number): Uint8Array {
  */
 const outgoing = new Uint8Array(MAX_DATAGRAM_BYTES);
 
-function send(native: Native, fd: number, datagram: Uint8Array): void {
-  const fits = datagram.length <= outgoing.length;
-  if (fits) outgoing.set(datagram);
-  const bytes = fits ? outgoing.subarray(0, datagram.length) : datagram;
-  requireResult(native.send(fd, bytes, 0), "send to the kernel");
+function outgoingBytes(datagram: Uint8Array): Uint8Array {
+  if (datagram.length > outgoing.length) return datagram;
+  outgoing.set(datagram);
+  return outgoing.subarray(0, datagram.length);
 }
 
-/** Opens an rtnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
-export function openRouteSocket(netnsPath: string, native: Native = loadNative()): Datagrams {
-  return openSocket(netnsPath, NETLINK_ROUTE, native);
+/** What `exchange` of the addon subtracts if receiving failed: more than any error number of the kernel. */
+const RECEIVING = 4_096;
+
+class Socket implements Datagrams {
+  readonly #native: Native;
+  readonly #fd: number;
+  /** The answer that was received with the last request, or the error of receiving it. */
+  #answer: Uint8Array | NetlinkError | undefined;
+
+  constructor(native: Native, fd: number) {
+    this.#native = native;
+    this.#fd = fd;
+  }
+
+  /** Sends the request and receives as much of the answer as there is room for. */
+  send(datagram: Uint8Array): void {
+    const result = this.#native.exchange(this.#fd, outgoingBytes(datagram), freeRoom());
+    if (result < -RECEIVING) this.#answer = receivingError(-result - RECEIVING);
+    else this.#answer = takeRoom(requireResult(result, "send to the kernel"));
+  }
+
+  receive(): Uint8Array {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    if (answer instanceof NetlinkError) throw answer;
+    if (answer !== undefined && answer.length > 0) return answer;
+    return takeRoom(receiveInto(this.#native, this.#fd, freeRoom().subarray(0, MAX_DATAGRAM_BYTES)));
+  }
+
+  [Symbol.dispose](): void {
+    this.#native.close(this.#fd);
+  }
 }
 
-/** Opens an nfnetlink socket in the namespace at `netnsPath`. Throws {@link NetlinkError}, or NetnsError. */
-export function openNetfilterSocket(netnsPath: string, native: Native = loadNative()): Datagrams {
-  return openSocket(netnsPath, NETLINK_NETFILTER, native);
+/** Opens an rtnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError. */
+export function openRouteSocket(netns: string | NetnsHandle, native: Native = loadNative()): Datagrams {
+  return openSocket(netns, NETLINK_ROUTE, native);
 }
 
-function openSocket(netnsPath: string, protocol: number, native: Native): Datagrams {
+/** Opens an nfnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError. */
+export function openNetfilterSocket(netns: string | NetnsHandle, native: Native = loadNative()): Datagrams {
+  return openSocket(netns, NETLINK_NETFILTER, native);
+}
+
+function openSocket(netns: string | NetnsHandle, protocol: number, native: Native): Datagrams {
   const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-  const fd = requireResult(withNetns(netnsPath, open, native), "open a netlink socket");
+  const fd = requireResult(withNetns(netns, open, native), "open a netlink socket");
   try {
     configure(native, fd);
   } catch (error) {
     native.close(fd);
     throw error;
   }
-  return {
-    send: (datagram) => send(native, fd, datagram),
-    receive: () => receive(native, fd),
-    [Symbol.dispose]: () => void native.close(fd),
-  };
+  return new Socket(native, fd);
 }

@@ -95,3 +95,39 @@ describe("dump", () => {
     expect(() => dumpOver([part.subarray(0, -1)])).toThrow(/Cannot decode message/);
   });
 });
+
+describe("pipeline", () => {
+  it("sends all requests in one datagram, each with its number and an acknowledgement", () => {
+    const datagrams = scriptDatagrams([[...answersOf(linkV0, 1), ...answersOf(linkV0, 2)]]);
+    const outcomes = createConversation(datagrams).pipeline([question, { ...question, flags: 0x400 }]);
+    expect(outcomes).toEqual([[expect.anything()], [expect.anything()]]);
+    expect(datagrams.sent).toHaveLength(1);
+    const sent = datagrams.sent.flatMap(decodeMessages);
+    expect(sent.map(({ sequence, flags }) => [sequence, flags])).toEqual([
+      [1, 0x5],
+      [2, 0x405],
+    ]);
+  });
+
+  it("returns the refusal of each, and the answers behind it", () => {
+    const answers = [...answersOf(linkNameTooLong, 1), ...answersOf(linkV0, 2), ...answersOf(linkNameTooLong, 3)];
+    const lazy = { ...question, operation: () => "ask late" };
+    const outcomes = createConversation(scriptDatagrams([answers])).pipeline([question, question, lazy]);
+    expect(outcomes).toEqual([
+      expect.objectContaining({ operation: "ask", errno: 34 }),
+      [expect.anything()],
+      expect.objectContaining({ operation: "ask late", errno: 34 }),
+    ]);
+  });
+
+  it("passes over answers to other requests, and needs none for no requests", () => {
+    const answers = [...answersOf(linkV0, 9), ...answersOf(linkV0, 1)];
+    expect(createConversation(scriptDatagrams([answers])).pipeline([question])).toEqual([[expect.anything()]]);
+    expect(createConversation(scriptDatagrams([])).pipeline([])).toEqual([]);
+  });
+
+  it("fails when an answer is missing", () => {
+    const conversation = createConversation(scriptDatagrams([answersOf(linkV0, 1)]));
+    expect(() => conversation.pipeline([question, question])).toThrow(expect.objectContaining({ errno: EAGAIN }));
+  });
+});

@@ -106,9 +106,10 @@ describe("link requests", () => {
   it("are named in errors as `ip` would word them", () => {
     const conversation: Conversation = {
       request: ({ operation }) => {
-        throw new NetlinkError({ operation, errno: 1 });
+        throw new NetlinkError({ operation: typeof operation === "string" ? operation : operation(), errno: 1 });
       },
       dump: () => [],
+      pipeline: () => [],
       batch: () => {},
     };
     const change = {
@@ -130,7 +131,7 @@ describe("link requests", () => {
   });
 
   it("refuse a name with a NUL, which would cut it short", () => {
-    const conversation: Conversation = { request: () => [], dump: () => [], batch: () => {} };
+    const conversation: Conversation = { request: () => [], dump: () => [], pipeline: () => [], batch: () => {} };
     expect(() => setLink(conversation, 4, { name: "a\0b" })).toThrow(/NUL/);
   });
 });

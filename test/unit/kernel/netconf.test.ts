@@ -56,7 +56,7 @@ function scripted(answer: (request: Request) => Message[]): { conversation: Conv
     requested.push(one);
     return answer(one);
   };
-  return { requested, conversation: { request, dump: request, batch: () => {} } };
+  return { requested, conversation: { request, dump: request, pipeline: () => [], batch: () => {} } };
 }
 
 const allIs = (forwarding: number, rpFilter: number): Message[] => [

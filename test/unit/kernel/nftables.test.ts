@@ -28,6 +28,7 @@ function batchOf(): Message[] {
   const conversation: Conversation = {
     request: () => [],
     dump: () => [],
+    pipeline: () => [],
     batch: (all) => void requests.push(...all),
   };
   createTable(conversation, ruleset);

@@ -1,7 +1,7 @@
 import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
 import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
@@ -29,11 +29,15 @@ function words({ prefix, link }: Address): string {
   return `address ${formatPrefix(prefix)} on link ${link}`;
 }
 
-/** Throws NetlinkError with EEXIST if the link already has the address. */
+/** Returns the request to add the address. The kernel refuses with EEXIST if the link already has it. */
+export function newAddress(address: Address): Request {
+  const operation = () => `add ${words(address)}`;
+  return { operation, type: RTM_NEWADDR, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeAddressValue(address) };
+}
+
+/** Throws NetlinkError; see {@link newAddress}. */
 export function createAddress(conversation: Conversation, address: Address): void {
-  const operation = `add ${words(address)}`;
-  const flags = NLM_F_CREATE | NLM_F_EXCL;
-  conversation.request({ operation, type: RTM_NEWADDR, flags, payload: encodeAddressValue(address) });
+  conversation.request(newAddress(address));
 }
 
 /** Returns whether the address was there. */

@@ -2,10 +2,11 @@
  * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a worker thread.
  */
 import { ENODEV } from "../../errno.ts";
-import { attribute, decodeString, encodeString, encodeUint32, findValue } from "../attribute.ts";
+import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
+import type { Message } from "../message.ts";
 import {
   IFLA_EXT_MASK,
   IFLA_IFNAME,
@@ -35,25 +36,29 @@ function encodeLinkByName(name: string): Uint8Array {
   return encodeLinkRequest(0, [attribute(IFLA_IFNAME, encodeString(name)), withoutStats]);
 }
 
-/** Returns undefined if there is no such link. */
-function ask(conversation: Conversation, operation: string, payload: Uint8Array): LinkMessage[] | undefined {
-  const answers = unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_GETLINK, payload }));
-  return answers?.map((message) => decodeLink(message));
+/** Returns the request for the link of that name; {@link linkNamed} reads the answer. */
+export function linkRequest(name: string): Request {
+  return { operation: () => `get link "${name}"`, type: RTM_GETLINK, payload: encodeLinkByName(name) };
 }
 
-/**
- * Returns the link of that name; undefined if there is none. The kernel also finds links by alternative names; those are ignored.
- */
+/** Returns the link of that name in the answer. The kernel also finds links by alternative names; those are ignored. */
+export function linkNamed(name: string, answer: readonly Message[]): LinkMessage | undefined {
+  return answer
+    .map((message) => decodeLink(message))
+    .find((link) => readValue(link.attributes, IFLA_IFNAME, decodeString) === name);
+}
+
+/** Returns the link of that name; undefined if there is none. */
 export function findLink(conversation: Conversation, name: string): LinkMessage | undefined {
-  return ask(conversation, `get link "${name}"`, encodeLinkByName(name))?.find((link) => {
-    const found = findValue(link.attributes, IFLA_IFNAME);
-    return found !== undefined && decodeString(found) === name;
-  });
+  const answer = unlessRefused([ENODEV], () => conversation.request(linkRequest(name)));
+  return answer && linkNamed(name, answer);
 }
 
 /** Returns the link with that index; undefined if there is none. */
 export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
-  return ask(conversation, `get link ${index}`, encodeLinkRequest(index))?.[0];
+  const operation = `get link ${index}`;
+  const ask = () => conversation.request({ operation, type: RTM_GETLINK, payload: encodeLinkRequest(index) });
+  return unlessRefused([ENODEV], ask)?.map((message) => decodeLink(message))[0];
 }
 
 /** Returns all links of the namespace, each with the attributes `wanted` and no others. */
@@ -62,11 +67,15 @@ export function listLinks(conversation: Conversation, wanted = LINK_ATTRIBUTES):
   return messages.map((message) => decodeLink(message, wanted));
 }
 
-/** Throws NetlinkError with EEXIST if there already is a link of that name. */
-export function createLink(conversation: Conversation, demand: LinkSpec): void {
+/** Returns the request to create the link. The kernel refuses with EEXIST if there already is one of that name. */
+export function newLink(demand: LinkSpec): Request {
   const operation = `create link "${demand.name}" of kind ${kindName(demand.kind)}`;
-  const payload = encodeLinkSpec(demand);
-  conversation.request({ operation, type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, payload });
+  return { operation, type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeLinkSpec(demand) };
+}
+
+/** Throws NetlinkError; see {@link newLink}. */
+export function createLink(conversation: Conversation, demand: LinkSpec): void {
+  conversation.request(newLink(demand));
 }
 
 /** Formats the change in the words of `ip link set`: `up mtu 1400`. */
@@ -84,12 +93,15 @@ function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: Lin
   return words.filter((word) => word !== false).join(" ");
 }
 
-/**
- * Sets what `change` names and nothing else. A link that has moved to another namespace cannot be reached by this conversation.
- */
+/** Returns the request that sets what `change` names and nothing else. */
+export function linkChange(index: number, change: LinkChange): Request {
+  const operation = () => `set link ${index} ${formatChange(change)}`;
+  return { operation, type: RTM_NEWLINK, payload: encodeLinkChange(index, change) };
+}
+
+/** Sends a {@link linkChange}. A link that has moved to another namespace cannot be reached by this conversation. */
 export function setLink(conversation: Conversation, index: number, change: LinkChange): void {
-  const operation = `set link ${index} ${formatChange(change)}`;
-  conversation.request({ operation, type: RTM_NEWLINK, payload: encodeLinkChange(index, change) });
+  conversation.request(linkChange(index, change));
 }
 
 /** Changes settings of the kind: options of a bond, the mode of a macvlan. */

@@ -2,7 +2,7 @@ import { formatIp, type Ip } from "../../../net/ip.ts";
 import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, encodeUint32, optional, present } from "../attribute.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
@@ -38,11 +38,15 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
   return answers?.map(decodeNeighbourMessage)[0];
 }
 
-/** Throws NetlinkError with EEXIST if the link already has an entry for that address. */
+/** Returns the request to create the entry. The kernel refuses with EEXIST if the link already has one for that address. */
+export function newNeighbour(neighbour: Neighbour): Request {
+  const operation = () => `add neighbour ${formatNeighbour(neighbour)}`;
+  return { operation, type: RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeNeighbour(neighbour) };
+}
+
+/** Throws NetlinkError; see {@link newNeighbour}. */
 export function createNeighbour(conversation: Conversation, neighbour: Neighbour): void {
-  const operation = `add neighbour ${formatNeighbour(neighbour)}`;
-  const flags = NLM_F_CREATE | NLM_F_EXCL;
-  conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
+  conversation.request(newNeighbour(neighbour));
 }
 
 /** Creates the entry, or replaces the one of that address. */

@@ -2,7 +2,7 @@ import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import {
@@ -49,13 +49,17 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
 const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 
 /**
- * Throws NetlinkError with EEXIST if the table already has a route with the same destination and metric, unless `beside` allows
- * several.
+ * Returns the request to create the route. The kernel refuses with EEXIST if the table already has a route with the same
+ * destination and metric, unless `beside` allows several.
  */
-export function createRoute(conversation: Conversation, route: Route, beside: keyof typeof BESIDE = "none"): void {
-  const operation = `add route ${formatRoute(route)}`;
-  const flags = NLM_F_CREATE | BESIDE[beside];
-  conversation.request({ operation, type: RTM_NEWROUTE, flags, payload: encodeRoute(route) });
+export function newRoute(route: Route, beside: keyof typeof BESIDE = "none"): Request {
+  const operation = () => `add route ${formatRoute(route)}`;
+  return { operation, type: RTM_NEWROUTE, flags: NLM_F_CREATE | BESIDE[beside], payload: encodeRoute(route) };
+}
+
+/** Throws NetlinkError; see {@link newRoute}. */
+export function createRoute(conversation: Conversation, route: Route, beside?: keyof typeof BESIDE): void {
+  conversation.request(newRoute(route, beside));
 }
 
 /**

@@ -2,7 +2,7 @@ import { FAMILIES, type Family } from "../../../net/ip.ts";
 import { EBUSY, ENOENT } from "../../errno.ts";
 import { findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Conversation, Request } from "../conversation.ts";
 import { NetlinkError, unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
@@ -22,11 +22,15 @@ export function listRules(conversation: Conversation, family?: Family): RuleMess
   });
 }
 
-/** Throws NetlinkError with EEXIST if there already is an equal rule. */
+/** Returns the request to create the rule. The kernel refuses with EEXIST if there already is an equal one. */
+export function newRule(rule: Rule): Request {
+  const operation = () => `add IPv${rule.family} rule ${formatRule(rule)}`;
+  return { operation, type: RTM_NEWRULE, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeRule(rule) };
+}
+
+/** Throws NetlinkError; see {@link newRule}. */
 export function createRule(conversation: Conversation, rule: Rule): void {
-  const operation = `add IPv${rule.family} rule ${formatRule(rule)}`;
-  const flags = NLM_F_CREATE | NLM_F_EXCL;
-  conversation.request({ operation, type: RTM_NEWRULE, flags, payload: encodeRule(rule) });
+  conversation.request(newRule(rule));
 }
 
 /**

@@ -1,0 +1,136 @@
+/**
+ * Operations that wait to be sent together. Those that are one request each, all to one namespace, travel in one datagram and are
+ * acknowledged together: the kernel executes them in order, each by itself, those behind a refused one as well.
+ * Effects: those of the open namespaces.
+ */
+import type { Operation } from "../plan/operation.ts";
+import type { Place } from "../plan/state.ts";
+import { type Namespaces, requestOf } from "./apply-operation.ts";
+import { ENODEV } from "./errno.ts";
+import type { Request } from "./netlink/conversation.ts";
+import { NetlinkError } from "./netlink/error.ts";
+import { linkOf } from "./netlink/link/link.ts";
+import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
+import type { Message } from "./netlink/message.ts";
+
+/** Most operations in one datagram: the kernel's answers to it have to fit into the socket's buffer. @limit */
+export const MAX_PIPELINED_OPERATIONS = 64;
+
+/** An operation that failed, and why. */
+export interface Failure {
+  readonly operation: Operation;
+  readonly error: unknown;
+  /** Whether anything of it may have been applied: a part, or all if no answer came. */
+  readonly effect: "none" | "part" | "unknown";
+}
+
+export class Pipeline {
+  readonly #namespaces: Namespaces;
+  /** Indexes of links by name, valid until other requests may have run. */
+  readonly #indexes: Record<Place, Map<string, number>> = { pod: new Map(), host: new Map() };
+  /** Where the waiting operations go. */
+  #place: Place = "host";
+  #waiting: { readonly operation: Operation; readonly request: Request }[] = [];
+  /** In the order in which they were added. */
+  readonly applied: Operation[] = [];
+  /** In the same order; any number, since the kernel goes on behind a refused request. */
+  readonly failures: Failure[] = [];
+
+  constructor(namespaces: Namespaces) {
+    this.#namespaces = namespaces;
+  }
+
+  /** Adds the operation if it is one request, and returns whether it is. Throws NetlinkError if its link does not exist. */
+  add(operation: Operation): boolean {
+    const single = requestOf(operation, this.#namespaces, (place, link) => this.#find(place, link));
+    if (single === undefined) return false;
+    if (single.place !== this.#place || this.#waiting.length >= MAX_PIPELINED_OPERATIONS) this.flush();
+    this.#place = single.place;
+    this.#waiting.push({ operation, request: single.request });
+    if (operation.kind === "add-veth") this.#findPair(operation.veth.host.name, operation.veth.pod.name);
+    return true;
+  }
+
+  /** Sends the waiting operations. Afterwards each is among those applied, or among the failures. */
+  flush(): void {
+    if (this.#waiting.length > 0) this.#exchange([]);
+  }
+
+  /** Forgets what is known of links: other requests may have run. */
+  forget(): void {
+    this.#indexes.pod.clear();
+    this.#indexes.host.clear();
+  }
+
+  /** Looks a link up once: until {@link forget}, only the operations of this pipeline change links. */
+  #find(place: Place, name: string): number | undefined {
+    const known = this.#indexes[place].get(name);
+    if (known !== undefined) return known;
+    const index = linkNamed(name, this.#ask(place, linkRequest(name)))?.index;
+    if (index !== undefined) this.#indexes[place].set(name, index);
+    return index;
+  }
+
+  /** Looks up both ends of a pair: the message of one contains the index of the other. */
+  #findPair(name: string, otherName: string): void {
+    const message = linkNamed(name, this.#ask("host", linkRequest(name)));
+    const link = message && linkOf(message);
+    if (link?.kind?.kind !== "veth" || link.parent === undefined) return;
+    this.#indexes.host.set(name, link.index);
+    this.#indexes.pod.set(otherName, link.parent);
+  }
+
+  /** Asks behind the waiting operations. Returns no messages if the object does not exist. */
+  #ask(place: Place, request: Request): readonly Message[] {
+    if (place !== this.#place) this.flush();
+    this.#place = place;
+    const [answer = []] = this.#exchange([request]);
+    if (!(answer instanceof NetlinkError)) return answer;
+    if (answer.errno !== ENODEV) throw answer;
+    return [];
+  }
+
+  /** Sends the waiting operations and, behind them, questions, whose answers it returns. */
+  #exchange(questions: readonly Request[]): (Message[] | NetlinkError)[] {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    const requests = [...waiting.map(({ request }) => request), ...questions];
+    let outcomes: (Message[] | NetlinkError)[];
+    try {
+      outcomes = this.#namespaces[this.#place].route.pipeline(requests);
+    } catch (error) {
+      for (const { operation } of waiting) this.failures.push({ operation, error, effect: "unknown" });
+      if (questions.length > 0) throw error;
+      return [];
+    }
+    for (const [at, { operation }] of waiting.entries()) {
+      const outcome = outcomes[at];
+      if (outcome instanceof NetlinkError) {
+        this.failures.push({ operation, error: failureOf(operation, outcome), effect: "part" });
+      } else this.applied.push(operation);
+    }
+    return outcomes.slice(waiting.length);
+  }
+}
+
+/** Returns the error; of a link that was deleted since it was looked up, the one that looking it up now would cause. */
+function failureOf(operation: Operation, error: NetlinkError): NetlinkError {
+  const link = linkNameOf(operation);
+  if (error.errno !== ENODEV || link === undefined) return error;
+  return new NetlinkError({ operation: `find link "${link}"`, errno: ENODEV });
+}
+
+function linkNameOf(operation: Operation): string | undefined {
+  switch (operation.kind) {
+    case "set-link":
+      return operation.link;
+    case "add-address":
+      return operation.address.link;
+    case "add-neighbour":
+      return operation.neighbour.link;
+    case "add-route":
+      return operation.route.link;
+    default:
+      return undefined;
+  }
+}
