@@ -1,8 +1,11 @@
 /** The audit log of the built agent: which pod had an address, in the file, on stderr and by `berthctl history`. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { AUDIT_FILE_BYTES } from "../../host/agent/audit/audit-log.ts";
 import { MAX_REFUSALS_OF_NIC } from "../../host/agent/audit/refusal-memory.ts";
+import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
 import { auditLineSchema } from "../../host/records/audit-line.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool, podManifest } from "../../scripts/lab/manifests.ts";
@@ -142,10 +145,12 @@ describe("the audit log", () => {
       await waitForLines(world, 1);
       rmSync(fileOf(world));
       await requireCommand(["mkfifo", fileOf(world)]);
-      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      await setTimeout(1_100);
       for (let round = 0; round < 20; round++) await world.add(`d${round}`, { pod: `shop/d${round}` });
       await eventually(() => expect(world.agent.stderr()).toContain("Writing the audit log failed; lines are lost"));
       expect(world.agent.stderr().match(/Writing the audit log failed/g)).toHaveLength(1);
+      const { body } = await world.agent.request("/metrics");
+      expect(Number(/^berth_audit_lines_lost_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThanOrEqual(1);
     }));
 });
 
@@ -180,6 +185,40 @@ describe("berthctl history", () => {
       expect((await history(world, "10.6.0.200")).stdout).toMatch(
         /^No line about 10\.6\.0\.200; the audit log of node .* begins at 2/,
       );
+    }));
+
+  it("reads the files that are full, too, in the order of time", () =>
+    withWorld(CONFIG, async (world) => {
+      const requested = { pod: "shop/web-0", conf: { args: { cni: { ips: ["10.6.0.7"] } } } };
+      await world.add("new", requested);
+      await world.del("new", requested);
+      const lines = await waitForLines(world, 2);
+      // Two files of earlier days, as the agent leaves them.
+      for (const [number, day] of [
+        [1, "2026-01-02"],
+        [2, "2026-01-01"],
+      ] as const) {
+        const older = lines.map((line, hour) => ({
+          ...line,
+          time: `${day}T0${hour}:00:00.000Z`,
+          container: `old${number}`,
+        }));
+        writeFileSync(`${fileOf(world)}.${number}`, older.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      }
+      appendFileSync(fileOf(world), `${"x".repeat(1_023)}\n`.repeat(AUDIT_FILE_BYTES / 1_024));
+      // The size of a file that others wrote to is read again at the next check.
+      await setTimeout(LOG_RECHECK_MS + 200);
+      await world.add("last", requested);
+      await eventually(() => expect(existsSync(`${fileOf(world)}.3`)).toBe(true));
+      await eventually(() => expect(linesOf(world)).toHaveLength(1));
+      const { stdout, exitCode } = await history(world, "10.6.0.7", "-o", "json");
+      expect(exitCode).toBe(0);
+      const found = JSON.parse(stdout).filter(({ audit }: Line) => audit !== "START");
+      expect(found.map(({ audit, container }: Line) => `${audit} ${container}`)).toEqual([
+        ...["ADD old2", "DEL old2", "ADD old1", "DEL old1", "ADD new", "DEL new", "ADD last"],
+      ]);
+      const then = await history(world, "10.6.0.7", "--at", "2026-01-02T00:30:00Z");
+      expect(then.stdout).toMatch(/pod shop\/web-0 .*container old1, since 2026-01-02T00:00:00/);
     }));
 
   it("refuses what is neither an address nor a pod, and a time that is none", () =>
