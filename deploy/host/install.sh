@@ -18,6 +18,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token=
 UNIT=berth-agent.service
+# What users call.
+PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
+PAGES=/usr/local/share/man/man1
 
 usage() { sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" | sed '$d'; }
 fail() { echo "install.sh: $*" >&2; exit 1; }
@@ -71,10 +74,10 @@ put_once() { [ -e "$root$3" ] || put "$@"; }
 install_version() {
     version=$(cat "$here/VERSION")
     release=$root/opt/berth/$version
-    if [ ! -e "$release/VERSION" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
+    if [ ! -e "$release/VERSION" ] || [ ! -e "$release/share" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
         run rm -rf "$release.berth-new"
         run mkdir -p "$release.berth-new"
-        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
+        run cp -R "$here/bin" "$here/lib" "$here/share" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
         run rm -rf "$release"
         run mv "$release.berth-new" "$release"
     fi
@@ -82,10 +85,29 @@ install_version() {
         run ln -sfn "$version" "$root/opt/berth/current.berth-new"
         run mv -fT "$root/opt/berth/current.berth-new" "$root/opt/berth/current"
     fi
-    if [ ! -L "$root/usr/local/bin/berthctl" ]; then
-        run mkdir -p "$root/usr/local/bin"
-        run ln -sfn /opt/berth/current/bin/berthctl "$root/usr/local/bin/berthctl"
-    fi
+    for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
+    remove_pages dangling
+    for page in "$here/share/man/man1"/*.1; do
+        link "/opt/berth/current/share/man/man1/${page##*/}" "$PAGES/${page##*/}"
+    done
+}
+
+# link TARGET PATH: unless it is one.
+link() {
+    if [ "$(readlink "$root$2" 2>/dev/null)" = "$1" ]; then return; fi
+    run mkdir -p "$(dirname "$root$2")"
+    run ln -sfn "$1" "$root$2"
+}
+
+# Removes the links to man pages: all, or those of pages that this version lacks.
+remove_pages() {
+    for page in "$root$PAGES"/*.1; do
+        case $(readlink "$page" 2>/dev/null) in
+        /opt/berth/*) ;;
+        *) continue ;;
+        esac
+        if [ "$1" = all ] || [ ! -e "$here/share/man/man1/${page##*/}" ]; then run rm -f "$page"; fi
+    done
 }
 
 # The options of the agent, which an earlier installation or the administrator may have written.
@@ -99,7 +121,7 @@ install_options() {
 }
 
 install_all() {
-    for part in bin lib cni systemd VERSION; do
+    for part in bin lib share cni systemd VERSION; do
         [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
     done
     # First, since it refuses to replace another product's files. Network lists are the administrator's.
@@ -146,7 +168,8 @@ uninstall_all() {
     remove /etc/systemd/system/$UNIT
     remove /etc/tmpfiles.d/berth.conf
     remove /etc/logrotate.d/berth
-    remove /usr/local/bin/berthctl
+    for program in $PROGRAMS; do remove "/usr/local/bin/$program"; done
+    remove_pages all
     remove /opt/berth
     [ -n "$keep_state" ] || remove /etc/berth
     if manages_services; then run systemctl daemon-reload; fi

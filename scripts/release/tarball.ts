@@ -19,6 +19,12 @@ LD_LIBRARY_PATH=\${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib exec "$lib/node" "$li
 `;
 }
 
+/** kubectl calls it to complete `kubectl berth`. */
+const COMPLETION = `#!/bin/sh
+# kubectl calls this to complete "kubectl berth": it prints what may follow these words.
+exec "$(dirname "$(readlink -f "$0")")/kubectl-berth" __complete "$@"
+`;
+
 /** The Debian packages of which the tarball contains a part. */
 export const TARBALL_PACKAGES = ["libatomic1"];
 
@@ -37,6 +43,7 @@ export function hostEntries({ version, node, libatomic, product, notices }: Host
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
   return withDirectories([
     ...PROGRAMS.map((name) => ({ path: `bin/${name}`, mode: 0o755, content: Buffer.from(launcher(name)) })),
+    { path: "bin/kubectl_complete-berth", mode: 0o755, content: Buffer.from(COMPLETION) },
     ...plugins.map((entry) => ({ ...entry, path: `cni/${entry.path.slice(PLUGINS.length)}` })),
     { path: "lib/node", mode: 0o755, content: node },
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },

@@ -6,8 +6,10 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +19,7 @@ import { VERSION } from "../../host/bin/version.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
+import { root } from "../../scripts/setup/paths.mjs";
 
 let directory: string;
 let script: string;
@@ -59,6 +62,39 @@ it("installs the version, plugins, unit, directories, settings and an example po
   for (const path of plugins) expect(statSync(join(host, path)).mode & 0o777).toBe(0o755);
   expect(read("etc/berth/agent.env")).toContain("BERTH_AGENT_OPTIONS=--config /etc/berth/pools.d\n");
   expect(await requireCommand([join(host, "opt/berth/current/bin/berthctl"), "--version"])).toBe(`${VERSION}\n`);
+});
+
+it("links what users call into PATH: berthctl, the plugin of kubectl and its completion, and the man pages", async () => {
+  await install();
+  const target = (path: string) => readlinkSync(join(host, path));
+  for (const name of ["berthctl", "kubectl-berth", "kubectl_complete-berth"]) {
+    expect(target(`usr/local/bin/${name}`)).toBe(`/opt/berth/current/bin/${name}`);
+    expect(existsSync(join(host, target(`usr/local/bin/${name}`)))).toBe(true);
+  }
+  // As kubectl calls it.
+  const complete = (...words: string[]) =>
+    requireCommand([join(host, "opt/berth/current/bin/kubectl_complete-berth"), ...words]);
+  expect(await complete("rel")).toMatch(/^release\t.*\n:4\n$/);
+  expect(await complete("pools", "--output", "w")).toMatch(/^wide\n:4\n$/);
+  const pages = readdirSync(join(host, "usr/local/share/man/man1"));
+  expect(pages).toEqual(readdirSync(join(root, "docs/man")));
+  for (const page of pages)
+    expect(target(`usr/local/share/man/man1/${page}`)).toBe(`/opt/berth/current/share/man/man1/${page}`);
+  expect(read("opt/berth/current/share/man/man1/berthctl-release.1")).toContain("berthctl");
+});
+
+it("removes the link to a man page that a newer version lacks, and leaves those of others", async () => {
+  await install();
+  const own = join(host, "usr/local/share/man/man1/berthctl-old.1");
+  const others = join(host, "usr/local/share/man/man1/other.1");
+  symlinkSync("/opt/berth/current/share/man/man1/berthctl-old.1", own);
+  symlinkSync("/opt/other/share/man/man1/other.1", others);
+  expect(await install()).toBe(`rm -f ${own}\n`);
+  await install("uninstall");
+  expect(listFiles().filter((path) => path.startsWith("usr/local/share/man/man1/"))).toEqual([
+    "usr/local/share/man/man1/other.1",
+  ]);
+  expect(listFiles().filter((path) => path.startsWith("usr/local/bin/"))).toEqual([]);
 });
 
 it("changes nothing when it is repeated, and keeps what the administrator wrote", async () => {

@@ -204,7 +204,8 @@ describe("the tarball", () => {
     mkdirSync(bin);
     for (const name of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${name}`, join(bin, name));
     symlinkSync(join(referenceTool("kubectl").directory, "kubectl"), join(bin, "kubectl"));
-    symlinkSync(join(folder, "bin", "kubectl-berth"), join(bin, "kubectl-berth"));
+    for (const name of ["kubectl-berth", "kubectl_complete-berth"])
+      symlinkSync(join(folder, "bin", name), join(bin, name));
   });
 
   it("contains the version and the licences", () => {
@@ -238,6 +239,8 @@ describe("the tarball", () => {
     const plugin = (...words: string[]) => requireCommand(["kubectl", "berth", ...words], { env });
     expect(await plugin("--help")).toContain("Usage: kubectl berth");
     expect(await plugin("network", "lan", "--type", "ptp")).toContain("kind: NetworkAttachmentDefinition");
+    const offered = await requireCommand(["kubectl", "__complete", "berth", "qua"], { env });
+    expect(offered).toMatch(/^quarantine\t/);
   });
 });
 
