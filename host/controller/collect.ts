@@ -4,6 +4,7 @@ import { collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
 import { setGauge, setTotals } from "../metrics/metric.ts";
 import { collectPools } from "../metrics/pool-metrics.ts";
+import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import type { Measurements } from "./types.ts";
 
 interface ControllerState {
@@ -12,7 +13,7 @@ interface ControllerState {
   readonly watches: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>;
   /** By the name of the controller. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** Empty while this process does not lead: pools would otherwise be counted by each replica. */
+  /** Empty while this process does not lead: pools and Subnets would otherwise be counted by each replica. */
   readonly measurements: Measurements;
 }
 
@@ -26,9 +27,10 @@ export function collectController(
     Object.entries(problems).map(([part, { length }]) => [{ part }, length]),
   );
   collectWatches(metrics, watches);
-  const { pools, collection } = measurements;
+  const { pools, subnets, collection } = measurements;
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
+  collectSubnets(metrics, subnets?.() ?? []);
   metrics.gcCandidates.set(collection?.candidates ?? 0);
   setTotals(
     metrics.gcActions,

@@ -6,6 +6,7 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
+import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpAllocation, Workload } from "../resources/ip-allocation.ts";
 import type { Namespace } from "../resources/namespace.ts";
@@ -102,6 +103,8 @@ export interface ControllerDeps {
 export interface Measurements {
   /** The pools with their usage. */
   readonly pools?: () => Iterable<MeasuredPool>;
+  /** The Subnets with what is left of them. */
+  readonly subnets?: () => Iterable<MeasuredSubnet>;
   /** Of the collection of allocations. */
   readonly collection?: {
     /** Allocations that are checked again before anything is done with them. */

@@ -2,12 +2,13 @@
 import { COMMON_METRICS } from "./common-metrics.ts";
 import { counter, gauge, type OpenedMetrics } from "./metric.ts";
 import { POOL_METRICS } from "./pool-metrics.ts";
+import { SUBNET_METRICS } from "./subnet-metrics.ts";
 
 export const CONTROLLER_METRICS = {
   ...COMMON_METRICS,
   leader: gauge(
     "berth_controller_leader",
-    "Whether this replica leads: 1 or 0. Only the leader has the metrics of pools and of collection.",
+    "Whether this replica leads: 1 or 0. Only the leader has the metrics of pools, Subnets and collection.",
   ),
   problems: gauge(
     "berth_controller_problems",
@@ -15,6 +16,7 @@ export const CONTROLLER_METRICS = {
     ["part"],
   ),
   ...POOL_METRICS,
+  ...SUBNET_METRICS,
   gcCandidates: gauge(
     "berth_gc_candidates",
     "Allocations that were found without a pod, node or owner once; they are checked again before anything is done.",

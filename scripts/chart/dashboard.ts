@@ -40,6 +40,16 @@ const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         unit: "short",
         queries: [['sum by (pool) (berth_pool_addresses{state="quarantined"}) > 0', "{{pool}}"]],
       },
+      {
+        title: "Free share of each Subnet",
+        unit: "percentunit",
+        queries: [
+          [
+            'max by (subnet, family) (berth_subnet_addresses{state="free"} / ignoring (state) (berth_subnet_size_addresses > 0))',
+            "{{subnet}} {{family}}",
+          ],
+        ],
+      },
       { title: "Pools", unit: "short", queries: [["sum by (kind) (berth_pools)", "{{kind}}"]] },
     ],
   ],

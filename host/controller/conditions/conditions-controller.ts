@@ -1,6 +1,7 @@
 /** Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something turns bad. */
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
@@ -8,10 +9,11 @@ import { settingsOf } from "../caches.ts";
 import type { Controlled, ControlledSubnet } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
+import { SubnetUse } from "./subnet-use.ts";
 
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. @limit */
 export const CONDITIONS_REST_MS = 1_000;
@@ -71,6 +73,10 @@ class ConditionsController implements Controller {
     return [...this.#loop.problems, ...this.#suppliedLoop.problems, ...this.#problems];
   }
 
+  get measurements(): Measurements {
+    return { subnets: () => this.#measureSubnets() };
+  }
+
   async close(): Promise<void> {
     for (const end of this.#ends) end();
     await Promise.all([this.#loop.close(), this.#suppliedLoop.close()]);
@@ -100,6 +106,25 @@ class ConditionsController implements Controller {
       settings: settingsOf(this.#deps.caches),
       assignmentsOf: (subnet: ControlledSubnet) => this.#assignmentsOf(subnet),
     };
+  }
+
+  /** Those that are valid. */
+  *#measureSubnets(): Generator<MeasuredSubnet> {
+    const { pools, subnets, reserved, assignmentsOf } = this.#supplyView();
+    if (subnets.length === 0) return;
+    const use = new SubnetUse({
+      pools: pools.flatMap(({ value }) => value ?? []),
+      subnets,
+      reserved: reserved.flatMap(({ value }) => value ?? []),
+      assignmentsOf,
+    });
+    for (const subnet of subnets) {
+      const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;
+      if (numbers === undefined || subnet.value === undefined) continue;
+      const { total, free, assigned, withheld } = numbers;
+      const { family } = subnet.value.spec;
+      yield { name: subnet.name, family, size: total, states: { free, assigned, withheld } };
+    }
   }
 
   #assignmentsOf(subnet: ControlledSubnet): Assignments {

@@ -6,6 +6,7 @@ import { MetricSet } from "../../../host/metrics/metric.ts";
 
 const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
+  subnets: () => [{ name: "tenants", family: 4, size: 9, states: { free: 2, assigned: 6, withheld: 1 } }],
   collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
 
@@ -17,7 +18,7 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
     collectController(set.metrics, { isLeading, watches, problems: { process: [], usage: ["late"] }, measurements });
   }
   const text = await set.render();
-  return text.split("\n").filter((line) => /^berth_(?:pool|gc|controller|watch)/.test(line));
+  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch)/.test(line));
 }
 
 it("the leader's metrics have pools, collection, watches and problems", async () =>
@@ -34,12 +35,16 @@ it("the leader's metrics have pools, collection, watches and problems", async ()
     'berth_pool_size_addresses{pool="blue",family="IPv4"} 4',
     'berth_pool_addresses{pool="blue",family="IPv4",state="free"} 1',
     'berth_pool_addresses{pool="blue",family="IPv4",state="bound"} 3',
+    'berth_subnet_size_addresses{subnet="tenants",family="IPv4"} 9',
+    'berth_subnet_addresses{subnet="tenants",family="IPv4",state="free"} 2',
+    'berth_subnet_addresses{subnet="tenants",family="IPv4",state="assigned"} 6',
+    'berth_subnet_addresses{subnet="tenants",family="IPv4",state="withheld"} 1',
     "berth_gc_candidates 5",
     'berth_gc_actions_total{action="free"} 7',
   ]));
 
-it("a replica that has stopped leading shows no pools", async () => {
+it("a replica that has stopped leading shows no pools and Subnets", async () => {
   const series = await seriesAfter(LEADING, {});
   expect(series).toContain("berth_controller_leader 0");
-  expect(series.filter((line) => line.startsWith("berth_pool") || line.startsWith("berth_gc_actions"))).toEqual([]);
+  expect(series.filter((line) => /^berth_(?:pool|subnet|gc_actions)/.test(line))).toEqual([]);
 });
