@@ -74,14 +74,18 @@ export function askAgents(
   });
 }
 
+/** kubectl's own line after those of the command. */
+const KUBECTL_EXIT = /^command terminated with exit code \d+$/;
+
 /** Resolves also when kubectl fails. */
 function kubectl(access: ClusterOptions, words: readonly string[], input = ""): Promise<Omit<AgentAnswer, "node">> {
   return new Promise((resolve) => {
     const limits = { timeout: AGENT_MS, maxBuffer: MAX_AGENT_ANSWER };
     const child = execFile("kubectl", [...kubectlWords(access), ...words], limits, (failure, stdout, stderr) => {
-      const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+      const lines = stderr.split("\n").filter((line) => line.trim() !== "" && !KUBECTL_EXIT.test(line));
+      const isEnd = failure === null || typeof failure.code === "number";
       const exitCode = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 255;
-      resolve({ exitCode, stdout, error: lines.at(-1) ?? failure?.message ?? "" });
+      resolve({ exitCode, stdout, error: lines.at(-1) ?? (isEnd ? "" : failure.message) });
     });
     // A kubectl that has ended already does not read.
     child.stdin?.on("error", () => {});

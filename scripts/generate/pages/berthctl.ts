@@ -105,7 +105,7 @@ export function berthctlPage(): string {
     "|---|---|",
     ...EXIT_CODES.map(([code, meaning]) => `| ${code} | ${meaning} |`),
     "",
-    "Over several agents the highest code counts.",
+    "Over several agents the highest code counts; of `check`, findings count more than nodes that did not answer.",
     "",
     "## Output",
     "",

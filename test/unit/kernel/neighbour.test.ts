@@ -3,13 +3,19 @@ import { attribute, encodeUint32 } from "../../../host/kernel/netlink/attribute.
 import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import {
+  NDA_CACHEINFO,
   NDA_IFINDEX,
   NTF_PROXY,
   NUD_PERMANENT,
   RTM_GETNEIGH,
 } from "../../../host/kernel/netlink/neighbour/constants.ts";
 import { decodeNeighbourMessage, encodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
-import { encodeNeighbour, formatNeighbour, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
+import {
+  confirmedAgoMs,
+  encodeNeighbour,
+  formatNeighbour,
+  neighbourOf,
+} from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
   createNeighbour,
   deleteNeighbour,
@@ -54,6 +60,18 @@ describe("neighbour requests", () => {
   it("there is a row for every recorded command", () => {
     const commands = readRecorded("neighbour").map(({ command }) => command);
     expect(Object.keys(rows).sort()).toEqual([...commands].sort());
+  });
+
+  it("say when the neighbour last proved to have its MAC address", () => {
+    // struct nda_cacheinfo: confirmed, used, updated in hundredths of a second; references.
+    const cacheInfo = {
+      type: NDA_CACHEINFO,
+      flags: 0,
+      value: Uint8Array.of(0x2c, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0),
+    };
+    const message = { family: 2, index: 7, state: 2, flags: 0, type: 1, attributes: [cacheInfo] };
+    expect(confirmedAgoMs(message)).toBe(3_000);
+    expect(confirmedAgoMs({ ...message, attributes: [] })).toBeUndefined();
   });
 
   it("are worded like `ip neigh`", () => {

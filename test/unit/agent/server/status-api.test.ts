@@ -251,6 +251,29 @@ describe("operations of an administrator", () => {
       });
     }));
 
+  it("release by a report: only the record of the report, of this node, and what is over is no failure", () =>
+    withStatusApi(async ({ inspect, bind }) => {
+      await bind("10.0.0.7", 1, { pool: "blue", space: "" });
+      const reported = "/v1/release?address=10.0.0.7&force&node=n1&dryRun&owner=10.0.0.7/";
+      const other = "another pod or container has it since the report";
+      expect(await post(inspect, `${reported}x&container=10.0.0.7`)).toMatchObject({
+        steps: [{ refusal: other, isForceable: false, isOver: true }],
+      });
+      expect(await post(inspect, `${reported}&container=c9`)).toMatchObject({
+        steps: [{ refusal: other, isOver: true }],
+      });
+      expect(await post(inspect, `${reported}&container=10.0.0.7`)).not.toHaveProperty("steps.0.refusal");
+      expect(await post(inspect, "/v1/release?address=10.0.0.9&owner=u1&container=c1")).toMatchObject({
+        steps: [{ refusal: "this node has no record of it", isOver: true }],
+      });
+      expect(await post(inspect, `${reported.replace("n1", "n2")}&container=10.0.0.7`)).toEqual({
+        error: 'The report is of node "n2", this is n1',
+      });
+      expect(await post(inspect, `${reported}&container=10.0.0.7&cluster=c1`)).toEqual({
+        error: "The report is of a cluster, and this node is in none",
+      });
+    }));
+
   it("release: what this node does not know, and what is no address", () =>
     withStatusApi(async ({ inspect }) => {
       expect(await post(inspect, "/v1/release?address=10.0.0.9&force")).toMatchObject({

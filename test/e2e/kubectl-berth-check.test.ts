@@ -1,0 +1,216 @@
+/** `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that does not: what users are told of nodes that do not answer. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
+import { runCommand } from "../../scripts/lab/command.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+let home: string;
+let server: Server;
+/** Objects by the last part of their collection's path. */
+let objects: Record<string, object[]>;
+
+const LEAK: CheckRecord["findings"][number] = {
+  ...{ kind: "leak", address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
+  ...{ owner: "u1", container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true },
+};
+
+const record = (node: string, findings: CheckRecord["findings"] = []): CheckRecord => ({
+  ...{ node, cluster: "k1", time: new Date().toISOString(), records: 1, nics: 1, objects: 1, attachments: 1 },
+  ...{ findings, used: [], problems: [] },
+});
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "berth-kubectl-check-"));
+  server = createServer((request, response) => {
+    const path = new URL(request.url ?? "", "http://server").pathname;
+    response.setHeader("content-type", "application/json");
+    if (path.endsWith("/namespaces/kube-system")) {
+      response.end(JSON.stringify({ metadata: { name: "kube-system", uid: "k1" } }));
+      return;
+    }
+    const items = objects[path.split("/").at(-1) ?? ""];
+    if (items === undefined) response.statusCode = 403;
+    response.end(JSON.stringify({ metadata: { resourceVersion: "1" }, items, message: "not permitted" }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const cluster = { name: "c", cluster: { server: `http://127.0.0.1:${port}`, "insecure-skip-tls-verify": true } };
+  const context = { name: "c", context: { cluster: "c", user: "u" } };
+  const users = [{ name: "u", user: { token: "t" } }];
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "c",
+    clusters: [cluster],
+    contexts: [context],
+    users,
+  };
+  writeFileSync(join(home, "config"), JSON.stringify(config));
+});
+afterAll(() => {
+  server.close();
+  rmSync(home, { recursive: true });
+});
+beforeEach(() => {
+  objects = { pods: [], ipallocations: [], ippools: [], nodes: [{ metadata: { name: "a", uid: "n1" } }] };
+});
+
+interface Agents {
+  /** Lines of `kubectl get pods`. */
+  readonly pods: readonly string[];
+  /** Shell commands by pod. */
+  readonly answers: Readonly<Record<string, string>>;
+}
+
+function berth({ pods, answers }: Agents, ...words: string[]) {
+  writeFileSync(join(home, "pods"), pods.map((line) => `${line.replaceAll(" ", "\t")}\n`).join(""));
+  const cases = Object.entries(answers).map(([pod, command]) => `*" ${pod} "*) ${command} ;;`);
+  const script = `#!/bin/sh\ncase "$*" in\n*"get pods"*) cat ${home}/pods ;;\n${cases.join("\n")}\nesac\n`;
+  writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
+  return runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
+    env: { HOME: home, KUBECONFIG: join(home, "config"), PATH: `${home}:${process.env.PATH}` },
+  });
+}
+
+function answer(each: CheckRecord): string {
+  const path = join(home, `record-${each.node}`);
+  writeFileSync(path, JSON.stringify(each));
+  return `cat ${path}`;
+}
+
+const A = "berth agent-a a Running ";
+const B = "berth agent-b b Running ";
+
+it("joins the agents' records", async () => {
+  const answers = { "agent-a": answer(record("a")), "agent-b": answer(record("b", [LEAK])) };
+  expect(await berth({ pods: [B, A], answers }, "check")).toEqual({
+    exitCode: 1,
+    stdout: [
+      "2 nodes: 1 finding; compared 2 records and 2 addresses on NICs, 2 objects, the routes of 2 interfaces",
+      "leak: 10.6.0.7 of pool blue of pod shop/web-0, eth0 on node b: its pod is gone",
+      "  Release it",
+      "",
+    ].join("\n"),
+    stderr: "",
+  });
+});
+
+it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([
+  [
+    "an agent that fails",
+    [A, B],
+    { "agent-b": "echo 'berthctl: No agent answers' >&2; exit 3" },
+    3,
+    "node b: its agent did not answer: berthctl: No agent answers",
+  ],
+  ["an agent that says nothing", [A, B], { "agent-b": "true" }, 3, "node b: its agent did not answer: exit code 0"],
+  [
+    "an agent of an older version",
+    [A, B],
+    { "agent-b": "echo \"error: unknown option '--record'\" >&2; exit 2" },
+    3,
+    "node b: its agent did not answer: error: unknown option '--record'",
+  ],
+  ["an agent that does not run", [A, "berth agent-b b Pending "], {}, 3, "node b: the agent's pod is Pending"],
+  [
+    "an agent that is being deleted",
+    [A, "berth agent-b b Running 2026-01-01T00:00:00Z"],
+    {},
+    3,
+    "node b: the agent's pod is Terminating",
+  ],
+])("names %s", async (_what, pods, answers, code, line) => {
+  const { exitCode, stdout } = await berth({ pods, answers: { "agent-a": answer(record("a")), ...answers } }, "check");
+  expect([exitCode, stdout]).toEqual([code, expect.stringContaining(`not compared: ${line}\n`)]);
+});
+
+it("counts findings more than nodes that do not answer", async () => {
+  const answers = { "agent-a": answer(record("a", [LEAK])), "agent-b": "exit 3" };
+  expect((await berth({ pods: [A, B], answers }, "check")).exitCode).toBe(1);
+});
+
+it("asks the running pod of two on a node, and only the named node", async () => {
+  const answers = { "agent-a": answer(record("a")), "agent-x": "exit 3", "agent-b": "exit 3" };
+  expect((await berth({ pods: ["berth agent-x a Pending ", A], answers }, "check")).exitCode).toBe(0);
+  objects.ipallocations = [];
+  const named = await berth({ pods: [A], answers }, "--node", "a", "check", "-o", "json");
+  expect(JSON.parse(named.stdout)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
+});
+
+it("names what the user may not read", async () => {
+  objects = { ipallocations: [], ippools: [] };
+  const { exitCode, stdout } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
+  expect(exitCode).toBe(3);
+  expect(stdout).toMatch(/not compared: Pods cannot be read: .*\nnot compared: Nodes cannot be read: /);
+});
+
+it.each<[what: string, agents: Agents, error: RegExp]>([
+  ["there is no agent", { pods: [], answers: {} }, /No agent is running: no pod has the labels/],
+])("ends with 3 if %s", async (_what, agents, error) => {
+  expect(await berth(agents, "check")).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(error) });
+});
+
+it("ends with 2 if the report cannot be written, and if there is none to read", async () => {
+  const agents = { pods: [A], answers: { "agent-a": answer(record("a")) } };
+  expect(await berth(agents, "check", "--report", join(home, "none", "r"))).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("Option --report: ENOENT"),
+  });
+  writeFileSync(join(home, "no-report"), "{}");
+  for (const [words, text] of [
+    [["--from-report", join(home, "none"), "-y"], "Option --from-report: ENOENT"],
+    [["--from-report", join(home, "no-report"), "-y"], 'is no report of "check --report"'],
+    [["10.6.0.7", "--from-report", join(home, "no-report"), "-y"], "not several"],
+    [["-y"], "Give an address, a pod, or --from-report"],
+  ] as const) {
+    expect(await berth(agents, "release", ...words)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining(text),
+    });
+  }
+});
+
+it("releases by each node's agent, which gets its own findings only, and tells what could not be done", async () => {
+  const answers = {
+    "agent-a": answer(record("a", [LEAK])),
+    "agent-b": answer(
+      record("b", [
+        { ...LEAK, address: "10.6.0.8" },
+        { ...LEAK, kind: "drift", isReleasable: false },
+      ]),
+    ),
+  };
+  const file = join(home, "report.json");
+  await berth({ pods: [A, B], answers }, "check", "--report", file);
+  const doing = {
+    "agent-a": `cat > ${home}/input; echo "10.6.0.7: released (leak)"`,
+    "agent-b": "echo '10.6.0.8: refused: its pod exists'; echo 'command terminated with exit code 1' >&2; exit 1",
+  };
+  const done = await berth({ pods: [A, B], answers: doing }, "release", "--from-report", file, "--yes");
+  expect(done).toMatchObject({
+    exitCode: 1,
+    stdout: [
+      "Not for release, see their remedies: 1 drift",
+      "node a: 10.6.0.7: released (leak)",
+      "node b: 10.6.0.8: refused: its pod exists",
+      "",
+    ].join("\n"),
+  });
+  const given: CheckReport = JSON.parse(readFileSync(join(home, "input"), "utf8"));
+  expect(given).toMatchObject({
+    cluster: "k1",
+    nodes: [{ node: "a" }],
+    findings: [{ address: "10.6.0.7", node: "a" }],
+  });
+  expect(given.findings).toHaveLength(1);
+  const away = await berth({ pods: [A], answers: doing }, "release", "--from-report", file, "--yes");
+  expect(away).toMatchObject({
+    exitCode: 3,
+    stdout: expect.stringContaining("node b: no agent runs there; not released: 10.6.0.8\n"),
+  });
+});
