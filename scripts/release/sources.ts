@@ -13,8 +13,16 @@ export function sha256(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Returns the files of the npm package of Node.js; throws unless the executable is the one that nodejs.org publishes. */
-export async function readNode(architecture: Architecture): Promise<Map<string, Buffer>> {
+const nodes = new Map<Architecture, Promise<Map<string, Buffer>>>();
+
+/** Returns the files of the npm package of Node.js; throws unless the executable is the one that nodejs.org publishes. Reads it once. */
+export function readNode(architecture: Architecture): Promise<Map<string, Buffer>> {
+  const files = nodes.get(architecture) ?? unpackNode(architecture);
+  nodes.set(architecture, files);
+  return files;
+}
+
+async function unpackNode(architecture: Architecture): Promise<Map<string, Buffer>> {
   const { version } = pinned.node;
   const { package: name, executableSha256 } = pinned.node[architecture];
   const files = await readTar(readFileSync(join(releaseSourcesDir(), `${name}-${version}.tgz`)));

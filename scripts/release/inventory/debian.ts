@@ -1,5 +1,5 @@
 /** The parts of Debian packages in a release, and texts that only Debian has. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pinned from "../sources.json" with { type: "json" };
 import { type Architecture, unpackDebian } from "../sources.ts";
@@ -47,7 +47,7 @@ export class DebianTexts {
 
   #read(name: string, path: string): string {
     const directory = join(this.#directory, name);
-    unpackDebian(name, "amd64", directory);
+    if (!existsSync(directory)) unpackDebian(name, "amd64", directory);
     return readFileSync(join(directory, path), "utf8").trim();
   }
 }
