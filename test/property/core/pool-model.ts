@@ -102,13 +102,17 @@ export class PoolModel {
 
   /** The first free ordinal of `start` to `end` - 1, one by one but over masks. */
   #walk(start: bigint, end: bigint): bigint | undefined {
-    let ordinal = start;
-    while (ordinal < end) {
-      const address = this.addressOf(ordinal);
-      const mask = this.masks.find(([first, last]) => first <= address && address <= last);
-      if (mask !== undefined) ordinal += mask[1] - address + 1n;
-      else if (this.used.has(address)) ordinal++;
-      else return ordinal;
+    let before = 0n;
+    for (const [first, last] of this.ranges) {
+      const begin = first + (start > before ? start - before : 0n);
+      const stop = first + end - before;
+      for (let address = begin; address < stop && address <= last; address++) {
+        if (this.used.has(address)) continue;
+        const mask = this.masks.find((each) => each[0] <= address && address <= each[1]);
+        if (mask === undefined) return before + address - first;
+        address = mask[1];
+      }
+      before += last - first + 1n;
     }
     return undefined;
   }
