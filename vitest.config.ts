@@ -25,17 +25,11 @@ const kinds: Kind[] = [
     globalSetup: ["test/cluster/plane-pool.ts"],
   },
   { name: "nodes", testTimeout: 120_000, fileParallelism: false },
-  { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
+  { name: "e2e", testTimeout: 120_000, fileParallelism: true, maxWorkers: 3 },
   { name: "embeddings", testTimeout: 120_000, fileParallelism: true, maxWorkers: 2 },
   { name: "uml", testTimeout: 60_000, fileParallelism: false, setupFiles: ["test/uml/in-machine.ts"] },
   { name: "long", testTimeout: 3_600_000, fileParallelism: false },
 ];
-
-/**
- * One process runs many files of these kinds, and loads each module once: a third less processor time for the unit tests. Their files leave nothing
- * behind in the process.
- */
-const SHARED_PROCESS: ReadonlySet<string> = new Set(["unit", "property", "netns", "cluster"]);
 
 // Programs in Go collect garbage less often: a sixth less of an API server's processor time, for memory that the machine has.
 process.env.GOGC ??= "400";
@@ -49,7 +43,8 @@ export default defineConfig({
         ...kind,
         include: [`test/${kind.name}/**/*.test.ts`],
         hookTimeout: kind.testTimeout,
-        isolate: !SHARED_PROCESS.has(kind.name),
+        // One process runs many files, and loads each module once: a third less processor time for the unit tests. Files leave nothing behind in it.
+        isolate: kind.name === "long",
       },
     })),
   },

@@ -161,16 +161,7 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   });
 }
 
-/** The command line of those tests: nothing of vitest's own is written, and modules are loaded once for all files, which is slow there. */
+/** The command line of those tests: nothing of vitest's own is written. */
 export function umlVitest(args: readonly string[]): string[] {
-  return [
-    "vitest",
-    "run",
-    "--project",
-    "uml",
-    "--configLoader=native",
-    "--fsModuleCache=false",
-    "--no-isolate",
-    ...args,
-  ];
+  return ["vitest", "run", "--project", "uml", "--configLoader=native", "--fsModuleCache=false", ...args];
 }
