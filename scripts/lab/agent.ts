@@ -16,10 +16,10 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { root } from "../setup/paths.mjs";
 import type { Netns } from "./netns.ts";
+import { pauseSince } from "./pause.ts";
 
 export interface AgentOptions {
   /** YAML texts by file name, written before the start. */
@@ -198,7 +198,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
 
 /** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */
 async function answering(agent: Agent, child: Child, readyMs: number): Promise<void> {
-  const deadline = Date.now() + readyMs;
+  const start = performance.now();
   for (;;) {
     if (!isRunning(child)) {
       throw new Error(`The agent ended at once (${child.exitCode ?? child.signalCode}):\n${agent.stderr()}`);
@@ -208,8 +208,9 @@ async function answering(agent: Agent, child: Child, readyMs: number): Promise<v
       () => false,
     );
     if (answered) return;
-    if (Date.now() > deadline) throw new Error(`The agent does not answer after ${readyMs} ms:\n${agent.stderr()}`);
-    await sleep(10);
+    if (performance.now() - start > readyMs)
+      throw new Error(`The agent does not answer after ${readyMs} ms:\n${agent.stderr()}`);
+    await pauseSince(start);
   }
 }
 

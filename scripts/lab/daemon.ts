@@ -3,8 +3,8 @@
  * Effects: a child.
  */
 import { spawn } from "node:child_process";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Netns } from "./netns.ts";
+import { pauseSince } from "./pause.ts";
 
 export interface Daemon {
   readonly name: string;
@@ -49,11 +49,11 @@ export async function startDaemon(name: string, argv: readonly string[], netns?:
     isRunning,
     requireRunning: () => isRunning() || fail(`has ended (${child.exitCode ?? child.signalCode})`),
     until: async (isReady, limitMs) => {
-      const deadline = performance.now() + limitMs;
+      const start = performance.now();
       while (!(await isReady().catch(() => false))) {
         daemon.requireRunning();
-        if (performance.now() > deadline) fail(`is not ready after ${limitMs} ms`);
-        await sleep(20);
+        if (performance.now() - start > limitMs) fail(`is not ready after ${limitMs} ms`);
+        await pauseSince(start);
       }
     },
     kill: async () => {

@@ -16,7 +16,6 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { Family } from "../../host/net/ip.ts";
 import { type Agent, type AgentOptions, startAgent } from "./agent.ts";
@@ -34,6 +33,7 @@ import {
 import { type Fabric, type FabricOptions, makeFabric } from "./fabric.ts";
 import { podArgs } from "./manifests.ts";
 import { createNetns, type Netns } from "./netns.ts";
+import { pauseSince } from "./pause.ts";
 
 export interface LabNode {
   readonly netns: Netns;
@@ -324,11 +324,11 @@ export async function withWorld(
 
 /** Asks until the answer fits, for at most `limitMs`; the last answer otherwise. */
 export async function eventually<T>(ask: () => Promise<T>, fits: (answer: T) => boolean, limitMs = 10_000): Promise<T> {
-  const deadline = performance.now() + limitMs;
+  const start = performance.now();
   for (;;) {
     const answer = await ask();
-    if (fits(answer) || performance.now() > deadline) return answer;
-    await sleep(20);
+    if (fits(answer) || performance.now() - start > limitMs) return answer;
+    await pauseSince(start);
   }
 }
 

@@ -8,7 +8,7 @@
  *   await addBridge(node, "br0", ["v0"]);
  *   await pod.delete();                               // twice is fine
  *
- * Commands run through nsenter, not `ip netns exec`: /sys stays mounted as it is, and it is quicker.
+ * Commands run through nsenter, not `ip netns exec`: /sys stays mounted as it is, and it is quicker. `ip` itself enters a namespace for less.
  * Effects: creates and removes namespaces and links below /run/netns; never changes the caller's own namespace.
  */
 import { join } from "node:path";
@@ -36,7 +36,7 @@ const DIRECTORY = "/run/netns";
 export function openNetns(name: string): Netns {
   const path = join(DIRECTORY, name);
   const enter = (argv: readonly string[]): string[] => ["nsenter", `--net=${path}`, ...argv];
-  const ip = (text: string): Promise<string> => requireCommand(enter(["ip", ...words(text)]));
+  const ip = (text: string): Promise<string> => requireCommand(["ip", "-n", name, ...words(text)]);
   return {
     name,
     path,

@@ -29,15 +29,16 @@ export async function askIp(netns: string, options: readonly string[], lines: re
 const SETTINGS = ["ipv4/conf/*/rp_filter", "ipv6/conf/*/disable_ipv6", "ipv6/conf/*/accept_dad"];
 
 async function snapshotOf(netns: string): Promise<Record<string, unknown>> {
-  const inside = (...words: string[]): Promise<string> => run(["ip", "netns", "exec", netns, ...words]);
   const paths = SETTINGS.map((path) => `/proc/sys/net/${path}`).join(" ");
-  const [both, six, nft, sysctls] = await Promise.all([
+  // Not `ip netns exec`, which mounts /sys each time.
+  const inside = ["nsenter", `--net=/run/netns/${netns}`, "sh", "-c", `nft -j list ruleset; grep -s '' ${paths}`];
+  const [both, six, neighbours, rest] = await Promise.all([
     askIp(netns, ["-d"], ["link", "addr", "route show table all", "rule"]),
     askIp(netns, ["-d", "-6"], ["route show table all", "rule"]),
-    inside("nft", "-j", "list", "ruleset"),
-    inside("sh", "-c", `grep -s '' ${paths}`),
+    askIp(netns, ["-d"], ["neigh show nud permanent"]),
+    run(inside),
   ]);
-  const neighbours = await askIp(netns, ["-d"], ["neigh show nud permanent"]);
+  const [nft = "", ...sysctls] = rest.trim().split("\n");
   return {
     both: withoutVolatile(both),
     six: withoutVolatile(six),
@@ -46,7 +47,7 @@ async function snapshotOf(netns: string): Promise<Record<string, unknown>> {
       .map((one: unknown) => JSON.stringify(one))
       .sort(),
     nft: withoutVolatile(JSON.parse(nft)),
-    sysctls: sysctls.split("\n").sort(),
+    sysctls: sysctls.sort(),
   };
 }
 

@@ -60,11 +60,16 @@ export function setSysctl(netns: string, key: string, value: string): void {
   run("nsenter", `--net=/run/netns/${netns}`, "sh", "-c", `echo ${value} > /proc/sys/net/${key}`);
 }
 
+const CARRIER_PAUSE_MS = 10;
+
 /** Until the kernel has noticed the carrier, it drops what the other end sends. */
 function waitForCarrier(netns: string, name: string): void {
   const deadline = Date.now() + 10_000;
   const state = () => JSON.parse(run("ip", "-n", netns, "-j", "link", "show", name))[0].operstate;
-  while (state() !== "UP") if (Date.now() > deadline) expect.unreachable(`${name} of ${netns} has no carrier`);
+  while (state() !== "UP") {
+    if (Date.now() > deadline) expect.unreachable(`${name} of ${netns} has no carrier`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CARRIER_PAUSE_MS);
+  }
 }
 
 /** `prefix` keeps the names of test files apart. */

@@ -31,11 +31,11 @@ export function ipJson(netns: string, line: string): Json {
 }
 
 export function nftIn(netns: string, text: string): void {
-  execFileSync("ip", ["netns", "exec", netns, "nft", "-f", "-"], { input: text });
+  execFileSync("nsenter", [`--net=/run/netns/${netns}`, "nft", "-f", "-"], { input: text });
 }
 
 export function sysctlIn(netns: string, line: string): void {
-  execFileSync("ip", ["netns", "exec", netns, "sysctl", "-qw", ...line.split(" ")]);
+  execFileSync("nsenter", [`--net=/run/netns/${netns}`, "sysctl", "-qw", ...line.split(" ")]);
 }
 
 const POD_LINES = [
@@ -143,13 +143,24 @@ const FOLDERS = ["/proc/sys/net/ipv4/conf", "/proc/sys/net/ipv6/conf", "/proc/sy
 
 /** All there is to see in a namespace. */
 export function dumpOf(netns: string): Json {
-  const inside = (...words: string[]) =>
-    spawnSync("ip", ["netns", "exec", netns, ...words], { encoding: "utf8" }).stdout;
-  const lines = ["link", "addr", "-4 route show table all", "-6 route show table all", "-4 rule", "-6 rule"];
-  const dumps = lines.map((line) => [line, withoutVolatile(ipJson(netns, line))]);
-  const neighbours = withoutVolatile(ipJson(netns, "neigh")).map((one: Json) => JSON.stringify(one));
-  const nft = withoutVolatile(JSON.parse(inside("nft", "-j", "list", "ruleset")));
-  // some settings cannot be read
-  const sysctls = inside("grep", "-rs", "", ...FOLDERS).split("\n");
-  return { ...Object.fromEntries(dumps), neighbours: neighbours.sort(), nft, sysctls: sysctls.sort() };
+  const ip = (options: readonly string[], ...lines: string[]): Json[] =>
+    run(["ip", "-n", netns, "-d", "-j", ...options, "-batch", "-"], lines.join("\n"))
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .map((line) => withoutVolatile(JSON.parse(line)));
+  const both = ip([], "link", "addr", "route show table all", "rule");
+  const six = ip(["-6"], "route show table all", "rule");
+  const neighbours = ip([], "neigh")
+    .flat()
+    .map((one) => JSON.stringify(one));
+  // Not `ip netns exec`, which mounts /sys each time; some settings cannot be read.
+  const script = `nft -j list ruleset; grep -rs '' ${FOLDERS.join(" ")}`;
+  const [nft = "", ...sysctls] = run(["nsenter", `--net=/run/netns/${netns}`, "sh", "-c", script])
+    .trim()
+    .split("\n");
+  return { both, six, neighbours: neighbours.sort(), nft: withoutVolatile(JSON.parse(nft)), sysctls: sysctls.sort() };
+}
+
+function run([command = "", ...words]: readonly string[], input = ""): string {
+  return spawnSync(command, words, { encoding: "utf8", input }).stdout;
 }

@@ -13,9 +13,10 @@ export function recordLog(): { readonly log: Log; readonly lines: string[] } {
 
 /** Asks until the answer is true; rejects when it does not become so in time, on a machine that has much else to do. */
 export async function until(holds: () => boolean | Promise<boolean>, what = `${holds}`, limitMs = 10_000) {
-  const deadline = performance.now() + limitMs;
+  const start = performance.now();
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`Waited in vain for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    const waitedMs = performance.now() - start;
+    if (waitedMs > limitMs) throw new Error(`Waited in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(20, 1 + waitedMs / 10)));
   }
 }

@@ -11,9 +11,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../setup/paths.mjs";
+import { pauseSince } from "../pause.ts";
 
 export interface ControllerProcessOptions {
   readonly kubeconfig: string;
@@ -37,7 +37,6 @@ export interface ControllerProcess {
   stop(): Promise<number | null>;
 }
 
-const PAUSE_MS = 20;
 const LISTENING = /"listen":"(?<url>http[^"]+)"/;
 
 /** Resolves when it can be asked. Rejects with its log when it ends before. */
@@ -56,13 +55,13 @@ export async function startControllerProcess(options: ControllerProcessOptions):
   const ended = once(child, "close");
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const url = () => LISTENING.exec(output)?.groups?.url;
-  const deadline = performance.now() + readyMs;
+  const start = performance.now();
   while (url() === undefined) {
-    if (!isRunning() || performance.now() > deadline) {
+    if (!isRunning() || performance.now() - start > readyMs) {
       child.kill("SIGKILL");
       throw new Error(`The controller "${name}" does not listen (exit code ${child.exitCode}):\n${output}`);
     }
-    await sleep(PAUSE_MS);
+    await pauseSince(start);
   }
   const ask: ControllerProcess["ask"] = async (path, method = "GET") => {
     const answer = await fetch(`${url()}${path}`, { method });

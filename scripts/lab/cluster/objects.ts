@@ -1,5 +1,4 @@
 /** Objects of the API server as the lab needs them, each built in one place, and the life of a pod without scheduler and kubelet. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseIp } from "../../../host/net/ip.ts";
 import {
   allocationLabels,
@@ -8,6 +7,7 @@ import {
   type IpAllocationSpec,
 } from "../../../host/resources/ip-allocation.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
+import { pauseSince } from "../pause.ts";
 
 export const NODES = "/api/v1/nodes";
 export const NAMESPACES = "/api/v1/namespaces";
@@ -25,7 +25,6 @@ export const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value:
 
 /** On a machine that runs other tests at the same time. */
 const PATIENCE_MS = 30_000;
-const PAUSE_MS = 10;
 
 /** Resolves when it is true, to the milliseconds that it took; rejects with `what` after the limit. */
 export async function until(
@@ -37,7 +36,7 @@ export async function until(
   while (!(await isTrue())) {
     if (performance.now() - start > limitMs)
       throw new Error(`Not within ${limitMs} ms: ${typeof what === "string" ? what : what()}`);
-    await sleep(PAUSE_MS);
+    await pauseSince(start);
   }
   return performance.now() - start;
 }
