@@ -130,6 +130,15 @@ describe("a real Prometheus", () => {
     expect(await prometheus.query('berth_pool_addresses{job="agent"}')).toEqual([]);
   });
 
+  it("reads what is left of a Subnet: the addresses of a pool made by hand are withheld", async () => {
+    await world.subnet("tenants", { subnet: "10.7.0.0/16", ips: ["10.7.0.1-10.7.0.20"] });
+    await world.pool("by-hand", { subnet: "10.7.0.0/16", ips: ["10.7.0.1-10.7.0.4"] });
+    const state = (name: string) => value(`berth_subnet_addresses{subnet="tenants",family="IPv4",state="${name}"}`);
+    await expect.poll(() => state("withheld"), PATIENCE).toBe(4);
+    expect([await state("free"), await state("assigned")]).toEqual([16, 0]);
+    expect(await value('berth_subnet_size_addresses{subnet="tenants"}')).toBe(20);
+  });
+
   it("reads no more series when workloads have many generated pools", async () => {
     const series = () => value('count({__name__=~"berth_pool.*"})');
     const before = await series();
