@@ -144,6 +144,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     settingsFor: (nic) => ipam.networks.settingsFor(nic),
     faults,
     logDirectory: options.logDirectory,
+    metrics: set.metrics,
   });
   closers.push(() => coordinator.close());
   backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));

@@ -10,7 +10,7 @@ import { listAddresses } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { LINK_AND_SETTINGS, LINK_ATTRIBUTES, linkOf } from "./netlink/link/link.ts";
 import type { LinkMessage } from "./netlink/link/message.ts";
-import { listLinks } from "./netlink/link/requests.ts";
+import { findLinks, listLinks } from "./netlink/link/requests.ts";
 import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import type { NeighbourMessage } from "./netlink/neighbour/message.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
@@ -21,6 +21,7 @@ import { listRoutes } from "./netlink/route/requests.ts";
 import { type Route, routeOf } from "./netlink/route/route.ts";
 import { listRules } from "./netlink/rule/requests.ts";
 import { ruleOf } from "./netlink/rule/rule.ts";
+import type { NodeMirror } from "./node-mirror.ts";
 import type { NamespaceSource } from "./open-namespace.ts";
 import { addressStateOf, linkStateOf, type NameOf, routeStateOf, ruleStateOf } from "./state-values.ts";
 import { readSysctls } from "./sysctl.ts";
@@ -53,8 +54,7 @@ type Links = readonly (readonly [LinkMessage, LinkState])[];
 type SysctlValues = NamespaceState["sysctls"];
 
 /** Returns each link with its message. */
-function observeLinks(route: Conversation, withSettings: boolean): [LinkMessage, LinkState][] {
-  const found = listLinks(route, withSettings ? LINK_AND_SETTINGS : LINK_ATTRIBUTES);
+function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][] {
   const links = found.map((message) => [message, linkOf(message)] as const);
   const names = new Map(links.map(([, { index, name }]) => [index, name]));
   return links.map(([message, link]) => [message, linkStateOf(link, (index) => names.get(index))]);
@@ -127,21 +127,27 @@ function findNeighbours(
   return neighboursOf(ip === undefined ? listNeighbours(route, index) : [findNeighbour(route, index, ip)]);
 }
 
-/** Returns each neighbour once, however many queries it matches; permanent ones apart from those that the kernel learned. */
-function observeNeighbours(
+/** Returns each neighbour once, however many queries it matches. */
+function findAllNeighbours(
   route: Conversation,
   queries: readonly NeighbourQuery[],
   links: readonly LinkState[],
-  nameOf: NameOf,
-): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
+): Neighbour[] {
   let listed: readonly Neighbour[] | undefined;
   const all = (): readonly Neighbour[] => {
     listed ??= neighboursOf(listNeighbours(route));
     return listed;
   };
   const found = queries.flatMap((query) => findNeighbours(route, query, links, all));
-  const unique = new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values();
-  const named = [...unique].flatMap(({ link: index, ip, mac, state }) => {
+  return [...new Map(found.map((one) => [`${one.link} ${formatIp(one.ip)}`, one])).values()];
+}
+
+/** Returns permanent neighbours apart from those that the kernel learned; those of unknown links are left out. */
+function nameNeighbours(
+  neighbours: readonly Neighbour[],
+  nameOf: NameOf,
+): Pick<NamespaceState, "neighbours" | "dynamicNeighbours"> {
+  const named = neighbours.flatMap(({ link: index, ip, mac, state }) => {
     const link = nameOf(index);
     return link === undefined ? [] : [{ link, ip, mac, state }];
   });
@@ -163,7 +169,7 @@ function observeNeighbours(
 export function observeNamespace(source: NamespaceSource, query: NamespaceQuery): NamespaceState {
   const { route } = source;
   const { neighbours = [], sysctls = [], tables = [] } = query;
-  const found = observeLinks(route, sysctls.length > 0);
+  const found = describeLinks(listLinks(route, sysctls.length > 0 ? LINK_AND_SETTINGS : LINK_ATTRIBUTES));
   const links = found.map(([, link]) => link);
   const names = new Map(links.map(({ index, name }) => [index, name]));
   const nameOf: NameOf = (index) => names.get(index);
@@ -172,8 +178,68 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
     addresses: query.addresses ? observeAddresses(route, nameOf) : [],
     routes: observeRoutes(route, query, nameOf),
     rules: query.rules ? observeRules(route) : [],
-    ...observeNeighbours(route, neighbours, links, nameOf),
+    ...nameNeighbours(findAllNeighbours(route, neighbours, links), nameOf),
     sysctls: observeSysctls(source, sysctls, found),
     tables: tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
+  };
+}
+
+/** What to read of a node with a mirror. Of its links only these, and those of the routes and neighbours that are found. */
+interface MirroredQuery {
+  /** The node may have one of these: that is found out even if the kernel has not reported it yet. */
+  readonly addresses: readonly Ip[];
+  readonly linkNames: readonly string[];
+  readonly linkIndexes: readonly number[];
+  readonly routeTables: readonly number[];
+  readonly isRouteWanted: (route: Route) => boolean;
+  readonly neighbours: readonly NeighbourQuery[];
+  readonly sysctls: readonly SysctlKey[];
+  readonly tables: readonly string[];
+}
+
+/** Reads links by index that are not known yet, and adds them. A bridge or bond is read with its member. */
+function addLinks(route: Conversation, known: Map<number, LinkMessage>, indexes: Iterable<number | undefined>): void {
+  const missing = [...new Set(indexes)].filter((index) => index !== undefined && !known.has(index));
+  if (missing.length === 0) return;
+  const found = findLinks(
+    route,
+    missing.filter((index) => index !== undefined),
+  );
+  for (const link of found) known.set(link.index, link);
+  addLinks(
+    route,
+    known,
+    found.map((link) => linkOf(link).master),
+  );
+}
+
+/**
+ * Reads the node's state with the help of the mirror: its addresses and rules, and routes of its tables. Everything else is read
+ * from the kernel. Without link-local addresses of IPv6. Throws as {@link observeNamespace}.
+ */
+export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, query: MirroredQuery): NamespaceState {
+  const { route } = source;
+  const { addresses, rules } = mirror.readFor(query.addresses);
+  const routes = query.routeTables.flatMap((table) => mirror.routesOf(table).filter(query.isRouteWanted));
+  const messages = new Map(findLinks(route, query.linkNames).map((link) => [link.index, link]));
+  const wanted = describeLinks([...messages.values()]).map(([, link]) => link);
+  const neighbours = findAllNeighbours(route, query.neighbours, wanted);
+  addLinks(route, messages, [
+    ...query.linkIndexes,
+    ...[...messages.values()].map((link) => linkOf(link).master),
+    ...routes.flatMap(({ link, nextHops = [] }) => [link, ...nextHops.map((hop) => hop.link)]),
+    ...neighbours.map(({ link }) => link),
+  ]);
+  const found = describeLinks([...messages.values()]);
+  const names = new Map(found.map(([, { index, name }]) => [index, name]));
+  const nameOf: NameOf = (index) => names.get(index);
+  return {
+    links: found.map(([, link]) => link),
+    addresses,
+    routes: routes.flatMap((one) => routeStateOf(one, nameOf) ?? []),
+    rules,
+    ...nameNeighbours(neighbours, nameOf),
+    sysctls: observeSysctls(source, query.sysctls, found),
+    tables: query.tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
   };
 }

@@ -9,6 +9,7 @@ import { type Conversation, createConversation } from "./netlink/conversation.ts
 import { unlessRefused } from "./netlink/error.ts";
 import { type Datagrams, openNetfilterSocket, openRouteSocket } from "./netlink/socket.ts";
 import { type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
+import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
  * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner decides how
@@ -32,6 +33,11 @@ export interface NamespaceSource {
   readonly netfilter: Conversation;
 }
 
+/** The node's namespace, with a mirror of its state. */
+export interface NodeNamespace extends OpenNamespace {
+  readonly mirror: NodeMirror;
+}
+
 export interface OpenNamespace extends NamespaceSource, Disposable {
   readonly identity: NetnsIdentity;
 }
@@ -49,6 +55,26 @@ export function openPodNamespace(path: string, native: Native = loadNative()): O
  */
 export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: undefined, withNetfilter: false });
+}
+
+/** Opens the node's namespace at `path` and mirrors its state. Throws as {@link openNamespace}. */
+export function openNode(path: string, options: MirrorOptions = {}): NodeNamespace {
+  using opened = new DisposableStack();
+  const namespace = opened.use(openNamespace(path, options.native));
+  const mirror = opened.use(new NodeMirror(namespace, options));
+  const held = opened.move();
+  return {
+    path,
+    entrance: namespace.entrance,
+    fd: namespace.fd,
+    identity: namespace.identity,
+    route: namespace.route,
+    get netfilter() {
+      return namespace.netfilter;
+    },
+    mirror,
+    [Symbol.dispose]: () => held.dispose(),
+  };
 }
 
 interface OpenOptions {

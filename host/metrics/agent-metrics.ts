@@ -76,6 +76,10 @@ export const AGENT_METRICS = {
     "berth_audit_lines_lost_total",
     "Lines that the audit log lacks, because disk or reader were too slow or the disk was full.",
   ),
+  mirrorDrifts: counter(
+    "berth_node_mirror_drifts_total",
+    "How often the mirror of the node's network differed from the kernel's state; it was then read again. Each is logged.",
+  ),
   socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
 } as const;
 
@@ -85,6 +89,9 @@ export type AgentMetricSet = MetricSet<typeof AGENT_METRICS>;
 
 /** Of claims. */
 export type ClaimMetrics = Pick<AgentMetrics, "claims" | "claimRetries" | "claimDuration">;
+
+/** Of the coordinator. */
+export type CoordinatorMetrics = Pick<AgentMetrics, "mirrorDrifts">;
 
 /** Of conflict detection. */
 export type ConflictMetrics = Pick<AgentMetrics, "conflicts">;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { knownAddresses, observeGateways, observeHost, observePod } from "../../host/agent/coordinator/observe.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
-import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
+import { type NodeNamespace, type OpenNamespace, openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import type { NamespaceState } from "../../host/plan/state.ts";
@@ -15,12 +15,12 @@ const pair = nameVeth("gathered");
 const host = pair.host.name;
 
 let [node, pod]: Netns[] = [];
-let opened: { readonly node: OpenNamespace; readonly pod: OpenNamespace };
+let opened: { readonly node: NodeNamespace; readonly pod: OpenNamespace };
 
 beforeEach(async () => {
   node = await createNetns(`cg-node-${process.pid}`);
   pod = await createNetns(`cg-pod-${process.pid}`);
-  opened = { node: openNamespace(node.path), pod: openNamespace(pod.path) };
+  opened = { node: openNode(node.path), pod: openNamespace(pod.path) };
 });
 
 afterEach(async () => {
@@ -32,7 +32,8 @@ afterEach(async () => {
 
 const lab = () => ({ node: node ?? expect.unreachable(), pod: pod ?? expect.unreachable() });
 const podState = () => observePod(opened.pod, "eth0", "eth0");
-const hostState = (...addresses: string[]) => observeHost(opened.node, pair, [TABLE], addresses.map(ip), true);
+const hostState = (...addresses: string[]) =>
+  observeHost(opened.node, { pair, tables: [TABLE], addresses: addresses.map(ip), isUnderlay: true });
 const ipv6Of = ({ sysctls }: NamespaceState, link: string) => sysctls.get(`ipv6/conf/${link}/disable_ipv6`);
 const bothEnds = () => [ipv6Of(hostState(), host), ipv6Of(podState(), "veth0")];
 

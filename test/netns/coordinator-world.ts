@@ -10,7 +10,7 @@ import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/p
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
-import { openNamespace } from "../../host/kernel/open-namespace.ts";
+import { openNode } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
@@ -199,7 +199,7 @@ export async function openWorld(
     onFreed: () => {},
     onDeath: () => {},
   });
-  const host = openNamespace(`/run/netns/${names.node}`);
+  const host = openNode(`/run/netns/${names.node}`);
   const remover = openLinkRemover(host.entrance);
   let faults = noFaults;
   const attachments = new CoordinatedAttachments();

@@ -13,7 +13,7 @@ import { planAttachment } from "../../host/coordinator/plan/plan-attachment.ts";
 import { planMac } from "../../host/coordinator/plan/plan-mac.ts";
 import { applyOperations } from "../../host/kernel/apply.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
-import { openNamespace } from "../../host/kernel/open-namespace.ts";
+import { openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { diffPlan } from "../../host/plan/diff.ts";
@@ -89,11 +89,11 @@ function operationsOfAdd(): Operation[] {
   const pair = nameVeth(containerId);
   const addresses = FAMILIES.map((family) => ip(addressOf.pod(family)));
   using pod = openNamespace(world.pod.path);
-  using host = openNamespace(world.node.path);
+  using host = openNode(world.node.path);
   const settings = { ...DEFAULT_COORDINATOR_CONF, serviceSnat: "off" } as const;
   const observed = {
     pod: observePod(pod, "eth0", "eth0"),
-    host: observeHost(host, pair, [settings.hostRuleTable], addresses, true),
+    host: observeHost(host, { pair, tables: [settings.hostRuleTable], addresses, isUnderlay: true }),
   };
   const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
   const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;

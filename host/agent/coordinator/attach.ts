@@ -109,6 +109,7 @@ function decide(
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
   const observed = request.command === "CHECK" ? withoutForeignNics(found, conf.podDefaultCniNic, ifName) : found;
   const network = netConf.name;
+  const first = conf.podDefaultCniNic;
   const mode = decideMode({ conf, ifName, network, pod: observed, isFirstNicBerth: facts.isFirstNicBerth });
   if (mode === undefined) return undefined;
   const pair = nameVeth(containerId);
@@ -130,7 +131,13 @@ function decide(
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed: {
       pod: observed,
-      host: observeHost(deps.host, pair, [conf.hostRuleTable], known, mode.mode === "underlay"),
+      host: observeHost(deps.host, {
+        pair,
+        tables: [conf.hostRuleTable],
+        addresses: known,
+        isUnderlay: mode.mode === "underlay",
+        link: mode.mode === "overlay" ? observed.links.find(({ name }) => name === first)?.parent : undefined,
+      }),
     },
   };
   const input = request.command === "CHECK" ? ignoreLaterChanges(current, networks.collected) : current;

@@ -130,10 +130,10 @@ export async function detach(
   const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   // The table may have changed since the ADD.
-  const tables = hostTablesOf(observeNamespace(host, { rules: true }), conf.hostRuleTable);
+  const tables = hostTablesOf(host.mirror.read(), conf.hostRuleTable);
   const observed = {
     pod: inside,
-    host: observeHost(host, pair, tables, knownAddresses(addresses, inside), false),
+    host: observeHost(host, { pair, tables, addresses: knownAddresses(addresses, inside), isUnderlay: false }),
   };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);

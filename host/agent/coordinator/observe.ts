@@ -9,11 +9,9 @@ import type { CniResult } from "../../cni/result.ts";
 import { MAX_POD_ADDRESSES } from "../../coordinator/plan/address-policy.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { includesIp, uniqueIps } from "../../coordinator/plan/own-objects.ts";
-import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
-import { listRoutes } from "../../kernel/netlink/route/requests.ts";
-import { routeOf } from "../../kernel/netlink/route/route.ts";
-import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import type { NamespaceSource } from "../../kernel/open-namespace.ts";
+import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
+import { observeMirrored, observeNamespace } from "../../kernel/observe-namespace.ts";
+import type { NamespaceSource, NodeNamespace } from "../../kernel/open-namespace.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
@@ -81,25 +79,31 @@ export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): I
 }
 
 /** Returns the node's gateways. */
-export function observeGateways({ route }: NamespaceSource): Ip[] {
-  const routes = listRoutes(route, { table: RT_TABLE_MAIN }).map(routeOf);
-  const gateways = routes.flatMap((one) => [one?.gateway, ...(one?.nextHops ?? []).map(({ gateway }) => gateway)]);
-  return uniqueIps(gateways.filter((gateway) => gateway !== undefined));
+export function observeGateways({ mirror }: Pick<NodeNamespace, "mirror">): Ip[] {
+  return uniqueIps(mirror.read().gateways);
 }
 
-/** Observes the node: of its routing tables only routes to these addresses and routes that are not Berth's. */
-export function observeHost(
-  host: NamespaceSource,
-  pair: Veth,
-  tables: readonly number[],
-  addresses: readonly Ip[],
-  isUnderlay: boolean,
-): NamespaceState {
-  const state = observeNamespace(host, {
-    addresses: true,
+/** What is observed of the node for one pod. */
+interface HostQuery {
+  readonly pair: Veth;
+  /** Routing tables. */
+  readonly tables: readonly number[];
+  /** Of the pod: of the routing tables only routes to these, and routes that are not Berth's. */
+  readonly addresses: readonly Ip[];
+  readonly isUnderlay: boolean;
+  /** Index of a link whose state is observed besides the pair's. */
+  readonly link?: number | undefined;
+}
+
+/** Observes the node. Its links are the pair's, and those of the routes and neighbours that are found. */
+export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceState {
+  const { pair, tables, addresses, isUnderlay, link } = query;
+  const state = observeMirrored(host, host.mirror, {
+    addresses,
+    linkNames: [pair.host.name],
+    linkIndexes: link === undefined ? [] : [link],
     routeTables: tables,
     isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || includesIp(addresses, destination.ip),
-    rules: true,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
     sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],

@@ -11,9 +11,12 @@ import {
 } from "../../config/coordinator-settings.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS } from "../../kernel/netns.ts";
-import { openNamespace } from "../../kernel/open-namespace.ts";
+import type { NodeMirror } from "../../kernel/node-mirror.ts";
+import { openNode } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
+import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
@@ -167,8 +170,40 @@ interface OpenCoordinatorOptions
     Omit<LateDetectionDeps, "registry"> {
   readonly settingsFor: NicSettings["settingsFor"];
   readonly nowMs: () => number;
+  readonly metrics: CoordinatorMetrics;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
+}
+
+/** Most differences between mirror and kernel that a log line shows. @limit */
+const MAX_SHOWN_DIFFERENCES = 16;
+
+/** How often the mirror of the node's network is compared with the kernel's state: milliseconds. @limit */
+export const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
+
+/** Compares the mirror with the kernel's state from time to time. A difference is a defect: the mirror is safe without this. */
+function startComparing(
+  mirror: NodeMirror,
+  { log, metrics }: Pick<OpenCoordinatorOptions, "log" | "metrics">,
+): PeriodicWorker {
+  return new PeriodicWorker({
+    failure: "Comparing the mirror of the node's network with the kernel's state failed",
+    work: async () => {
+      const differences = mirror.verify();
+      if (differences.length > 0) {
+        metrics.mirrorDrifts.inc();
+        const shown = differences.slice(0, MAX_SHOWN_DIFFERENCES);
+        log.warn(
+          { differences: shown, count: differences.length },
+          "The mirror of the node's network differed from the kernel's state, which was read again",
+        );
+      }
+      return MIRROR_COMPARISON_INTERVAL_MS;
+    },
+    firstMs: MIRROR_COMPARISON_INTERVAL_MS,
+    retryMs: () => MIRROR_COMPARISON_INTERVAL_MS,
+    log,
+  });
 }
 
 /**
@@ -177,7 +212,11 @@ interface OpenCoordinatorOptions
  */
 export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
   const { log, nowMs, logDirectory: directory } = options;
-  const host = openNamespace(OWN_NETNS);
+  const host = openNode(OWN_NETNS, {
+    onLoss: (error) =>
+      log.info({ err: error }, "Notifications about the node's network were lost; reading its state again"),
+  });
+  const comparison = startComparing(host.mirror, options);
   const remover = openLinkRemover(host.entrance);
   const logs = openPluginLogs({ directory, log, nowMs });
   const attachments = new CoordinatedAttachments();
@@ -193,6 +232,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     withdraw: (attachment) => plugin.withdraw(attachment, options.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {
       plugin[Symbol.dispose]();
+      await comparison.close();
       await remover.close();
       await logs.close();
       host[Symbol.dispose]();

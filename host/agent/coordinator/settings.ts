@@ -14,7 +14,7 @@ import {
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
 import type { LinkRemover } from "../../kernel/link-remover.ts";
-import type { OpenNamespace } from "../../kernel/open-namespace.ts";
+import type { NodeNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
@@ -25,7 +25,7 @@ import type { Identifier } from "../ipam/pod-identity.ts";
 
 export interface CoordinatorDeps {
   /** The node's own namespace. */
-  readonly host: OpenNamespace;
+  readonly host: NodeNamespace;
   readonly remover: LinkRemover;
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;

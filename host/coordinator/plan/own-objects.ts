@@ -46,13 +46,13 @@ export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preferen
 }
 
 /** Returns the tables of the node that Berth's rules look up. */
-export function ruleTablesOf({ rules }: NamespaceState): Set<number> {
+export function ruleTablesOf({ rules }: Pick<NamespaceState, "rules">): Set<number> {
   const isOurs = ({ preference, protocol }: RuleState): boolean =>
     preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
   return new Set(rules.filter(isOurs).map(({ table }) => table));
 }
 
 /** Returns the same tables and `named`. */
-export function hostTablesOf(host: NamespaceState, named: number): number[] {
+export function hostTablesOf(host: Pick<NamespaceState, "rules">, named: number): number[] {
   return [...new Set([named, ...ruleTablesOf(host)])];
 }

@@ -16,7 +16,13 @@ import { kernelAddress, MAX_DATAGRAM_BYTES, receiveCopy, requireResult } from ".
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV4_IFADDR = 5;
+export const RTNLGRP_IPV4_ROUTE = 7;
+export const RTNLGRP_IPV4_RULE = 8;
 export const RTNLGRP_IPV6_IFADDR = 9;
+export const RTNLGRP_IPV6_ROUTE = 11;
+export const RTNLGRP_IPV6_RULE = 19;
+/** Since Linux 5.3. */
+export const RTNLGRP_NEXTHOP = 32;
 
 /** linux/netlink.h */
 const NETLINK_ADD_MEMBERSHIP = 1;
@@ -33,7 +39,7 @@ interface MonitorOptions {
   readonly bufferBytes?: number;
 }
 
-interface Monitor extends Disposable {
+export interface Monitor extends Disposable {
   /**
    * Passes all notifications that have arrived to the listener, now. The kernel queues the notification of a change before it
    * acknowledges the change, so afterwards the listener knows of every change that was finished before this call, or of a loss.

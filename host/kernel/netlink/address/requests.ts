@@ -1,10 +1,13 @@
+import { formatIp, type Ip } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
-import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
+import { attribute } from "../attribute.ts";
+import { AF_INET6, AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
-import { unlessRefused } from "../error.ts";
+import { NetlinkError, unlessRefused } from "../error.ts";
+import { encodeIp } from "../ip-bytes.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
-import { RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
+import { IFA_ADDRESS, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
 import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";
 
 function encodeAddressesOf(linkIndex: number): Uint8Array {
@@ -23,6 +26,19 @@ export function findAddresses(conversation: Conversation, linkIndex: number): Ad
 export function listAddresses(conversation: Conversation): AddressMessage[] {
   const payload = encodeAddressesOf(0);
   return conversation.dump({ operation: "list addresses", type: RTM_GETADDR, payload }).map(decodeAddress);
+}
+
+/** Returns whether any link has one of these IPv6 addresses, also while the kernel probes it. */
+export function hasAnyAddress(conversation: Conversation, ips: readonly Ip[]): boolean {
+  const requests = ips.map((ip): Request => {
+    const payload = encodeAddress({ family: AF_INET6, attributes: [attribute(IFA_ADDRESS, encodeIp(ip))] });
+    return { operation: () => `get address ${formatIp(ip)}`, type: RTM_GETADDR, payload };
+  });
+  return conversation.pipeline(requests).some((outcome) => {
+    if (!(outcome instanceof NetlinkError)) return true;
+    if (outcome.errno === EADDRNOTAVAIL) return false;
+    throw outcome;
+  });
 }
 
 function words({ prefix, link }: Address): string {

@@ -5,7 +5,7 @@ import { ENODEV } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
-import { unlessRefused } from "../error.ts";
+import { NetlinkError, unlessRefused } from "../error.ts";
 import type { Message } from "../message.ts";
 import {
   IFLA_EXT_MASK,
@@ -20,6 +20,7 @@ import {
   encodeKindChange,
   encodeLinkChange,
   encodeLinkSpec,
+  LINK_AND_SETTINGS,
   LINK_ATTRIBUTES,
   type LinkChange,
   type LinkSpec,
@@ -54,11 +55,31 @@ export function findLink(conversation: Conversation, name: string): LinkMessage 
   return answer && linkNamed(name, answer);
 }
 
+/** Returns those of the links, by name or index, that exist, each once, with their settings. */
+export function findLinks(conversation: Conversation, links: readonly (string | number)[]): LinkMessage[] {
+  const outcomes = conversation.pipeline(
+    links.map((link) => (typeof link === "string" ? linkRequest(link) : linkIndexRequest(link))),
+  );
+  return outcomes.flatMap((outcome, at) => {
+    const wanted = links[at];
+    if (outcome instanceof NetlinkError) {
+      if (outcome.errno === ENODEV) return [];
+      throw outcome;
+    }
+    const found = outcome.map((message) => decodeLink(message, LINK_AND_SETTINGS));
+    if (typeof wanted !== "string") return found;
+    return found.filter((link) => readValue(link.attributes, IFLA_IFNAME, decodeString) === wanted);
+  });
+}
+
+function linkIndexRequest(index: number): Request {
+  return { operation: `get link ${index}`, type: RTM_GETLINK, payload: encodeLinkRequest(index) };
+}
+
 /** Returns the link with that index; undefined if there is none. */
 export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
-  const operation = `get link ${index}`;
-  const ask = () => conversation.request({ operation, type: RTM_GETLINK, payload: encodeLinkRequest(index) });
-  return unlessRefused([ENODEV], ask)?.map((message) => decodeLink(message))[0];
+  const answer = unlessRefused([ENODEV], () => conversation.request(linkIndexRequest(index)));
+  return answer?.map((message) => decodeLink(message))[0];
 }
 
 /** Returns all links of the namespace, each with the attributes `wanted` and no others. */

@@ -1,0 +1,352 @@
+/**
+ * The state of the node's namespace that plans of pods need, kept up to date by notifications, so that reading it costs the same
+ * with one pod and with hundreds: addresses, rules, gateways, and routing tables that are asked for. Links, neighbours and sysctls
+ * are not mirrored; they are read when needed.
+ *
+ * Reading is safe against changes that were made before: the kernel queues the notification of a change before it acknowledges the
+ * change, and all queued ones are processed first. What was lost (a full queue), or cannot be replayed, is listed again. A list that
+ * does not become stable is used as it is, as if there were no mirror. One exception: a new IPv6 address is reported only when
+ * duplicate address detection is over, so the kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
+ * Effects: two netlink sockets and a watch on the event loop until disposed of.
+ */
+import { equalIp, formatIp, type Ip } from "../net/ip.ts";
+import { type Prefix, prefixContains } from "../net/prefix.ts";
+import type { AddressState, RuleState } from "../plan/state.ts";
+import { formatAddress, formatRule } from "../plan/text.ts";
+import { loadNative, type Native } from "./native.ts";
+import { addressOf, restOf } from "./netlink/address/address.ts";
+import { IFA_F_TENTATIVE, RTM_DELADDR, RTM_NEWADDR } from "./netlink/address/constants.ts";
+import { decodeAddress, prefixOf } from "./netlink/address/message.ts";
+import { hasAnyAddress, listAddresses } from "./netlink/address/requests.ts";
+import { decodeString, type findValue, readValue } from "./netlink/attribute.ts";
+import { AF_UNSPEC } from "./netlink/constants.ts";
+import type { Conversation } from "./netlink/conversation.ts";
+import { IFF_UP, IFLA_IFNAME, RTM_DELLINK, RTM_NEWLINK } from "./netlink/link/constants.ts";
+import { decodeLink } from "./netlink/link/message.ts";
+import { listLinks } from "./netlink/link/requests.ts";
+import type { Message } from "./netlink/message.ts";
+import {
+  type Monitor,
+  openMonitor,
+  RTNLGRP_IPV4_IFADDR,
+  RTNLGRP_IPV4_ROUTE,
+  RTNLGRP_IPV4_RULE,
+  RTNLGRP_IPV6_IFADDR,
+  RTNLGRP_IPV6_ROUTE,
+  RTNLGRP_IPV6_RULE,
+  RTNLGRP_LINK,
+  RTNLGRP_NEXTHOP,
+} from "./netlink/monitor.ts";
+import { uint8At } from "./netlink/numbers.ts";
+import {
+  RT_TABLE_LOCAL,
+  RT_TABLE_MAIN,
+  RTA_NH_ID,
+  RTM_DELROUTE,
+  RTM_F_CLONED,
+  RTM_NEWROUTE,
+} from "./netlink/route/constants.ts";
+import { decodeRouteMessage } from "./netlink/route/message.ts";
+import { listRoutes } from "./netlink/route/requests.ts";
+import { formatRoute, type Route, routeOf } from "./netlink/route/route.ts";
+import { RTM_DELRULE, RTM_NEWRULE } from "./netlink/rule/constants.ts";
+import { listRules } from "./netlink/rule/requests.ts";
+import { ruleOf } from "./netlink/rule/rule.ts";
+import type { NetnsHandle } from "./netns.ts";
+import { detached, RouteMirror } from "./route-mirror.ts";
+import { addressStateOf, ruleStateOf } from "./state-values.ts";
+
+/** Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed. @limit */
+export const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
+
+/** How often the state is listed again because it changed meanwhile, before the list is used as it is. @limit */
+export const MIRROR_ATTEMPTS = 4;
+
+/** linux/rtnetlink.h */
+const RTM_NEWNEXTHOP = 104;
+const RTM_DELNEXTHOP = 105;
+
+const GROUPS = [
+  RTNLGRP_LINK,
+  RTNLGRP_IPV4_IFADDR,
+  RTNLGRP_IPV6_IFADDR,
+  RTNLGRP_IPV4_ROUTE,
+  RTNLGRP_IPV6_ROUTE,
+  RTNLGRP_IPV4_RULE,
+  RTNLGRP_IPV6_RULE,
+];
+
+const LINK_LOCAL: Prefix = { ip: { family: 6, value: 0xfe80n << 112n }, length: 10 };
+
+const NAME_ONLY: ReadonlySet<number> = new Set([IFLA_IFNAME]);
+
+/** What the mirror knows. */
+interface MirroredState {
+  /** Without link-local ones of IPv6, which every link has. */
+  readonly addresses: readonly AddressState[];
+  readonly rules: readonly RuleState[];
+  /** Gateways of the main table, each once per route. */
+  readonly gateways: readonly Ip[];
+}
+
+export interface MirrorOptions {
+  /** Called when the notifications of some changes were lost; the state is listed again. */
+  readonly onLoss?: (error: Error) => void;
+  readonly bufferBytes?: number;
+  readonly native?: Native;
+}
+
+/** Returns the gateways of a route, with or without several next hops. */
+function gatewaysOf({ gateway, nextHops = [] }: Route): Ip[] {
+  return [gateway, ...nextHops.map((hop) => hop.gateway)].filter((ip) => ip !== undefined);
+}
+
+/** Returns the links that the route leads over. */
+function linksOf({ link, nextHops = [] }: Route): number[] {
+  return [link, ...nextHops.map((hop) => hop.link)].filter((index) => index !== undefined);
+}
+
+/** A mirror of one namespace. */
+export class NodeMirror implements Disposable {
+  readonly #route: Conversation;
+  readonly #monitor: Monitor;
+  readonly #onLoss: (error: Error) => void;
+
+  #addresses: readonly AddressState[] | undefined;
+  /** Names, by index, of the links that have these addresses. */
+  readonly #names = new Map<number, string>();
+  #rules: readonly RuleState[] | undefined;
+  #gateways: readonly Ip[] | undefined;
+  /** Indexes of the links that gateways are reached over. */
+  readonly #gatewayLinks = new Set<number>();
+  readonly #tables = new Map<number, RouteMirror>();
+  /** How many notifications came. */
+  #notifications = 0;
+
+  /** Throws NetlinkError if the kernel refuses the socket, or NetnsError. */
+  constructor({ fd, path, route }: NetnsHandle & { readonly route: Conversation }, options: MirrorOptions = {}) {
+    const { onLoss = () => {}, bufferBytes = MIRROR_QUEUE_BYTES, native = loadNative() } = options;
+    this.#route = route;
+    this.#onLoss = onLoss;
+    this.#monitor = openMonitor(
+      { fd, path },
+      { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes },
+      {
+        message: (message) => this.#apply(message),
+        lost: (error) => {
+          this.#notifications++;
+          this.#onLoss(error);
+          this.forget();
+        },
+      },
+      native,
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.#monitor[Symbol.dispose]();
+  }
+
+  /** Makes the next reading list everything again. */
+  forget(): void {
+    this.#addresses = undefined;
+    this.#rules = undefined;
+    this.#gateways = undefined;
+    for (const table of this.#tables.values()) table.isStale = true;
+  }
+
+  /** Returns the state as it is now. Throws NetlinkError. */
+  read(): MirroredState {
+    return this.#readStable(() => {
+      this.#addresses ??= this.#listAddresses();
+      this.#rules ??= this.#listRules();
+      this.#gateways ??= this.#listGateways();
+      return { addresses: this.#addresses, rules: this.#rules, gateways: this.#gateways };
+    });
+  }
+
+  /**
+   * Returns the state as it is now, also if the node has just got one of these IPv6 addresses. Throws NetlinkError.
+   */
+  readFor(ips: readonly Ip[]): MirroredState {
+    const state = this.read();
+    const isListed = (ip: Ip): boolean => state.addresses.some(({ prefix }) => equalIp(prefix.ip, ip));
+    const unlisted = ips.filter((ip) => ip.family === 6 && !isListed(ip));
+    if (!hasAnyAddress(this.#route, unlisted)) return state;
+    this.#addresses = undefined;
+    return this.read();
+  }
+
+  /** Returns all routes of the table. Throws NetlinkError. */
+  routesOf(table: number): Route[] {
+    return this.#readStable(() => this.#freshTable(table).all());
+  }
+
+  /**
+   * Compares the mirror with fresh lists, which it takes over. Returns what differs, `-` for what only the mirror had and `+` for what
+   * it lacked; nothing if changes came meanwhile each time. Throws NetlinkError.
+   */
+  verify(): string[] {
+    for (let attempt = 0; attempt < MIRROR_ATTEMPTS; attempt++) {
+      const before = this.#lines();
+      const count = this.#notifications;
+      this.forget();
+      const now = this.#lines();
+      if (this.#notifications !== count) continue;
+      const lost = before.filter((line) => !now.includes(line)).map((line) => `-${line}`);
+      return [...lost, ...now.filter((line) => !before.includes(line)).map((line) => `+${line}`)];
+    }
+    return [];
+  }
+
+  #lines(): string[] {
+    const { addresses, rules, gateways } = this.read();
+    const routes = [...this.#tables.keys()].flatMap((table) => this.routesOf(table));
+    return [
+      ...addresses.filter(isReported).map((each) => `address ${formatAddress(each)}`),
+      ...rules.map((each) => `IPv${each.family} rule ${formatRule(each)}`),
+      ...gateways.map((each) => `gateway ${formatIp(each)}`),
+      ...routes.map((each) => `route ${formatRoute(each)} proto ${each.protocol}`),
+    ];
+  }
+
+  /** Reads until no notification of a change came meanwhile that makes a part stale. */
+  #readStable<T>(read: () => T): T {
+    this.#drain();
+    let value = read();
+    for (let attempt = 1; attempt < MIRROR_ATTEMPTS && this.#hasListed; attempt++) {
+      this.#hasListed = false;
+      this.#drain();
+      value = read();
+    }
+    this.#hasListed = false;
+    return value;
+  }
+
+  /** Something was listed since the queue was emptied. */
+  #hasListed = false;
+
+  #drain(): void {
+    if (!this.#monitor.drain()) this.forget();
+  }
+
+  #freshTable(table: number): RouteMirror {
+    const known = this.#tables.get(table) ?? new RouteMirror();
+    this.#tables.set(table, known);
+    if (known.isStale) {
+      this.#hasListed = true;
+      const routes = listRoutes(this.#route, { table }).map(routeOf);
+      known.replace(routes.filter((route) => route !== undefined));
+    }
+    return known;
+  }
+
+  #listAddresses(): AddressState[] {
+    this.#hasListed = true;
+    const found = listAddresses(this.#route).flatMap((message) => {
+      const prefix = prefixOf(message);
+      return prefix === undefined || prefixContains(LINK_LOCAL, prefix.ip) ? [] : [message];
+    });
+    const names = new Map(listLinks(this.#route, NAME_ONLY).map((link) => [link.index, nameOf(link.attributes)]));
+    this.#names.clear();
+    return found.flatMap((message) => {
+      const name = names.get(message.index);
+      const address = addressOf(message);
+      if (name === undefined || address === undefined) return [];
+      this.#names.set(message.index, name);
+      return addressStateOf(address, () => name, detached(restOf(message))) ?? [];
+    });
+  }
+
+  #listRules(): RuleState[] {
+    this.#hasListed = true;
+    return listRules(this.#route)
+      .map(ruleOf)
+      .flatMap((rule) => (rule === undefined ? [] : [ruleStateOf({ ...rule, rest: detached(rule.rest) })]));
+  }
+
+  #listGateways(): Ip[] {
+    this.#hasListed = true;
+    this.#gatewayLinks.clear();
+    const routes = listRoutes(this.#route, { table: RT_TABLE_MAIN }).map(routeOf);
+    return routes.flatMap((route) => {
+      const gateways = route === undefined ? [] : gatewaysOf(route);
+      if (route === undefined || gateways.length === 0) return [];
+      for (const link of linksOf(route)) this.#gatewayLinks.add(link);
+      return gateways;
+    });
+  }
+
+  #apply(message: Message): void {
+    this.#notifications++;
+    switch (message.type) {
+      case RTM_NEWLINK:
+      case RTM_DELLINK:
+        this.#applyLink(message);
+        return;
+      case RTM_NEWADDR:
+      case RTM_DELADDR:
+        this.#applyAddress(message);
+        return;
+      case RTM_NEWRULE:
+      case RTM_DELRULE:
+        this.#rules = undefined;
+        return;
+      case RTM_NEWROUTE:
+      case RTM_DELROUTE:
+        this.#applyRoute(message);
+        return;
+      case RTM_NEWNEXTHOP:
+      case RTM_DELNEXTHOP:
+        this.#gateways = undefined;
+        for (const table of this.#tables.values()) table.nextHopLost();
+    }
+  }
+
+  #applyLink(message: Message): void {
+    // bridges report their ports in the same group, and the deletion of a port is not that of the link
+    if (uint8At(message.payload, 0) !== AF_UNSPEC) return;
+    const { index, flags, attributes } = decodeLink({ ...message, type: RTM_NEWLINK }, NAME_ONLY);
+    const isLost = message.type === RTM_DELLINK || (flags & IFF_UP) === 0;
+    const name = this.#names.get(index);
+    if (name !== undefined && (message.type === RTM_DELLINK || nameOf(attributes) !== name))
+      this.#addresses = undefined;
+    if (!isLost) return;
+    if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
+    for (const table of this.#tables.values()) table.linkLost(index);
+  }
+
+  #applyAddress(message: Message): void {
+    const address = decodeAddress({ ...message, type: RTM_NEWADDR });
+    const prefix = prefixOf(address);
+    if (prefix === undefined || prefixContains(LINK_LOCAL, prefix.ip)) return;
+    this.#addresses = undefined;
+    if (message.type === RTM_NEWADDR) return;
+    this.#gateways = undefined;
+    for (const table of this.#tables.values()) table.addressLost(address.index);
+  }
+
+  #applyRoute(message: Message): void {
+    const found = decodeRouteMessage({ ...message, type: RTM_NEWROUTE });
+    if (found.table === RT_TABLE_LOCAL || (found.flags & RTM_F_CLONED) !== 0) return;
+    const route = routeOf(found);
+    if (route === undefined) return;
+    if (route.table === RT_TABLE_MAIN && isWithGateway(route)) this.#gateways = undefined;
+    const table = this.#tables.get(route.table);
+    if (message.type === RTM_NEWROUTE) table?.added(route, message.flags);
+    else table?.removed(route);
+  }
+}
+
+/** Returns whether the kernel reports that the address was added: not before duplicate address detection is over. */
+function isReported({ flags }: AddressState): boolean {
+  return (flags & IFA_F_TENTATIVE) === 0;
+}
+
+function isWithGateway(route: Route): boolean {
+  return gatewaysOf(route).length > 0 || (route.rest ?? []).some(({ type }) => type === RTA_NH_ID);
+}
+
+function nameOf(attributes: Parameters<typeof findValue>[0]): string {
+  return readValue(attributes, IFLA_IFNAME, decodeString) ?? "";
+}

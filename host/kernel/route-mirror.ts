@@ -1,0 +1,107 @@
+/**
+ * The routes of one table as notifications report them. They are replayed as long as they are simple: one route per destination,
+ * over one link. Anything else makes the mirror stale, and the table has to be listed again.
+ *
+ * The kernel does not report all deletions: with a link that goes down go its IPv4 routes, with an address those that have it as
+ * their source, with a next hop object its routes. The mirror follows the first and is stale after the others.
+ */
+import { formatPrefix } from "../net/prefix.ts";
+import type { Attribute } from "./netlink/attribute.ts";
+import { NLM_F_APPEND, NLM_F_REPLACE } from "./netlink/constants.ts";
+import { RTA_NH_ID } from "./netlink/route/constants.ts";
+import { encodeRoute, type Route } from "./netlink/route/route.ts";
+
+const textOf = (route: Route): string => Buffer.from(encodeRoute(route)).toString("latin1");
+
+const keyOf = ({ destination }: Route): string => formatPrefix(destination);
+
+/** Returns whether the kernel removes the route only with its link, or reports it. */
+function isSimple({ preferredSource, nextHops, source, gateway, link, rest = [] }: Route): boolean {
+  if (preferredSource !== undefined || nextHops !== undefined || source !== undefined || gateway !== undefined)
+    return false;
+  return link !== undefined && rest.every(({ type }) => type !== RTA_NH_ID);
+}
+
+/** Returns the attributes without views into the memory that they were received in. */
+export function detached(attributes: readonly Attribute[] = []): Attribute[] {
+  return attributes.map((each) => ({ ...each, value: each.value.slice() }));
+}
+
+export class RouteMirror {
+  /** By destination, in the kernel's order. */
+  readonly #routes = new Map<string, Route[]>();
+  /** How many routes each link has. */
+  readonly #links = new Map<number, number>();
+  #isSimple = true;
+  /** The table has to be listed before the mirror is used. */
+  isStale = true;
+
+  /** Takes over a fresh list of the whole table. */
+  replace(routes: readonly Route[]): void {
+    this.#routes.clear();
+    this.#links.clear();
+    for (const route of routes) this.#insert({ ...route, rest: detached(route.rest) });
+    this.#isSimple = routes.every(isSimple);
+    this.isStale = false;
+  }
+
+  /** `flags` are those of the notification (NLM_F_*). */
+  added(route: Route, flags: number): void {
+    if (this.isStale) return;
+    const present = this.#routes.get(keyOf(route));
+    if (present?.some((each) => textOf(each) === textOf(route)) === true) return; // the list had it already
+    const isOnly = present === undefined && (flags & (NLM_F_REPLACE | NLM_F_APPEND)) === 0;
+    if (isOnly && isSimple(route)) this.#insert({ ...route, rest: detached(route.rest) });
+    else this.isStale = true;
+  }
+
+  removed(route: Route): void {
+    if (this.isStale) return;
+    const key = keyOf(route);
+    const present = this.#routes.get(key);
+    if (present === undefined) return; // went with its link, or was never in the list
+    const at = present.findIndex((each) => textOf(each) === textOf(route));
+    if (at < 0) this.isStale = true;
+    else this.#delete(key, present, at);
+  }
+
+  /** The link was deleted or is down. */
+  linkLost(link: number): void {
+    if (this.isStale || !this.#links.has(link)) return;
+    for (const [key, routes] of [...this.#routes]) {
+      for (let at = routes.length - 1; at >= 0; at--) if (routes[at]?.link === link) this.#delete(key, routes, at);
+    }
+  }
+
+  /** An address was deleted from the link: the last IPv4 address of a link takes all IPv4 routes over it along. */
+  addressLost(link: number): void {
+    if (!this.#isSimple || this.#links.has(link)) this.isStale = true;
+  }
+
+  /** A next hop object was changed or deleted. */
+  nextHopLost(): void {
+    if (!this.#isSimple) this.isStale = true;
+  }
+
+  /** Returns all routes, those to one destination in the kernel's order. */
+  all(): Route[] {
+    return [...this.#routes.values()].flat();
+  }
+
+  #insert(route: Route): void {
+    const key = keyOf(route);
+    const present = this.#routes.get(key);
+    if (present === undefined) this.#routes.set(key, [route]);
+    else present.push(route);
+    if (route.link !== undefined) this.#links.set(route.link, (this.#links.get(route.link) ?? 0) + 1);
+  }
+
+  #delete(key: string, routes: Route[], at: number): void {
+    const [route] = routes.splice(at, 1);
+    if (routes.length === 0) this.#routes.delete(key);
+    if (route?.link === undefined) return;
+    const left = (this.#links.get(route.link) ?? 1) - 1;
+    if (left === 0) this.#links.delete(route.link);
+    else this.#links.set(route.link, left);
+  }
+}

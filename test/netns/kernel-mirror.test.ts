@@ -1,0 +1,233 @@
+/** The mirror of a node against what the kernel lists, through changes at random, also when notifications are lost. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadNative, type Native } from "../../host/kernel/native.ts";
+import { RTM_NEWADDR } from "../../host/kernel/netlink/address/constants.ts";
+import { RTM_NEWROUTE, RTNH_F_ONLINK } from "../../host/kernel/netlink/route/constants.ts";
+import { listRoutes } from "../../host/kernel/netlink/route/requests.ts";
+import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
+import { NodeMirror } from "../../host/kernel/node-mirror.ts";
+import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
+import { type NodeNamespace, openNode } from "../../host/kernel/open-namespace.ts";
+import { formatIp } from "../../host/net/ip.ts";
+import { formatAddress, formatRule } from "../../host/plan/text.ts";
+import { Seeded } from "../world/seeded.ts";
+import { ip } from "../world/values.ts";
+import { ipIn, sysctlIn } from "./kernel-scene.ts";
+
+const TABLES = [500, 501];
+const LINKS = ["v0", "v1", "v2", "v3"];
+
+/** What the kernel takes to report a new IPv6 address, on a busy machine. */
+const REPORT_MS = 60;
+
+const node = `bkmin${process.pid}`;
+const pods = `bkmip${process.pid}`;
+let opened: NodeNamespace[] = [];
+
+beforeEach(() => {
+  for (const name of [node, pods]) execFileSync("ip", ["netns", "add", name]);
+  sysctlIn(node, "net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0");
+  ipIn(node, "link set lo up", "link add br0 type bridge", "link set br0 up", "addr add 10.9.0.1/24 dev br0");
+});
+
+afterEach(() => {
+  for (const each of opened) each[Symbol.dispose]();
+  opened = [];
+  for (const name of [node, pods]) execFileSync("ip", ["netns", "del", name]);
+});
+
+function open(options: Parameters<typeof openNode>[1] = {}): NodeNamespace {
+  const found = openNode(`/run/netns/${node}`, options);
+  opened.push(found);
+  return found;
+}
+
+/** Makes the changes that the kernel accepts. Waits until it has reported IPv6 addresses, which it does later. */
+async function change(...lines: string[]): Promise<void> {
+  const input = lines.join("\n");
+  spawnSync("ip", ["-n", node, "-force", "-batch", "-"], { input, stdio: ["pipe", "ignore", "ignore"] });
+  if (lines.some((line) => line.startsWith("addr add fd"))) await sleep(REPORT_MS);
+}
+
+/** The route without the state of its next hops, which is not part of it. */
+const routeText = ({ nextHops, ...route }: Route): string =>
+  JSON.stringify(
+    { ...route, nextHops: nextHops?.map((hop) => ({ ...hop, flags: hop.flags & RTNH_F_ONLINK })) },
+    (_, part: unknown) => (typeof part === "bigint" ? String(part) : part instanceof Uint8Array ? [...part] : part),
+  );
+
+function mirrored({ mirror }: NodeNamespace) {
+  const { addresses, rules, gateways } = mirror.read();
+  return {
+    addresses: addresses.map((each) => `${formatAddress(each)} ${each.flags}`),
+    rules: rules.map((each) => `${each.family} ${formatRule(each)}`),
+    gateways: gateways.map(formatIp).sort(),
+    routes: TABLES.map((table) => inGroups(mirror.routesOf(table))),
+  };
+}
+
+/** By destination, those to one in the kernel's order. */
+function inGroups(routes: readonly Route[]): Record<string, string[]> {
+  const groups = Object.groupBy(routes, ({ destination: { ip, length } }) => `${formatIp(ip)}/${length}`);
+  return Object.fromEntries(Object.entries(groups).map(([key, list = []]) => [key, list.map(routeText)]));
+}
+
+/** The same from fresh lists. */
+function listed(source: NodeNamespace) {
+  const { addresses, rules } = observeNamespace(source, { addresses: true, rules: true });
+  const inTable = (table: number) => listRoutes(source.route, { table }).flatMap((message) => routeOf(message) ?? []);
+  const gateways = inTable(254).flatMap(({ gateway, nextHops = [] }) => [
+    gateway,
+    ...nextHops.map((hop) => hop.gateway),
+  ]);
+  return {
+    addresses: addresses
+      .filter(({ prefix }) => !formatIp(prefix.ip).startsWith("fe80:"))
+      .map((each) => `${formatAddress(each)} ${each.flags}`),
+    rules: rules.map((each) => `${each.family} ${formatRule(each)}`),
+    gateways: gateways.flatMap((ip) => (ip === undefined ? [] : [formatIp(ip)])).sort(),
+    routes: TABLES.map((table) => inGroups(inTable(table))),
+  };
+}
+
+/** One change of a node's life, in the words of `ip`. */
+function randomLine(random: Seeded): string {
+  const link = random.pick(LINKS);
+  const number = random.below(6);
+  const [to, whole] = random.chance(0.5) ? [`10.40.0.${number}`, 32] : [`fd40::${number + 1}`, 128];
+  const table = random.pick(["500", "500", "500", "501", "main"]);
+  const near = random.chance(0.5) ? "10.9.0" : "fd09:";
+  const via = near === "fd09:" ? `via fd09::${number + 2}` : `via 10.9.0.${number + 2}`;
+  const verb = random.pick(["add", "add", "del", "replace", "append", "prepend"]);
+  const family = to.includes(":") ? "-6 " : "";
+  const lines = [
+    `link add ${link} type veth peer name p${link} netns ${pods}`,
+    `link set ${link} up`,
+    `link set ${link} up`,
+    `link set ${link} down`,
+    `link del ${link}`,
+    `link set ${link} master br0`,
+    `link set ${link} nomaster`,
+    `link set ${link} name w${link}`,
+    `link set w${link} name ${link}`,
+    `addr add 10.${50 + number}.0.1/${random.pick([24, 32])} dev ${link}`,
+    `addr del 10.${50 + number}.0.1/${random.pick([24, 32])} dev ${link}`,
+    `addr add fd5${number}::1/64 dev ${link} nodad`,
+    `addr flush dev ${link} scope global`,
+    `addr add fd09::1/64 dev br0 nodad`,
+    `route ${verb} ${to}/${whole} dev ${link} table ${table} proto 98`,
+    `route ${verb} ${to}/${whole} dev ${link} table ${table} proto 98`,
+    `route ${verb} ${to}/${whole} dev ${link} table ${table} proto 98`,
+    `route ${verb} ${to}/${whole} dev ${link} table ${table} metric ${random.below(3)}`,
+    `route ${verb} 10.40.0.${number} dev ${link} table ${table} src 10.${50 + number}.0.1`,
+    `${family}route ${verb} ${random.pick(["default", "10.60.0.0/16", "fd60::/64"])} ${via} table ${table}`,
+    `route ${verb} 10.61.0.0/16 table ${table} nexthop via 10.9.0.3 dev br0 nexthop via 10.9.0.${4 + number} dev br0`,
+    `route ${verb} blackhole ${to}/${whole} table ${table}`,
+    `nexthop ${random.pick(["replace", "del"])} id 7 ${via}`,
+    `route ${verb} 10.62.0.${number} nhid 7 table ${table}`,
+    `route flush table ${table}`,
+    `${family}rule ${random.pick(["add", "del"])} pref ${900 + number} lookup ${random.pick(TABLES)} protocol 98`,
+  ];
+  return random.pick(lines);
+}
+
+const modes: [name: string, bufferBytes: number | undefined, steps: number][] = [
+  ["the mirror is what the kernel lists after every change", undefined, 120],
+  ["so it is if the queue is so short that notifications are lost", 1, 60],
+];
+it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
+  const seed = Number(process.env.BERTH_SEED ?? Date.now() % 1_000_000);
+  const random = new Seeded(seed);
+  let losses = 0;
+  const host = open({ onLoss: () => void losses++, ...(bufferBytes !== undefined && { bufferBytes }) });
+  for (let step = 0; step < steps; step++) {
+    const lines = Array.from({ length: 1 + random.below(bufferBytes === undefined ? 4 : 30) }, () =>
+      randomLine(random),
+    );
+    await change(...lines);
+    if (random.chance(0.5)) await turn();
+    expect(mirrored(host), `seed ${seed}, step ${step}: ${lines.join("; ")}`).toEqual(listed(host));
+    if (random.chance(0.1)) expect(host.mirror.verify(), `seed ${seed}`).toEqual([]);
+  }
+  if (bufferBytes === undefined) expect(losses).toBe(0);
+  else expect(losses).toBeGreaterThan(10);
+});
+
+describe("what pods do to the node", () => {
+  it("is followed without listing anything", async () => {
+    const native = loadNative();
+    let requests = 0;
+    const exchange: Native["exchange"] = (...words) => {
+      requests++;
+      return native.exchange(...words);
+    };
+    const counting: Native = { ...native, exchange };
+    ipIn(node, ...LINKS.slice(1).map((name) => `link add ${name} type veth peer name p${name} netns ${pods}`));
+    const host = open({ native: counting });
+    mirrored(host);
+    requests = 0;
+    await change(
+      `link add v0 type veth peer name pv0 netns ${pods}`,
+      "link set v0 alias berth group 98 up",
+      "neigh add 10.40.0.1 lladdr 02:00:00:00:00:01 dev v0 nud permanent",
+      "route add 10.40.0.1 dev v0 table 500 proto 98 scope link",
+      "route add fd40::1 dev v0 table 500 proto 98",
+      "route add 10.40.0.2 dev v0 table 500 proto 98 scope link",
+      "route del 10.40.0.2 dev v0 table 500 proto 98",
+    );
+    const one = mirrored(host);
+    expect(Object.keys(one.routes[0] ?? {}).sort()).toEqual(["10.40.0.1/32", "fd40::1/128"]);
+    await change("link del v0");
+    expect(mirrored(host).routes[0]).toEqual({});
+    expect(requests).toBe(0);
+    expect(mirrored(host)).toEqual(listed(host));
+  });
+});
+
+/** The addon without notifications of one type, once `drops` is set. */
+function dropping(type: number): { drops: boolean; native: Native } {
+  const native = loadNative();
+  const recv: Native["recv"] = (fd, into, flags) => {
+    let length = native.recv(fd, into, flags);
+    while (state.drops && length > 0 && (into[4] ?? 0) === type) length = native.recv(fd, into, flags);
+    return length;
+  };
+  const state = { drops: false, native: { ...native, recv } };
+  return state;
+}
+
+it("a change that no notification reported is found by comparing, and taken over", () => {
+  const addon = dropping(RTM_NEWROUTE);
+  const host = open({ native: addon.native });
+  ipIn(node, `link add v0 type veth peer name pv0 netns ${pods}`, "link set v0 up");
+  mirrored(host);
+  addon.drops = true;
+  ipIn(node, "route add 10.40.0.1 dev v0 table 500 proto 98");
+  expect(mirrored(host).routes[0]).toEqual({});
+  expect(host.mirror.verify()).toEqual([
+    expect.stringMatching(/^\+route 10\.40\.0\.1\/32 dev \d+ table 500 proto 98$/),
+  ]);
+  expect(host.mirror.verify()).toEqual([]);
+  expect(mirrored(host)).toEqual(listed(host));
+});
+
+it("an IPv6 address that the kernel has not reported yet is found when it is asked for", () => {
+  const addon = dropping(RTM_NEWADDR);
+  const host = open({ native: addon.native });
+  mirrored(host);
+  addon.drops = true;
+  ipIn(node, "addr add fd77::1/64 dev br0");
+  const has = ({ addresses }: ReturnType<NodeMirror["read"]>): boolean =>
+    addresses.some(({ prefix }) => formatIp(prefix.ip) === "fd77::1");
+  expect(has(host.mirror.readFor([ip("fd77::2")]))).toBe(false);
+  expect(has(host.mirror.readFor([ip("10.0.0.1"), ip("fd77::1")]))).toBe(true);
+});
+
+it("closes its sockets, and the namespace is let go", () => {
+  const host = open();
+  host[Symbol.dispose]();
+  opened = [];
+  expect(() => new NodeMirror({ fd: -1, path: "/nowhere", route: host.route })).toThrow(/nowhere/);
+});
