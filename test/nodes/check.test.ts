@@ -1,9 +1,8 @@
 /**
  * `kubectl berth check` on a real cluster: nothing is found while pods come and go, and each kind of damage that is made by hand is, and nothing else;
- * `release --from-report` releases what leaked. kubectl is a script that calls berthctl with the socket of the node's agent: agents of the lab are no pods.
+ * `release --from-report` releases what leaked.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +17,7 @@ import type { RealNode } from "../../scripts/lab/nodes/node.ts";
 import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
 import { paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { Operator } from "./operator.ts";
 
 const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 const RIVAL = "02:00:5e:00:00:66";
@@ -44,7 +44,7 @@ const VICTIMS = {
 } as const;
 type Victim = keyof typeof VICTIMS;
 
-let home: string;
+let operator: Operator;
 let cluster: RealCluster;
 let seen: Observer;
 const pods = new Map<string, KubeObject>();
@@ -55,10 +55,10 @@ const addressOf = (victim: Victim): string => pods.get(victim)?.status.podIP;
 const uidOf = (victim: Victim): string => pods.get(victim)?.metadata.uid;
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "berth-check-"));
   // Nothing is collected while the test looks.
   cluster = await startRealCluster({ nodes: 3, settings: { garbageCollection: { interval: "1h", grace: "1h" } } });
   seen = observe(cluster);
+  operator = new Operator(cluster, ["node1", "node2", "node3"]);
   await applyObject(cluster.client, pool("moved", { ips: ["10.99.40.1-10.99.40.9"] }));
   for (const [name, nodeName] of Object.entries(VICTIMS)) {
     const annotations = name === "moved" ? { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["moved"] }) } : {};
@@ -66,48 +66,13 @@ beforeAll(async () => {
   }
   for (const pod of await seen.untilReady("victim", Object.keys(VICTIMS).length)) pods.set(pod.metadata.name, pod);
   readyMs = performance.now();
-  writeKubectl(["node1", "node2", "node3"]);
 });
 
 afterAll(async () => {
   cluster?.node("node2").signal("kubelet", "SIGCONT");
   await cluster?.stop();
-  rmSync(home, { recursive: true });
+  operator?.[Symbol.dispose]();
 });
-
-/** kubectl of a cluster with agents on these nodes. */
-function writeKubectl(nodes: readonly string[]): void {
-  const rows = nodes.map((name) => `berth\tagent-${name}\t${name}\tRunning\t\n`).join("");
-  const sockets = nodes.map((name) => `agent-${name}) socket=${cluster.node(name).agent.socket} ;;`).join("\n");
-  writeFileSync(join(home, "rows"), rows);
-  const script = `#!/bin/sh
-case "$*" in *"get pods"*) exec cat ${join(home, "rows")} ;; esac
-while [ "$1" != "--" ]; do
-case "$1" in
-${sockets}
-esac
-shift
-done
-shift 2
-exec ${process.execPath} ${join(root, "dist", "berthctl.mjs")} --socket "$socket" "$@"
-`;
-  writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
-}
-
-const berth = (...words: string[]) =>
-  cluster.run([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
-    env: { HOME: home, PATH: `${home}:${process.env.PATH}` },
-  });
-
-async function check(...words: string[]): Promise<{ exitCode: number | null; report: CheckReport; found: string[] }> {
-  const { exitCode, stdout, stderr } = await berth("check", "-o", "json", ...words);
-  expect(stderr).toBe("");
-  const report: CheckReport = JSON.parse(stdout);
-  const found = report.findings.map(({ kind, address, node, pod }) =>
-    [kind, address, node, pod].filter(Boolean).join(" "),
-  );
-  return { exitCode, report, found: found.sort() };
-}
 
 test("nothing is found while pods come and go", async () => {
   const ending = new AbortController();
@@ -123,7 +88,7 @@ test("nothing is found while pods come and go", async () => {
   let checks = 0;
   try {
     do {
-      const { exitCode, report } = await check();
+      const { exitCode, report } = await operator.check();
       expect(report).toMatchObject({ findings: [], notCompared: [], problems: [] });
       expect(report.nodes.map(({ node }) => node)).toEqual(["node1", "node2", "node3"]);
       expect(exitCode).toBe(0);
@@ -134,7 +99,7 @@ test("nothing is found while pods come and go", async () => {
     await Promise.all(churn);
   }
   await seen.untilGone("churn");
-  const { report } = await check();
+  const { report } = await operator.check();
   const attachments = report.nodes.reduce((sum, node) => sum + node.attachments, 0);
   // After STEADY_MS all victims are compared with what the coordinator made.
   expect(attachments).toBe(Object.keys(VICTIMS).length);
@@ -192,7 +157,7 @@ const GONE = "10.99.31.252";
 const ORPHAN = "10.99.31.253";
 
 describe("damage", () => {
-  const file = () => join(home, "report.json");
+  const file = () => join(operator.home, "report.json");
 
   test("of each kind is found, and nothing else", async () => {
     const [one, two] = [cluster.node("node1"), cluster.node("node2")];
@@ -234,9 +199,9 @@ describe("damage", () => {
     // The agent has just compared objects with rows, and does so again after minutes.
     await createObject(like, ORPHAN, { node: "node2", holders: [{ ...other, node: "node2" }] });
     await cluster.node("node3").agent.stop();
-    writeKubectl(["node1", "node2"]);
+    operator.setAgents(["node1", "node2"]);
 
-    const { exitCode, report, found } = await check("--report", file());
+    const { exitCode, report, found } = await operator.check("--report", file());
     expect(found).toEqual(
       [
         `drift ${addressOf("restarted")} node2 restarted`,
@@ -284,7 +249,7 @@ describe("damage", () => {
   });
 
   test("that can be released is, by the report, once; what is in use stays", async () => {
-    const release = (...words: string[]) => berth("release", "--from-report", file(), ...words);
+    const release = (...words: string[]) => operator.berth("release", "--from-report", file(), ...words);
     const leaked = addressOf("leaked");
     const rest = "Not for release, see their remedies: ";
     expect(await release()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("Give --yes") });
@@ -311,7 +276,7 @@ describe("damage", () => {
       exitCode: 0,
       stdout: expect.stringMatching(`${leaked}: skipped: (?:it is Cooling|this node has no record)`),
     });
-    expect((await check()).found).not.toContain(`leak ${leaked} node2 leaked`);
+    expect((await operator.check()).found).not.toContain(`leak ${leaked} node2 leaked`);
   });
 
   test.each<[what: string, change: (report: CheckReport) => void, text: RegExp]>([
@@ -328,14 +293,14 @@ describe("damage", () => {
   ])("is not released by a report %s", async (_what, change, text) => {
     const report: CheckReport = JSON.parse(readFileSync(file(), "utf8"));
     change(report);
-    writeFileSync(join(home, "changed.json"), JSON.stringify(report));
-    const refused = await berth("release", "--from-report", join(home, "changed.json"), "--yes");
+    writeFileSync(join(operator.home, "changed.json"), JSON.stringify(report));
+    const refused = await operator.berth("release", "--from-report", join(operator.home, "changed.json"), "--yes");
     expect(refused).toMatchObject({ exitCode: 1, stdout: "", stderr: expect.stringMatching(text) });
   });
 
   test("is not released on another node, nor by a node's agent for another cluster", async () => {
     const report: CheckReport = JSON.parse(readFileSync(file(), "utf8"));
-    const changed = join(home, "changed.json");
+    const changed = join(operator.home, "changed.json");
     const onNode = (node: string) =>
       cluster.run([
         ...[process.execPath, join(root, "dist", "berthctl.mjs"), "--socket", cluster.node(node).agent.socket],

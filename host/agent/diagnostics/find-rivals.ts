@@ -18,7 +18,7 @@ interface RivalFacts extends Pick<NodeFacts, "nowMs" | "rows" | "nics" | "object
 export function findRivals(facts: RivalFacts): DamageFinding[] {
   return facts.rows.flatMap((each) => {
     const { row } = each;
-    if (row.state !== "Bound" || each.netns !== "inUse" || !isSteady(row, facts) || isShared(each, facts)) return [];
+    if (each.netns !== "inUse" || !isSteady(row, facts) || isShared(each, facts)) return [];
     const nic = facts.nics.find((other) => isOf(each, other));
     const rival = nic && findRival(nic, facts.nowMs - row.sinceMs, facts);
     if (rival === undefined) return [];

@@ -92,7 +92,7 @@ function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName
 
 /** Whether the NIC should be as its ADD left it: neither ADD nor DEL is under way. */
 function isLive({ row, pod, netns }: RowFacts, facts: { readonly nowMs: number }): boolean {
-  if (row.state !== "Bound" || row.containerId === "" || netns !== "inUse" || !isSteady(row, facts)) return false;
+  if (row.state !== "Bound" || netns !== "inUse" || !isSteady(row, facts)) return false;
   return pod.kind === "unknown" || (pod.kind === "present" && !pod.pod.deleting && !isFinished(pod.pod));
 }
 

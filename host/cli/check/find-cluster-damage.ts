@@ -102,7 +102,7 @@ function findPod(
   const [place] = places;
   if (place === undefined) return [];
   const objects = places.flatMap(({ addressSpace }) => byName.get(formatAddressName(formatIp(ip), addressSpace)) ?? []);
-  const holders = objects.filter(({ spec }) => spec.state === "Bound").flatMap(({ spec }) => spec.holders);
+  const holders = objects.flatMap(({ spec }) => spec.holders);
   if (holders.some((holder) => holder.namespace === pod.namespace && holder.pod === pod.name)) return [];
   const [other] = holders;
   const about = {

@@ -84,6 +84,21 @@ const YOUNG = { sinceMs: NOW - STEADY_MS + 1 };
 const rows: [what: string, changes: Partial<NodeFacts>, found: string[]][] = [
   ["nothing when all agree", {}, []],
   ["nothing without a cluster", { objects: undefined }, []],
+  [
+    "nothing of a NIC whose namespace has another path",
+    { nics: [{ ...NIC, netns: "/var/run/netns/a", netnsId: "4 1" }], rows: [rowFacts({}, { netnsId: "4 1" })] },
+    [],
+  ],
+  [
+    "a NIC of another namespace at the record's path",
+    { nics: [{ ...NIC, netnsId: "4 2" }], rows: [rowFacts({}, { netnsId: "4 1" })], objects: undefined },
+    ["lost-record 10.6.0.7"],
+  ],
+  [
+    "nothing of a NIC whose record names a path that cannot be read",
+    { rows: [rowFacts({ netns: "/proc/7/ns/net" }, { netns: "unknown" })] },
+    [],
+  ],
   ["nothing of an address of no pool", { nics: [NIC, { ...NIC, ip: ip("192.0.2.1") }] }, []],
   [
     "nothing of a NIC that is claimed and not attached",

@@ -82,6 +82,12 @@ describe("leftovers:", () => {
     ["nothing of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
     ["nothing of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
     ["nothing of rules for other addresses", { rules: [RULE, foreign({ from: wholePrefix(OTHER) })] }, {}],
+    ["nothing of Berth's routes in the main table", { routes: [routeOf(OTHER, 254)] }, {}],
+    [
+      "nothing of rules for a network with a pod's address",
+      { rules: [RULE, foreign({ from: { ip: OURS, length: 31 } })] },
+      {},
+    ],
     ["nothing of rules for networks", { rules: [RULE, foreign({ from: prefix("10.6.0.0/24") })] }, {}],
     ["nothing of rules behind Berth's", { rules: [RULE, foreign({ from: wholePrefix(OURS), preference: 901 })] }, {}],
     ["nothing of rules for marked packets", { rules: [RULE, foreign({ mark: { value: 1, mask: 1 } })] }, {}],

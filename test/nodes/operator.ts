@@ -1,0 +1,71 @@
+/**
+ * The command line of a real cluster's administrator. kubectl is a script that calls berthctl with the socket of the node's agent: agents of the lab are no
+ * pods.
+ * Effects: a folder below the system's temporary folder.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { CheckReport } from "../../host/records/check-record.ts";
+import type { CommandOutcome } from "../../scripts/lab/command.ts";
+import type { RealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+
+export interface Checked {
+  readonly exitCode: number | null;
+  readonly report: CheckReport;
+  /** `kind address node pod`, in order. */
+  readonly found: readonly string[];
+}
+
+export class Operator implements Disposable {
+  /** For files. */
+  readonly home = mkdtempSync(join(tmpdir(), "berth-operator-"));
+  readonly #cluster: RealCluster;
+
+  constructor(cluster: RealCluster, agents: readonly string[]) {
+    this.#cluster = cluster;
+    this.setAgents(agents);
+  }
+
+  /** From now on these nodes have an agent's pod. */
+  setAgents(nodes: readonly string[]): void {
+    const rows = nodes.map((name) => `berth\tagent-${name}\t${name}\tRunning\t\n`).join("");
+    const sockets = nodes.map((name) => `agent-${name}) socket=${this.#cluster.node(name).agent.socket} ;;`);
+    writeFileSync(join(this.home, "rows"), rows);
+    const script = `#!/bin/sh
+case "$*" in *"get pods"*) exec cat ${join(this.home, "rows")} ;; esac
+while [ "$1" != "--" ]; do
+case "$1" in
+${sockets.join("\n")}
+esac
+shift
+done
+shift 2
+exec ${process.execPath} ${join(root, "dist", "berthctl.mjs")} --socket "$socket" "$@"
+`;
+    writeFileSync(join(this.home, "kubectl"), script, { mode: 0o755 });
+  }
+
+  /** `kubectl berth`. */
+  berth(...words: string[]): Promise<CommandOutcome> {
+    return this.#cluster.run([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
+      env: { HOME: this.home, PATH: `${this.home}:${process.env.PATH}` },
+    });
+  }
+
+  /** `kubectl berth check`; throws what it prints as an error. */
+  async check(...words: string[]): Promise<Checked> {
+    const { exitCode, stdout, stderr } = await this.berth("check", "-o", "json", ...words);
+    if (stderr !== "") throw new Error(stderr);
+    const report: CheckReport = JSON.parse(stdout);
+    const found = report.findings.map(({ kind, address, node, pod }) =>
+      [kind, address, node, pod].filter((word) => word !== "").join(" "),
+    );
+    return { exitCode, report, found: found.sort() };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.home, { recursive: true });
+  }
+}
