@@ -133,7 +133,7 @@ function nameOf({ name, spec }: IpAllocation): string {
 
 const NOTHING = { address: "", pool: "", node: "", namespace: "", pod: "", interface: "", owner: "" };
 
-/** What is found by the API server's objects alone is not an agent's to release. */
+/** Findings by the API server's objects alone are not releasable: agents release by their records. */
 function finding(kind: DamageKind, about: typeof NOTHING, text: string, remedy: string): ClusterFinding {
   return { kind, ...about, container: "", text, remedy, isReleasable: false };
 }

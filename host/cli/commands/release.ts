@@ -31,7 +31,7 @@ export function addRelease(cli: CommandLine): void {
     .argument("[address|pod]", "address, address/space or namespace/name")
     .option(
       "--from-report <file>",
-      "release what this report of check finds releasable, if it still is; - is the standard input",
+      "release what this report of check finds releasable, if it still is (-: standard input); --force: of any age",
     )
     .action((target: string | undefined, flags: ReleaseFlags) =>
       cli.run({}, async (call) => {

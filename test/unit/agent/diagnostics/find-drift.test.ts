@@ -1,4 +1,4 @@
-/** What the kernel lacks of attachments, and what the node has of nobody's: each is found, and what is in order is not. */
+/** What the kernel lacks of attachments, and what the node has for none of them: each is found, and what is in order is not. */
 import { describe, expect, it } from "vitest";
 import {
   type AttachmentDrift,
@@ -190,7 +190,7 @@ describe("drift:", () => {
     ]);
   });
 
-  it("names what all pods need once, whoever needs it", () => {
+  it("names what all pods need once", () => {
     expect(
       check(
         { attachment, operations: [rule] },
