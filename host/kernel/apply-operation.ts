@@ -106,6 +106,18 @@ function listedStateOf(state: ListedState, source: NamespaceSource, kind: Operat
   return listed;
 }
 
+const RP_FILTER = /^ipv4\/conf\/([^/]+)\/rp_filter$/;
+
+/**
+ * Returns the change of a link that is the same as setting the sysctl, and the link's name; undefined if there is none. It needs no
+ * visit of the namespace.
+ */
+function linkChangeFrom(key: string, value: string): { readonly link: string; readonly rpFilter: number } | undefined {
+  const [, link] = RP_FILTER.exec(key) ?? [];
+  if (link === undefined || link === "all" || link === "default" || !/^[012]$/.test(value)) return undefined;
+  return { link, rpFilter: Number(value) };
+}
+
 /** Looks up the index of a link in one of the two namespaces. */
 type FindIndex = (place: Place, link: string) => number | undefined;
 
@@ -127,6 +139,12 @@ export function requestOf(
       const { mac, master, ...settings } = operation.to;
       if (mac !== undefined || master !== undefined) return undefined;
       return { place, request: linkChange(requireLink(indexOf(operation.link), operation.link), settings) };
+    }
+    case "set-sysctl": {
+      const change = linkChangeFrom(operation.key, operation.to);
+      const index = change && indexOf(change.link);
+      // an absent link is reported in the words of a setting
+      return index === undefined || change === undefined ? undefined : { place, request: linkChange(index, change) };
     }
     case "add-address": {
       const { address } = operation;

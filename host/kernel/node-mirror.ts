@@ -11,6 +11,7 @@
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
 import { type Prefix, prefixContains } from "../net/prefix.ts";
+import type { NftTable } from "../plan/nft-table.ts";
 import type { AddressState, RuleState } from "../plan/state.ts";
 import { formatAddress, formatRule } from "../plan/text.ts";
 import { loadNative, type Native } from "./native.ts";
@@ -37,6 +38,7 @@ import {
   RTNLGRP_LINK,
   RTNLGRP_NEXTHOP,
 } from "./netlink/monitor.ts";
+import { CachedTable } from "./netlink/nftables/requests.ts";
 import { uint8At } from "./netlink/numbers.ts";
 import {
   RT_TABLE_LOCAL,
@@ -120,6 +122,7 @@ export class NodeMirror implements Disposable {
   /** Indexes of the links that gateways are reached over. */
   readonly #gatewayLinks = new Set<number>();
   readonly #tables = new Map<number, RouteMirror>();
+  readonly #nftTables = new Map<string, CachedTable>();
   /** How many notifications came. */
   #notifications = 0;
 
@@ -180,6 +183,13 @@ export class NodeMirror implements Disposable {
   /** Returns all routes of the table. Throws NetlinkError. */
   routesOf(table: number): Route[] {
     return this.#readStable(() => this.#freshTable(table).all());
+  }
+
+  /** Returns the table of nf_tables as it is now: it is read again only after a change of the ruleset. Throws NetlinkError. */
+  nftTable(netfilter: Conversation, name: string): NftTable | undefined {
+    const known = this.#nftTables.get(name) ?? new CachedTable(name);
+    this.#nftTables.set(name, known);
+    return known.read(netfilter);
   }
 
   /**

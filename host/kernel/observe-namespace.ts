@@ -240,6 +240,6 @@ export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, que
     rules,
     ...nameNeighbours(neighbours, nameOf),
     sysctls: observeSysctls(source, query.sysctls, found),
-    tables: query.tables.map((name) => readTable(source.netfilter, name)).filter((table) => table !== undefined),
+    tables: query.tables.map((name) => mirror.nftTable(source.netfilter, name)).filter((table) => table !== undefined),
   };
 }

@@ -35,11 +35,13 @@ const podState = () => observePod(opened.pod, "eth0", "eth0");
 const hostState = (...addresses: string[]) =>
   observeHost(opened.node, { pair, tables: [TABLE], addresses: addresses.map(ip), isUnderlay: true });
 const ipv6Of = ({ sysctls }: NamespaceState, link: string) => sysctls.get(`ipv6/conf/${link}/disable_ipv6`);
-const bothEnds = () => [ipv6Of(hostState(), host), ipv6Of(podState(), "veth0")];
+const bothEnds = () => [ipv6Of(hostState("fd00::9"), host), ipv6Of(podState(), "veth0")];
 
 describe("IPv6 of a pair that is not there yet", () => {
   it.each(["0", "1"])("is what it has once it is, and then its own: disable_ipv6 %s", async (value) => {
     const { node, pod } = lab();
+    expect(bothEnds()).toEqual([ipv6Of(hostState("fd00::9"), host), undefined]); // a pod without IPv6 needs none
+    await pod.ip("addr add fd00::9/128 dev lo");
     for (const { name } of [node, pod]) sysctlIn(name, `net.ipv6.conf.default.disable_ipv6=${value}`);
     expect(bothEnds()).toEqual([value, value]);
     await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });

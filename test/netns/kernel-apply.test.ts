@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ApplyError, applyOperations, undoOperations } from "../../host/kernel/apply.ts";
 import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { NetlinkError } from "../../host/kernel/netlink/error.ts";
+import { readSysctl } from "../../host/kernel/sysctl.ts";
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
@@ -92,6 +93,17 @@ it("requests without an answer fail, and all that they may have done is undone",
   const error: unknown = await applyOperations(operations, namespaces, { remover }).catch((reason: unknown) => reason);
   expect(String(error)).toMatch(/failed: Cannot receive from the kernel: .*ENOBUFS/);
   expect(error instanceof ApplyError && error.leftovers).toEqual([]);
+});
+
+it("rp_filter of a link is set as its file would set it, and set back", async () => {
+  const key = "ipv4/conf/net1/rp_filter";
+  const was = readSysctl(scene.pod.path, key);
+  const to = was === "2" ? "1" : "2";
+  const change = { kind: "set-sysctl", place: "pod", key, from: was, to } as const;
+  await apply([change]);
+  expect(readSysctl(scene.pod.path, key)).toBe(to);
+  await apply(inverseOfAll([change]));
+  expect(readSysctl(scene.pod.path, key)).toBe(was);
 });
 
 /** Adds what is there already, just before it is added. */

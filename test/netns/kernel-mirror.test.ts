@@ -4,6 +4,7 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { RTM_NEWADDR } from "../../host/kernel/netlink/address/constants.ts";
+import { createTable, deleteTable, readTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { RTM_NEWROUTE, RTNH_F_ONLINK } from "../../host/kernel/netlink/route/constants.ts";
 import { listRoutes } from "../../host/kernel/netlink/route/requests.ts";
 import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
@@ -12,6 +13,7 @@ import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { type NodeNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { formatAddress, formatRule } from "../../host/plan/text.ts";
+import { ruleset } from "../unit/kernel/ruleset.ts";
 import { Seeded } from "../world/seeded.ts";
 import { ip } from "../world/values.ts";
 import { ipIn, sysctlIn } from "./kernel-scene.ts";
@@ -223,6 +225,26 @@ it("an IPv6 address that the kernel has not reported yet is found when it is ask
     addresses.some(({ prefix }) => formatIp(prefix.ip) === "fd77::1");
   expect(has(host.mirror.readFor([ip("fd77::2")]))).toBe(false);
   expect(has(host.mirror.readFor([ip("10.0.0.1"), ip("fd77::1")]))).toBe(true);
+});
+
+it("a table of nf_tables is read again after a change of it, and not before", () => {
+  const native = loadNative();
+  let requests = 0;
+  const exchange: Native["exchange"] = (...words) => {
+    requests++;
+    return native.exchange(...words);
+  };
+  const host = open({ native: { ...native, exchange } });
+  const read = () => host.mirror.nftTable(host.netfilter, "berth");
+  expect(read()).toBeUndefined();
+  createTable(host.netfilter, ruleset);
+  expect(read()?.chains).toHaveLength(ruleset.chains.length);
+  requests = 0;
+  expect(read()).toEqual(readTable(open().netfilter, "berth"));
+  expect(requests).toBe(1);
+  deleteTable(host.netfilter, "berth");
+  createTable(host.netfilter, { ...ruleset, chains: [] });
+  expect(read()?.chains).toEqual([]);
 });
 
 it("closes its sockets, and the namespace is let go", () => {

@@ -89,11 +89,12 @@ async function readRegistryFacts(
   signal?: AbortSignal,
 ): Promise<RegistryFacts> {
   const { identifier, snapshot } = context.deps;
-  return {
-    pod: signal ? await identifier.recognize(request, signal) : identifyRequest(request, snapshot()),
-    isFirstNicBerth: await isFirstNicBerth(context, request),
-    routable: request.command === "ADD" ? await findRoutable(context, request) : undefined,
-  };
+  const [pod, isBerth, routable] = await Promise.all([
+    signal ? identifier.recognize(request, signal) : identifyRequest(request, snapshot()),
+    isFirstNicBerth(context, request),
+    request.command === "ADD" ? findRoutable(context, request) : undefined,
+  ]);
+  return { pod, isFirstNicBerth: isBerth, routable };
 }
 
 /** Returns the changes that the request needs; undefined in mode `disable`. Synchronous, so that nothing changes between observing and applying. */
@@ -269,8 +270,10 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   const prevResult = requirePrevResult(request);
   const unchanged = { result: prevResult, undo: async () => {} };
   requireServiceNetworks(context.networks);
-  const facts = await readRegistryFacts(context, request, signal);
+  const reading = readRegistryFacts(context, request, signal);
+  reading.catch(() => {}); // awaited below, unless the namespace is gone
   using pod = openPodNamespace(request.netns);
+  const facts = await reading;
   const decision = decide(context, request, pod, prevResult, facts);
   if (decision === undefined) return unchanged;
   const { host, remover, faults } = deps;

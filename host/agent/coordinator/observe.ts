@@ -12,6 +12,7 @@ import { includesIp, uniqueIps } from "../../coordinator/plan/own-objects.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
 import { observeMirrored, observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, NodeNamespace } from "../../kernel/open-namespace.ts";
+import { readSysctls } from "../../kernel/sysctl.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
@@ -41,18 +42,27 @@ const ipv6Key = (link: string): SysctlKey => `ipv6/conf/${link}/disable_ipv6`;
  */
 const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] => [
   ...["all", end, ...carriers].map((link) => `ipv4/conf/${link}/rp_filter`),
-  ...["default", end].map(ipv6Key),
+  ipv6Key(end),
 ];
 
 /**
  * Adds the settings of a link that is still to be created. It inherits IPv6 from `default` (addrconf.c, ipv6_add_dev), and
  * setting it again would wait for the lock on all links. `rp_filter` is not predicted: until it is set on the link, it follows
- * `default`.
+ * `default`. A pod without IPv6 addresses needs no such setting, and reading it would take a visit of the namespace.
  */
-function withNewLink(state: NamespaceState, link: string): NamespaceState {
-  const value = state.sysctls.get(ipv6Key("default"));
-  if (value === undefined || state.links.some(({ name }) => name === link)) return state;
-  return { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
+function withNewLink(
+  source: NamespaceSource,
+  state: NamespaceState,
+  link: string,
+  addresses: readonly Ip[],
+): NamespaceState {
+  if (state.links.some(({ name }) => name === link) || addresses.every(({ family }) => family === 4)) return state;
+  const value = readSysctls(source, [ipv6Key("default")]).get(ipv6Key("default"));
+  return value === undefined ? state : { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
+}
+
+function globalAddresses({ addresses }: NamespaceState): Ip[] {
+  return addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
 }
 
 /** Observes the pod. `ifName` and `first` are links whose settings are read as well. */
@@ -66,7 +76,7 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
     sysctls: settingKeysOf(POD_VETH, [...new Set([ifName, first])]),
     tables: [NFT_TABLE],
   });
-  return withNewLink(state, POD_VETH);
+  return withNewLink(pod, state, POD_VETH, globalAddresses(state));
 }
 
 /**
@@ -74,8 +84,7 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
  * to the permitted number.
  */
 export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): Ip[] {
-  const own = pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
-  return uniqueIps([...addresses, ...own.slice(0, MAX_POD_ADDRESSES)]);
+  return uniqueIps([...addresses, ...globalAddresses(pod).slice(0, MAX_POD_ADDRESSES)]);
 }
 
 /** Returns the node's gateways. */
@@ -108,5 +117,5 @@ export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceSta
     sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
   });
-  return withNewLink(state, pair.host.name);
+  return withNewLink(host, state, pair.host.name, addresses);
 }

@@ -7,6 +7,7 @@ import {
   decodeUint32,
   encodeString,
   encodeUint32,
+  nest,
   optional,
   present,
   readValue,
@@ -30,6 +31,7 @@ import {
 } from "./constants.ts";
 import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
 import { encodeLink, type LinkMessage } from "./message.ts";
+import { encodeRpFilter } from "./setting.ts";
 
 export interface Link {
   readonly index: number;
@@ -109,6 +111,8 @@ export interface LinkChange {
   readonly group?: number | undefined;
   /** Descriptor of the namespace to move it to, or to create it in. */
   readonly netnsFd?: number | undefined;
+  /** Reverse path filter of IPv4 (`rp_filter`): 0 to 2. */
+  readonly rpFilter?: number | undefined;
 }
 
 /** A link to create. */
@@ -133,7 +137,8 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
 /** Returns the alias without a final NUL, which would be part of it; an empty value removes the alias. */
 const encodeAlias = (alias: string) => new TextEncoder().encode(alias);
 
-function encodeChangeAttributes({ mac, mtu, master, netnsFd, name, alias, group }: LinkChange): Attribute[] {
+function encodeChangeAttributes(change: LinkChange): Attribute[] {
+  const { mac, mtu, master, netnsFd, name, alias, group, rpFilter } = change;
   return present([
     optional(IFLA_ADDRESS, mac, encodeMac),
     optional(IFLA_MTU, mtu, encodeUint32),
@@ -142,6 +147,7 @@ function encodeChangeAttributes({ mac, mtu, master, netnsFd, name, alias, group 
     optional(IFLA_IFNAME, name, encodeString),
     optional(IFLA_IFALIAS, alias, encodeAlias),
     optional(IFLA_GROUP, group, encodeUint32),
+    rpFilter === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeRpFilter(rpFilter)]),
   ]);
 }
 

@@ -100,7 +100,7 @@ export function createLink(conversation: Conversation, demand: LinkSpec): void {
 }
 
 /** Formats the change in the words of `ip link set`: `up mtu 1400`. */
-function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: LinkChange): string {
+function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd, rpFilter }: LinkChange): string {
   const words = [
     up !== undefined && (up ? "up" : "down"),
     mac !== undefined && `address ${mac}`,
@@ -110,6 +110,7 @@ function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd }: Lin
     alias !== undefined && `alias ${JSON.stringify(alias)}`,
     group !== undefined && `group ${group}`,
     netnsFd !== undefined && "netns",
+    rpFilter !== undefined && `rp_filter ${rpFilter}`,
   ];
   return words.filter((word) => word !== false).join(" ");
 }

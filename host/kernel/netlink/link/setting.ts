@@ -4,7 +4,7 @@
  *      IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF [s32 …] }, AF_INET6 { …, IFLA_INET6_CONF [s32 …] } }
  */
 import type { Family } from "../../../net/ip.ts";
-import { decodeAttributes, findValue } from "../attribute.ts";
+import { type Attribute, attribute, decodeAttributes, encodeUint32, findValue, nest } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
 import { int32At } from "../numbers.ts";
@@ -12,6 +12,14 @@ import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_CONF } from "./constants.ts";
 import type { LinkMessage } from "./message.ts";
 
 const WORD_BYTES = 4;
+
+/** linux/ip.h */
+const IPV4_DEVCONF_RP_FILTER = 8;
+
+/** Returns the content of IFLA_AF_SPEC that sets `rp_filter` of the link. */
+export function encodeRpFilter(value: number): Attribute {
+  return nest(AF_INET, [nest(IFLA_INET_CONF, [attribute(IPV4_DEVCONF_RP_FILTER, encodeUint32(value))])]);
+}
 
 function findInside(value: Uint8Array | undefined, type: number): Uint8Array | undefined {
   return value && findValue(decodeAttributes(value, 0, new Set([type])), type);

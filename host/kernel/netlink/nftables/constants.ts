@@ -22,6 +22,10 @@ export const NFT_MSG_NEWSET = ofSubsystem(9);
 export const NFT_MSG_GETSET = ofSubsystem(10);
 export const NFT_MSG_NEWSETELEM = ofSubsystem(12);
 export const NFT_MSG_GETSETELEM = ofSubsystem(13);
+export const NFT_MSG_NEWGEN = ofSubsystem(15);
+export const NFT_MSG_GETGEN = ofSubsystem(16);
+
+export const NFTA_GEN_ID = 1;
 
 /** Both families in one table. */
 export const NFPROTO_INET = 1;

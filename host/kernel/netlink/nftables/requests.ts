@@ -15,16 +15,19 @@ import {
   NFPROTO_INET,
   NFT_MSG_DELTABLE,
   NFT_MSG_GETCHAIN,
+  NFT_MSG_GETGEN,
   NFT_MSG_GETRULE,
   NFT_MSG_GETSET,
   NFT_MSG_GETSETELEM,
   NFT_MSG_GETTABLE,
   NFT_MSG_NEWCHAIN,
+  NFT_MSG_NEWGEN,
   NFT_MSG_NEWRULE,
   NFT_MSG_NEWSET,
   NFT_MSG_NEWSETELEM,
   NFT_MSG_NEWTABLE,
   NFTA_CHAIN_TABLE,
+  NFTA_GEN_ID,
   NFTA_RULE_TABLE,
   NFTA_SET_ELEM_LIST_SET,
   NFTA_SET_ELEM_LIST_TABLE,
@@ -33,7 +36,7 @@ import {
   NFTA_TABLE_FLAGS,
   NFTA_TABLE_NAME,
 } from "./constants.ts";
-import { decodeName, decodeNft, encodeNft } from "./message.ts";
+import { decodeName, decodeNft, decodeNumber, encodeNft } from "./message.ts";
 import { chainOf, elementsOf, encodeChain, encodeElements, encodeRuleOf, encodeSet, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
@@ -122,4 +125,30 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
     rules: rules.filter((one) => one.chain === chain.name).map(({ rule }) => rule),
   }));
   return { name, sets: readSets(conversation, name), chains: withRules };
+}
+
+/** Returns the generation of the namespace's ruleset, which the kernel increases with every change of it. */
+function readGeneration(conversation: Conversation): number | undefined {
+  const [answer] = conversation.request(request("get the generation", NFT_MSG_GETGEN, []));
+  return answer && readValue(decodeNft(answer, NFT_MSG_NEWGEN).attributes, NFTA_GEN_ID, decodeNumber);
+}
+
+/** A table as it was last read. It is read again only after the ruleset of its namespace has changed. */
+export class CachedTable {
+  readonly #name: string;
+  #read: { readonly generation: number; readonly table: NftTable | undefined } | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** Returns what {@link readTable} returns. */
+  read(conversation: Conversation): NftTable | undefined {
+    const generation = readGeneration(conversation);
+    if (generation !== undefined && this.#read?.generation === generation) return this.#read.table;
+    const found = readTable(conversation, this.#name);
+    const isStable = generation !== undefined && readGeneration(conversation) === generation;
+    this.#read = isStable ? { generation, table: structuredClone(found) } : undefined;
+    return found;
+  }
 }
