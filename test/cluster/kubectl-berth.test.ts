@@ -122,7 +122,7 @@ it("explain asks the agent of the pod's node", async () => {
   const pod = await world.createPod({ name: "web-0", node: "n1" });
   const { exitCode, stdout, stderr } = await berth("explain", "web-0", "-n", "shop");
   expect([exitCode, stderr], stdout).toEqual([0, ""]);
-  expect(stdout).toMatch(/pool "blue": fits, 25[34] of 254 addresses are free\n/);
+  expect(stdout).toMatch(/pool "blue": fits, 25\d of 254 addresses are free\n/);
   expect(stdout).toMatch(/an ADD of eth0 now would get 10\.6\.0\.\d+ of pool "blue"/);
   expect((await world.node("n1").runtime.attach(pod)).attempts).toBe(1);
   const none = await berth("explain", "none", "-n", "shop");
