@@ -7,7 +7,7 @@ import type { Operation } from "../plan/operation.ts";
 import type { Place } from "../plan/state.ts";
 import { type Namespaces, requestOf } from "./apply-operation.ts";
 import { ENODEV } from "./errno.ts";
-import type { Request } from "./netlink/conversation.ts";
+import { type Outcome, Refusal, type Request } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
@@ -85,17 +85,17 @@ export class Pipeline {
     if (place !== this.#place) this.flush();
     this.#place = place;
     const [answer = []] = this.#exchange([request]);
-    if (!(answer instanceof NetlinkError)) return answer;
-    if (answer.errno !== ENODEV) throw answer;
+    if (!(answer instanceof Refusal)) return answer;
+    if (answer.errno !== ENODEV) throw answer.toError();
     return [];
   }
 
   /** Sends the waiting operations and, behind them, questions, whose answers it returns. */
-  #exchange(questions: readonly Request[]): (Message[] | NetlinkError)[] {
+  #exchange(questions: readonly Request[]): Outcome[] {
     const waiting = this.#waiting;
     this.#waiting = [];
     const requests = [...waiting.map(({ request }) => request), ...questions];
-    let outcomes: (Message[] | NetlinkError)[];
+    let outcomes: Outcome[];
     try {
       outcomes = this.#namespaces[this.#place].route.pipeline(requests);
     } catch (error) {
@@ -105,7 +105,7 @@ export class Pipeline {
     }
     for (const [at, { operation }] of waiting.entries()) {
       const outcome = outcomes[at];
-      if (outcome instanceof NetlinkError) {
+      if (outcome instanceof Refusal) {
         this.failures.push({ operation, error: failureOf(operation, outcome), effect: "part" });
       } else this.applied.push(operation);
     }
@@ -114,9 +114,9 @@ export class Pipeline {
 }
 
 /** Returns the error; of a link that was deleted since it was looked up, the one that looking it up now would cause. */
-function failureOf(operation: Operation, error: NetlinkError): NetlinkError {
+function failureOf(operation: Operation, refusal: Refusal): NetlinkError {
   const link = linkNameOf(operation);
-  if (error.errno !== ENODEV || link === undefined) return error;
+  if (refusal.errno !== ENODEV || link === undefined) return refusal.toError();
   return new NetlinkError({ operation: `find link "${link}"`, errno: ENODEV });
 }
 

@@ -37,6 +37,26 @@ export interface Request {
   readonly payload: Uint8Array;
 }
 
+/** What the kernel answered to a refused request. Not an error yet: often it says that an object is absent, and a trace costs. */
+export class Refusal {
+  readonly errno: number;
+  readonly #request: Request;
+  readonly #acknowledgement: Acknowledgement;
+
+  constructor(request: Request, acknowledgement: Acknowledgement) {
+    this.errno = acknowledgement.errno;
+    this.#request = request;
+    this.#acknowledgement = acknowledgement;
+  }
+
+  toError(): NetlinkError {
+    return refusal(this.#request, this.#acknowledgement);
+  }
+}
+
+/** The messages before the acknowledgement, or the refusal. */
+export type Outcome = Message[] | Refusal;
+
 /**
  * A conversation with the kernel, one request at a time: each answer is read to its end before the next request. Throws {@link
  * NetlinkError} if the kernel refuses.
@@ -48,7 +68,7 @@ export interface Conversation {
    * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one as well.
    * Returns for each the messages before its acknowledgement, or the refusal.
    */
-  pipeline(requests: readonly Request[]): (Message[] | NetlinkError)[];
+  pipeline(requests: readonly Request[]): Outcome[];
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
   /** Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or none. */
@@ -123,12 +143,8 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
 }
 
 /** Reads up to the acknowledgement of the last request. */
-function readPipeline(
-  datagrams: Datagrams,
-  requests: readonly Request[],
-  firstSequence: number,
-): (Message[] | NetlinkError)[] {
-  const outcomes: (Message[] | NetlinkError)[] = requests.map(() => []);
+function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstSequence: number): Outcome[] {
+  const outcomes: Outcome[] = requests.map(() => []);
   for (;;) {
     for (const message of decodeMessages(datagrams.receive())) {
       const index = (message.sequence - firstSequence) >>> 0;
@@ -140,7 +156,7 @@ function readPipeline(
         continue;
       }
       const acknowledgement = decodeAcknowledgement(message);
-      if (acknowledgement.errno !== 0) outcomes[index] = refusal(request, acknowledgement);
+      if (acknowledgement.errno !== 0) outcomes[index] = new Refusal(request, acknowledgement);
       if (index === requests.length - 1) return outcomes;
     }
   }

@@ -3,8 +3,8 @@ import { formatPrefix } from "../../../net/prefix.ts";
 import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
 import { attribute } from "../attribute.ts";
 import { AF_INET6, AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation, Request } from "../conversation.ts";
-import { NetlinkError, unlessRefused } from "../error.ts";
+import { type Conversation, Refusal, type Request } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
 import { encodeIp } from "../ip-bytes.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
 import { IFA_ADDRESS, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
@@ -35,9 +35,9 @@ export function hasAnyAddress(conversation: Conversation, ips: readonly Ip[]): b
     return { operation: () => `get address ${formatIp(ip)}`, type: RTM_GETADDR, payload };
   });
   return conversation.pipeline(requests).some((outcome) => {
-    if (!(outcome instanceof NetlinkError)) return true;
+    if (!(outcome instanceof Refusal)) return true;
     if (outcome.errno === EADDRNOTAVAIL) return false;
-    throw outcome;
+    throw outcome.toError();
   });
 }
 

@@ -4,8 +4,8 @@
 import { ENODEV } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation, Request } from "../conversation.ts";
-import { NetlinkError, unlessRefused } from "../error.ts";
+import { type Conversation, Refusal, type Request } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
 import type { Message } from "../message.ts";
 import {
   IFLA_EXT_MASK,
@@ -62,9 +62,9 @@ export function findLinks(conversation: Conversation, links: readonly (string | 
   );
   return outcomes.flatMap((outcome, at) => {
     const wanted = links[at];
-    if (outcome instanceof NetlinkError) {
+    if (outcome instanceof Refusal) {
       if (outcome.errno === ENODEV) return [];
-      throw outcome;
+      throw outcome.toError();
     }
     const found = outcome.map((message) => decodeLink(message, LINK_AND_SETTINGS));
     if (typeof wanted !== "string") return found;

@@ -6,7 +6,7 @@ import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
-import type { Conversation, Request } from "../conversation.ts";
+import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import {
   BATCH_RESOURCE,
@@ -110,7 +110,11 @@ function readSets(conversation: Conversation, table: string): NftSet[] {
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);
-  if (unlessRefused([ENOENT], () => conversation.request(question)) === undefined) return undefined;
+  const [found] = conversation.pipeline([question]);
+  if (found instanceof Refusal) {
+    if (found.errno === ENOENT) return undefined;
+    throw found.toError();
+  }
   const ofTable = [text(NFTA_RULE_TABLE, name)];
   const rules = conversation
     .dump(request(`list rules of table "${name}"`, NFT_MSG_GETRULE, ofTable))
