@@ -24,11 +24,15 @@ export interface Calls {
 
 export interface AloneRow {
   readonly name: string;
+  /** Undefined for a floor. */
+  readonly families?: Families;
   readonly add: Calls;
   /** Undefined for a floor. */
   readonly check?: Calls;
   readonly del?: Calls;
 }
+
+export const FAMILY_CHOICES: readonly Families[] = ["IPv4", "dual stack"];
 
 interface Turn {
   readonly row: AloneRow;
@@ -43,10 +47,9 @@ export async function measureAlone(
   nodes: readonly Node[],
   course: Course,
 ): Promise<AloneRow[]> {
-  const families: readonly Families[] = ["IPv4", "dual stack"];
   const turns = [
     ...floors.map((floor) => floorTurn(floor, course)),
-    ...nodes.flatMap((node) => families.map((family) => nodeTurn(node, family, course))),
+    ...nodes.flatMap((node) => FAMILY_CHOICES.map((family) => nodeTurn(node, family, course))),
   ];
   for (let round = 0; round < course.warmUpRounds + course.rounds; round++) {
     for (let index = 0; index < turns.length; index++)
@@ -65,7 +68,13 @@ function floorTurn({ name, add, daemonPid }: Contestant, { podsPerRound: count }
 }
 
 function nodeTurn(node: Node, families: Families, { podsPerRound: count }: Course): Turn {
-  const row = { name: `coordinator, ${families}, ${node.name}`, add: noCalls(), check: noCalls(), del: noCalls() };
+  const row = {
+    name: `coordinator, ${families}, ${node.name}`,
+    families,
+    add: noCalls(),
+    check: noCalls(),
+    del: noCalls(),
+  };
   const run = async (measured: boolean): Promise<void> => {
     const { first, add, check, del } = await preparePods(node, count, { families });
     const call = (calls: Calls, subject: Subject): Promise<void> =>

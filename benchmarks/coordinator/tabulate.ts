@@ -3,7 +3,7 @@
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
-import type { AloneRow, Calls } from "./alone.ts";
+import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";
 import type { HealthRow } from "./event-loop.ts";
@@ -18,7 +18,8 @@ export interface CoordinatorFigures {
 /** The floor beside the targets. */
 export const FLOOR = "shim + trivial agent in C";
 
-const ADD_MS = 4;
+const ADD_MS = { IPv4: 3, "dual stack": 3.5 } as const;
+const FLATNESS = 1.1;
 const CHAIN_RATIO = 1.4;
 const SILENCE_MS = 20;
 const CONFLICT_MS = 5;
@@ -117,9 +118,10 @@ export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Tar
   return [
     ...alone
       .filter(({ check }) => check !== undefined)
-      .map(({ name, add }) =>
-        within(`ADD p50: ${name}`, ADD_MS, wallMs(add.samples, 0.5), `floor ${formatFigure(floor)}`),
+      .map(({ name, families = "IPv4", add }) =>
+        within(`ADD p50: ${name}`, ADD_MS[families], wallMs(add.samples, 0.5), `floor ${formatFigure(floor)}`),
       ),
+    ...flatnessTargets(alone),
     ...chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains)),
     ...detection.map((row) => {
       const [limit, what] =
@@ -127,6 +129,22 @@ export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Tar
       return within(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
     }),
   ];
+}
+
+/** An ADD is to take as long on the node with the most pods as on the one without. */
+function flatnessTargets(rows: readonly AloneRow[]): Target[] {
+  return FAMILY_CHOICES.flatMap((families) => {
+    const ofFamilies = rows.filter((row) => row.families === families);
+    const [first, last] = [ofFamilies[0], ofFamilies.at(-1)];
+    if (first === undefined || last === undefined || first === last) return [];
+    return atMost({
+      what: `ADD p50: ${last.name}`,
+      limit: FLATNESS,
+      base: "no other pod",
+      valueMs: wallMs(last.add.samples, 0.5),
+      baseMs: wallMs(first.add.samples, 0.5),
+    });
+  });
 }
 
 function chainTarget({ node, samples }: ChainRow, rows: readonly ChainRow[]): Target {
