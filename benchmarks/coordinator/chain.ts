@@ -4,25 +4,31 @@
  * Effects: runs plugins in pods that it makes.
  */
 import { join } from "node:path";
-import { type Batch, type BatchOutcome, runBatch, runBatches, type Sample, type Subject } from "../harness/runner.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { type Batch, type BatchOutcome, runBatches, type Sample, type Step, type Subject } from "../harness/runner.ts";
 import { berthIpam, coordinatorConf, hostLocalIpam, mainConf, PLAIN } from "./configuration.ts";
 import type { Node } from "./node.ts";
-import { pluginStep, writeConf } from "./pods.ts";
+import { pluginStep, podEnvironment, writeConf } from "./pods.ts";
 
 export interface ChainRow {
   readonly name: string;
   readonly node: string;
+  /** ADDs, one at a time. */
   readonly samples: Sample[];
+  /** DELs, one at a time. */
+  readonly dels: Sample[];
 }
 
 export const REFERENCE = "macvlan + host-local";
 export const WITHOUT_COORDINATOR = "macvlan + berth";
 export const WHOLE = "macvlan + berth + coordinator";
 
-interface Chain {
+export interface Chain {
   readonly row: ChainRow;
   readonly add: Subject;
   readonly del: Subject;
+  /** A pod's life: ADD, DEL, and its namespace deleted, as a runtime does at once. */
+  readonly pair: Subject;
 }
 
 export interface ChainCourse {
@@ -39,7 +45,7 @@ export async function measureChains(nodes: readonly Node[], course: ChainCourse)
   return all.flatMap(({ chains }) => chains.map(({ row }) => row));
 }
 
-function chainsOf(node: Node): Chain[] {
+export function chainsOf(node: Node): Chain[] {
   const hostLocal = writeConf(
     node,
     "host-local.json",
@@ -49,19 +55,25 @@ function chainsOf(node: Node): Chain[] {
   const coordinator = writeConf(node, "coordinator.json", coordinatorConf(PLAIN, false, "{prevResult}"));
   const alone = writeConf(node, "coordinator-del.json", coordinatorConf(PLAIN, false));
   const main = (command: "ADD" | "DEL", stdinFile: string) => pluginStep(node, "macvlan", command, stdinFile);
-  const row = (name: string): ChainRow => ({ name, node: node.name, samples: [] });
+  const chain = (name: string, adds: readonly [Step, ...Step[]], dels: readonly [Step, ...Step[]]): Chain => {
+    const subject = ([first, ...next]: readonly [Step, ...Step[]]): Subject => ({ ...first, next });
+    const row: ChainRow = { name, node: node.name, samples: [], dels: [] };
+    return { row, add: subject(adds), del: subject(dels), pair: subject([...adds, ...dels, unmount]) };
+  };
+  const unmount = { path: join(root, "dist", "bench", "unmount"), stdinFile: alone, env: podEnvironment(node, "DEL") };
+  const [add, del] = [main("ADD", berth), main("DEL", berth)];
   return [
-    { row: row(REFERENCE), add: main("ADD", hostLocal), del: main("DEL", hostLocal) },
-    { row: row(WITHOUT_COORDINATOR), add: main("ADD", berth), del: main("DEL", berth) },
-    {
-      row: row(WHOLE),
-      add: { ...main("ADD", berth), next: [pluginStep(node, "coordinator", "ADD", coordinator)] },
-      del: { ...pluginStep(node, "coordinator", "DEL", alone), next: [main("DEL", berth)] },
-    },
+    chain(REFERENCE, [main("ADD", hostLocal)], [main("DEL", hostLocal)]),
+    chain(WITHOUT_COORDINATOR, [add], [del]),
+    chain(
+      WHOLE,
+      [add, pluginStep(node, "coordinator", "ADD", coordinator)],
+      [pluginStep(node, "coordinator", "DEL", alone), del],
+    ),
   ];
 }
 
-/** ADDs in turn on fresh pods, then, unmeasured, the DELs. */
+/** ADDs in turn on fresh pods, then the DELs in the same order. */
 async function runRound(node: Node, chains: readonly Chain[], triples: number, measured: boolean): Promise<void> {
   const count = triples * chains.length;
   const first = await node.pods.make(count, () => ({ kind: "none" }));
@@ -75,8 +87,15 @@ async function runRound(node: Node, chains: readonly Chain[], triples: number, m
     turns.map(({ chain, number }) => one(chain.add, number)),
     node.netns,
   );
-  if (measured) turns.forEach(({ chain }, index) => void chain.row.samples.push(...samplesOf(added[index])));
-  for (const { chain, number } of turns) await runBatch(one(chain.del, number), node.netns);
+  const deleted = await runBatches(
+    turns.map(({ chain, number }) => one(chain.del, number)),
+    node.netns,
+  );
+  if (!measured) return;
+  for (const [index, { chain }] of turns.entries()) {
+    chain.row.samples.push(...samplesOf(added[index]));
+    chain.row.dels.push(...samplesOf(deleted[index]));
+  }
 }
 
 function samplesOf(outcome: BatchOutcome | undefined): readonly Sample[] {

@@ -16,6 +16,7 @@ import { measureDetection } from "./detection.ts";
 import { measureHealth } from "./event-loop.ts";
 import { type Node, openNode } from "./node.ts";
 import { writeConf } from "./pods.ts";
+import { measureRates } from "./rates.ts";
 import { type CoordinatorFigures, tabulate, targetsOf } from "./tabulate.ts";
 
 export const coordinatorBench: Bench = { name: "coordinator", run: runCoordinator };
@@ -83,17 +84,20 @@ async function measure(
     podsPerRound: 10,
   });
   const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
+  const rates = [];
+  for (const node of nodes)
+    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 40 : 80 })));
   const health = [];
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 100)));
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
-  return { alone, chains, health, detection };
+  return { alone, chains, rates, health, detection };
 }
 
 const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
 
 /** Whole microseconds: what is kept of a run. */
-function compact({ alone, chains, health, detection }: CoordinatorFigures): object {
+function compact({ alone, chains, rates, health, detection }: CoordinatorFigures): object {
   const calls = (each: Calls | undefined): object | undefined =>
     each && {
       wallUs: us(each.samples),
@@ -102,10 +106,11 @@ function compact({ alone, chains, health, detection }: CoordinatorFigures): obje
     };
   return {
     alone: alone.map(({ name, add, check, del }) => ({ name, add: calls(add), check: calls(check), del: calls(del) })),
-    chains: chains.map(({ name, node, samples }) => ({
-      ...{ name, node, wallUs: us(samples) },
+    chains: chains.map(({ name, node, samples, dels }) => ({
+      ...{ name, node, wallUs: us(samples), delUs: us(dels) },
       stepUs: samples.map(({ stepMs }) => stepMs.map((ms) => Math.round(ms * 1000))),
     })),
+    rates: rates.map(({ samples, ...row }) => ({ ...row, wallUs: us(samples) })),
     health: health.map(({ name, answerMs }) => ({ name, answerUs: answerMs.map((ms) => Math.round(ms * 1000)) })),
     detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
   };
@@ -113,8 +118,8 @@ function compact({ alone, chains, health, detection }: CoordinatorFigures): obje
 
 const notes = [
   "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before; the node and its agent live in a namespace, too. The coordinator's settings are its defaults, with the log at `debug`, two networks behind the node (three with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
-  "A DEL deletes the pair, which the kernel does in a dozen milliseconds and more while it waits for other CPUs; the agent has a thread for that, and answers others meanwhile, as the second table shows.",
-  "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each.",
+  "A DEL takes the pair down and answers. The pair goes with the pod's namespace, or is deleted later, several in one step; the kernel needs a dozen milliseconds for that and more, mostly waiting, and the agent has a thread for it. Where DELs are measured one at a time, the namespaces stay. For the rates each is deleted after the DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
+  "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each, then one DEL each; for the rates, one batch of pairs each.",
   "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random.",
   "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",
 ];

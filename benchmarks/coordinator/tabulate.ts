@@ -7,10 +7,12 @@ import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";
 import type { HealthRow } from "./event-loop.ts";
+import type { RateRow } from "./rates.ts";
 
 export interface CoordinatorFigures {
   readonly alone: readonly AloneRow[];
   readonly chains: readonly ChainRow[];
+  readonly rates: readonly RateRow[];
   readonly health: readonly HealthRow[];
   readonly detection: readonly DetectionRow[];
 }
@@ -21,11 +23,20 @@ export const FLOOR = "shim + trivial agent in C";
 const ADD_MS = { IPv4: 3, "dual stack": 3.5 } as const;
 const FLATNESS = 1.1;
 const CHAIN_RATIO = 1.4;
+const DEL_RATIO = 1.2;
+const CPU_RATIO = 1.1;
 const SILENCE_MS = 20;
 const CONFLICT_MS = 5;
 
-export function tabulate({ alone, chains, health, detection }: CoordinatorFigures): Table[] {
-  return [aloneTable(alone), healthTable(health), chainTable(chains), detectionTable(detection)];
+export function tabulate({ alone, chains, rates, health, detection }: CoordinatorFigures): Table[] {
+  return [
+    aloneTable(alone),
+    healthTable(health),
+    chainTable(chains),
+    delTable(chains),
+    rateTable(rates),
+    detectionTable(detection),
+  ];
 }
 
 function aloneTable(rows: readonly AloneRow[]): Table {
@@ -91,6 +102,64 @@ function chainTable(rows: readonly ChainRow[]): Table {
   };
 }
 
+function delTable(rows: readonly ChainRow[]): Table {
+  return {
+    title: "The same chains' DEL",
+    columns: ["DEL", "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
+    rows: rows.map(({ name, node, dels }) => {
+      const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
+      const ratio = (share: number): string => formatFigure(wallMs(dels, share) / wallMs(reference?.dels ?? [], share));
+      const coordinator = name === WHOLE ? dels.flatMap(({ stepMs }) => stepMs[0] ?? []) : [];
+      return [
+        `${name}, ${node}`,
+        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(dels, share))),
+        ...[0.5, 0.99].map(ratio),
+        formatFigure(percentile(coordinator, 0.5)),
+        formatFigure(mean(dels.map(({ cpuMs }) => cpuMs))),
+      ];
+    }),
+  };
+}
+
+const median = (values: readonly number[]): number => percentile(values, 0.5);
+
+function rateTable(rows: readonly RateRow[]): Table {
+  return {
+    title: "Pairs of ADD and DEL of the same chains",
+    columns: [
+      "at once",
+      "pairs/s",
+      "ratio",
+      "pair p50",
+      "p99",
+      "CPU per pair: plugins + agent",
+      "ratio",
+      "all gone after",
+    ],
+    rows: rows.map((row) => {
+      const reference = referenceOf(row, rows);
+      return [
+        `${row.atOnce}: ${row.name}, ${row.node}`,
+        formatFigure(median(row.perSecond)),
+        formatFigure(median(row.perSecond) / median(reference?.perSecond ?? [])),
+        ...[0.5, 0.99].map((share) => formatFigure(wallMs(row.samples, share))),
+        `${formatFigure(median(row.pluginMs))} + ${formatFigure(median(row.agentMs))}`,
+        formatFigure(cpuOf(row) / (reference === undefined ? Number.NaN : cpuOf(reference))),
+        formatFigure(median(row.goneMs)),
+      ];
+    }),
+  };
+}
+
+function referenceOf({ node, atOnce }: RateRow, rows: readonly RateRow[]): RateRow | undefined {
+  return rows.find((row) => row.node === node && row.atOnce === atOnce && row.name === REFERENCE);
+}
+
+/** The reference has no agent: what Berth's does meanwhile is not its. */
+function cpuOf({ name, pluginMs, agentMs }: RateRow): number {
+  return median(pluginMs) + (name === REFERENCE ? 0 : median(agentMs));
+}
+
 function detectionTable(rows: readonly DetectionRow[]): Table {
   return {
     title: "What detection adds to an ADD",
@@ -113,7 +182,7 @@ export function surplusMs({ without, with: asking, dueMs }: DetectionRow): numbe
   });
 }
 
-export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Target[] {
+export function targetsOf({ alone, chains, rates, detection }: CoordinatorFigures): Target[] {
   const floor = wallMs(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
   return [
     ...alone
@@ -123,6 +192,8 @@ export function targetsOf({ alone, chains, detection }: CoordinatorFigures): Tar
       ),
     ...flatnessTargets(alone),
     ...chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains)),
+    ...chains.filter(({ name }) => name === WHOLE).map((row) => delTarget(row, chains)),
+    ...rates.filter(({ name }) => name === WHOLE).flatMap((row) => rateTargets(row, rates)),
     ...detection.map((row) => {
       const [limit, what] =
         row.dueMs > 0 ? [SILENCE_MS, "surplus over the window"] : [CONFLICT_MS, "until it is reported"];
@@ -153,6 +224,28 @@ function chainTarget({ node, samples }: ChainRow, rows: readonly ChainRow[]): Ta
     ...{ what: `the chain's ADD p50, ${node}`, limit: CHAIN_RATIO, base: "macvlan + host-local" },
     ...{ valueMs: wallMs(samples, 0.5), baseMs: wallMs(reference?.samples ?? [], 0.5) },
   });
+}
+
+function delTarget({ node, dels }: ChainRow, rows: readonly ChainRow[]): Target {
+  const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
+  return atMost({
+    ...{ what: `the chain's DEL p50, ${node}`, limit: DEL_RATIO, base: "macvlan + host-local" },
+    ...{ valueMs: wallMs(dels, 0.5), baseMs: wallMs(reference?.dels ?? [], 0.5) },
+  });
+}
+
+function rateTargets(row: RateRow, rows: readonly RateRow[]): Target[] {
+  const reference = referenceOf(row, rows);
+  if (reference === undefined) return [];
+  const [rate, other] = [median(row.perSecond), median(reference.perSecond)];
+  const cpu = atMost({
+    ...{ what: `CPU of a pair, ${row.atOnce} at once, ${row.node}`, limit: CPU_RATIO, base: "macvlan + host-local" },
+    ...{ valueMs: cpuOf(row), baseMs: cpuOf(reference) },
+  });
+  if (row.atOnce === 1) return [cpu];
+  const measured = `${formatFigure(rate / other)} × (${formatFigure(rate)} of ${formatFigure(other)}/s)`;
+  const what = `pairs per second, ${row.atOnce} at once, ${row.node}`;
+  return [{ what, wanted: "≥ 1 × macvlan + host-local", measured, isMet: rate >= other }, cpu];
 }
 
 function within(what: string, limitMs: number, valueMs: number, remark?: string): Target {

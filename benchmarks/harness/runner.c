@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_FIELDS = 32, MAX_SUBJECTS = 64, MAX_STEPS = 4, MAX_AT_ONCE = 256, VALUE_BYTES = 1024, TEXT_BYTES = 16384 };
+enum { MAX_FIELDS = 32, MAX_SUBJECTS = 64, MAX_STEPS = 8, MAX_AT_ONCE = 256, VALUE_BYTES = 1024, TEXT_BYTES = 16384 };
 
 struct step {
   char *path, *stdin_file;

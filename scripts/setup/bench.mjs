@@ -1,5 +1,5 @@
 /**
- * What only the benchmarks need: the small runner, the floor's empty program, the trivial agent.
+ * What only the benchmarks need: the small runner, the floor's empty program, what deletes a pod's namespace, the trivial agent.
  * Effects: dist/bench.
  */
 import { mkdirSync, renameSync } from "node:fs";
@@ -11,6 +11,7 @@ import { buildStep } from "./stamp.mjs";
 const programs = [
   { name: "runner", compiler: "gcc", flags: ["-O2", "-Wall", "-Wextra"] },
   { name: "empty", compiler: "musl-gcc", flags: ["-O2", "-static", "-s"] },
+  { name: "unmount", compiler: "musl-gcc", flags: ["-O2", "-Wall", "-Wextra", "-static", "-s"] },
   { name: "echo-agent", compiler: "musl-gcc", flags: ["-O2", "-Wall", "-Wextra", "-static", "-s"] },
 ];
 
