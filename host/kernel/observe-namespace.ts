@@ -39,8 +39,8 @@ interface NeighbourQuery {
 export interface NamespaceQuery {
   /** Addresses of all links, both families. */
   readonly addresses?: boolean | undefined;
-  /** Numbers of routing tables; each costs two dumps, `every` as much as one table. */
-  readonly routeTables?: readonly number[] | "every" | undefined;
+  /** Numbers of routing tables; each costs two dumps, `every` and `not local` as much as one table. */
+  readonly routeTables?: readonly number[] | "every" | "not local" | undefined;
   /** Which of their routes; default: all. */
   readonly isRouteWanted?: ((route: Route) => boolean) | undefined;
   readonly rules?: boolean | undefined;
@@ -88,12 +88,14 @@ function observeAddresses(route: Conversation, nameOf: NameOf): AddressState[] {
   });
 }
 
+const ALL_ROUTES = { every: {}, "not local": { withoutLocal: true } } as const;
+
 function observeRoutes(
   route: Conversation,
   { routeTables = [], isRouteWanted = () => true }: NamespaceQuery,
   nameOf: NameOf,
 ): RouteState[] {
-  const filters = routeTables === "every" ? [{}] : routeTables.map((table) => ({ table }));
+  const filters = typeof routeTables === "string" ? [ALL_ROUTES[routeTables]] : routeTables.map((table) => ({ table }));
   const routes = filters.flatMap((filter) => listRoutes(route, filter).map(routeOf));
   return routes.flatMap((one) => (one !== undefined && isRouteWanted(one) && routeStateOf(one, nameOf)) || []);
 }

@@ -9,7 +9,7 @@ import type { CniResult } from "../../cni/result.ts";
 import { MAX_POD_ADDRESSES } from "../../coordinator/plan/address-policy.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
 import { includesIp, uniqueIps } from "../../coordinator/plan/own-objects.ts";
-import { RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
+import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { observeMirrored, observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, NodeNamespace } from "../../kernel/open-namespace.ts";
 import { readSysctls } from "../../kernel/sysctl.ts";
@@ -69,8 +69,7 @@ function globalAddresses({ addresses }: NamespaceState): Ip[] {
 export function observePod(pod: NamespaceSource, ifName: string, first: string): NamespaceState {
   const state = observeNamespace(pod, {
     addresses: true,
-    routeTables: "every",
-    isRouteWanted: ({ table }) => table !== RT_TABLE_LOCAL,
+    routeTables: "not local",
     rules: true,
     neighbours: [{ link: POD_VETH }],
     sysctls: settingKeysOf(POD_VETH, [...new Set([ifName, first])]),

@@ -5,8 +5,10 @@ import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
+import type { Message } from "../message.ts";
 import {
   IP6_RT_PRIO_USER,
+  RT_TABLE_LOCAL,
   RTA_NH_ID,
   RTA_OIF,
   RTA_TABLE,
@@ -24,11 +26,20 @@ interface RouteFilter {
   readonly table?: number | undefined;
   /** Index of the device. */
   readonly link?: number | undefined;
+  /** Leaves out the table of the namespace's own addresses. They are not decoded: a pod has more of them than of all others. */
+  readonly withoutLocal?: boolean | undefined;
 }
+
+/** Of the table's number in the fixed part. */
+const TABLE_OFFSET = 4;
 
 function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
   const attributes = present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]);
   return encodeRouteMessage({ family: encodeFamily(family), attributes });
+}
+
+function isLocal({ payload }: Message): boolean {
+  return payload[TABLE_OFFSET] === RT_TABLE_LOCAL;
 }
 
 /** Returns routes without the cached copies that lookups make. A table that does not exist has no routes. */
@@ -39,7 +50,8 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
     const operation = `list IPv${family} routes${filter.table === undefined ? "" : ` of table ${filter.table}`}`;
     return unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
   });
-  return messages.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
+  const wanted = filter.withoutLocal ? messages.filter((message) => !isLocal(message)) : messages;
+  return wanted.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
 }
 
 /**
