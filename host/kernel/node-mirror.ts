@@ -180,6 +180,11 @@ export class NodeMirror implements Disposable {
     return this.read();
   }
 
+  /** Returns the routes of the table to these addresses, and all that another protocol than `own` made. Throws NetlinkError. */
+  selectRoutes(table: number, ips: readonly Ip[], own: number): Route[] {
+    return this.#readStable(() => this.#freshTable(table).select(ips, own));
+  }
+
   /** Returns all routes of the table. Throws NetlinkError. */
   routesOf(table: number): Route[] {
     return this.#readStable(() => this.#freshTable(table).all());

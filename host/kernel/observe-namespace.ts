@@ -193,7 +193,8 @@ interface MirroredQuery {
   readonly linkNames: readonly string[];
   readonly linkIndexes: readonly number[];
   readonly routeTables: readonly number[];
-  readonly isRouteWanted: (route: Route) => boolean;
+  /** Of the routes that this protocol (RTPROT_*) made, only those to `addresses` are read; of others all. */
+  readonly ownProtocol: number;
   readonly neighbours: readonly NeighbourQuery[];
   readonly sysctls: readonly SysctlKey[];
   readonly tables: readonly string[];
@@ -222,7 +223,7 @@ function addLinks(route: Conversation, known: Map<number, LinkMessage>, indexes:
 export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, query: MirroredQuery): NamespaceState {
   const { route } = source;
   const { addresses, rules } = mirror.readFor(query.addresses);
-  const routes = query.routeTables.flatMap((table) => mirror.routesOf(table).filter(query.isRouteWanted));
+  const routes = query.routeTables.flatMap((table) => mirror.selectRoutes(table, query.addresses, query.ownProtocol));
   const messages = new Map(findLinks(route, query.linkNames).map((link) => [link.index, link]));
   const wanted = describeLinks([...messages.values()]).map(([, link]) => link);
   const neighbours = findAllNeighbours(route, query.neighbours, wanted);

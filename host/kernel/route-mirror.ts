@@ -5,7 +5,8 @@
  * The kernel does not report all deletions: with a link that goes down go its IPv4 routes, with an address those that have it as
  * their source, with a next hop object its routes. The mirror follows the first and is stale after the others.
  */
-import { formatPrefix } from "../net/prefix.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
+import { formatPrefix, wholePrefix } from "../net/prefix.ts";
 import type { Attribute } from "./netlink/attribute.ts";
 import { NLM_F_APPEND, NLM_F_REPLACE } from "./netlink/constants.ts";
 import { RTA_NH_ID } from "./netlink/route/constants.ts";
@@ -32,6 +33,8 @@ export class RouteMirror {
   readonly #routes = new Map<string, Route[]>();
   /** How many routes each link has. */
   readonly #links = new Map<number, number>();
+  /** How many routes each protocol has. */
+  readonly #protocols = new Map<number, number>();
   #isSimple = true;
   /** The table has to be listed before the mirror is used. */
   isStale = true;
@@ -40,6 +43,7 @@ export class RouteMirror {
   replace(routes: readonly Route[]): void {
     this.#routes.clear();
     this.#links.clear();
+    this.#protocols.clear();
     for (const route of routes) this.#insert({ ...route, rest: detached(route.rest) });
     this.#isSimple = routes.every(isSimple);
     this.isStale = false;
@@ -83,6 +87,21 @@ export class RouteMirror {
     if (!this.#isSimple) this.isStale = true;
   }
 
+  /** Returns the routes to these addresses alone, and all that another protocol than `own` made. Costs the same with any number of routes. */
+  select(ips: readonly Ip[], own: number): Route[] {
+    if (this.#foreignOf(own) > 0) {
+      const isWanted = (ip: Ip): boolean => ips.some((each) => equalIp(each, ip));
+      return this.all().filter(({ protocol, destination }) => protocol !== own || isWanted(destination.ip));
+    }
+    return ips.flatMap((ip) => this.#routes.get(formatPrefix(wholePrefix(ip))) ?? []);
+  }
+
+  #foreignOf(own: number): number {
+    let count = 0;
+    for (const [protocol, routes] of this.#protocols) if (protocol !== own) count += routes;
+    return count;
+  }
+
   /** Returns all routes, those to one destination in the kernel's order. */
   all(): Route[] {
     return [...this.#routes.values()].flat();
@@ -93,15 +112,20 @@ export class RouteMirror {
     const present = this.#routes.get(key);
     if (present === undefined) this.#routes.set(key, [route]);
     else present.push(route);
-    if (route.link !== undefined) this.#links.set(route.link, (this.#links.get(route.link) ?? 0) + 1);
+    if (route.link !== undefined) count(this.#links, route.link, 1);
+    count(this.#protocols, route.protocol, 1);
   }
 
   #delete(key: string, routes: Route[], at: number): void {
     const [route] = routes.splice(at, 1);
     if (routes.length === 0) this.#routes.delete(key);
-    if (route?.link === undefined) return;
-    const left = (this.#links.get(route.link) ?? 1) - 1;
-    if (left === 0) this.#links.delete(route.link);
-    else this.#links.set(route.link, left);
+    if (route?.link !== undefined) count(this.#links, route.link, -1);
+    if (route !== undefined) count(this.#protocols, route.protocol, -1);
   }
+}
+
+function count(counts: Map<number, number>, key: number, change: 1 | -1): void {
+  const next = (counts.get(key) ?? 0) + change;
+  if (next === 0) counts.delete(key);
+  else counts.set(key, next);
 }

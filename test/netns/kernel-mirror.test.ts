@@ -11,7 +11,7 @@ import { type Route, routeOf } from "../../host/kernel/netlink/route/route.ts";
 import { NodeMirror } from "../../host/kernel/node-mirror.ts";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { type NodeNamespace, openNode } from "../../host/kernel/open-namespace.ts";
-import { formatIp } from "../../host/net/ip.ts";
+import { equalIp, formatIp } from "../../host/net/ip.ts";
 import { formatAddress, formatRule } from "../../host/plan/text.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 import { Seeded } from "../world/seeded.ts";
@@ -151,6 +151,14 @@ it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
     await change(...lines);
     if (random.chance(0.5)) await turn();
     expect(mirrored(host), `seed ${seed}, step ${step}: ${lines.join("; ")}`).toEqual(listed(host));
+    const wanted = ["10.40.0.1", "10.40.0.3", "fd40::2"].map(ip);
+    const isWanted = ({ protocol, destination }: Route): boolean =>
+      protocol !== 98 || wanted.some((each) => equalIp(each, destination.ip));
+    for (const table of TABLES) {
+      expect(inGroups(host.mirror.selectRoutes(table, wanted, 98))).toEqual(
+        inGroups(host.mirror.routesOf(table).filter(isWanted)),
+      );
+    }
     if (random.chance(0.1)) expect(host.mirror.verify(), `seed ${seed}`).toEqual([]);
   }
   if (bufferBytes === undefined) expect(losses).toBe(0);

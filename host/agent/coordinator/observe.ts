@@ -8,7 +8,7 @@ import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { MAX_POD_ADDRESSES } from "../../coordinator/plan/address-policy.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
-import { includesIp, uniqueIps } from "../../coordinator/plan/own-objects.ts";
+import { uniqueIps } from "../../coordinator/plan/own-objects.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { observeMirrored, observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, NodeNamespace } from "../../kernel/open-namespace.ts";
@@ -111,7 +111,7 @@ export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceSta
     linkNames: [pair.host.name],
     linkIndexes: link === undefined ? [] : [link],
     routeTables: tables,
-    isRouteWanted: ({ destination, protocol }) => protocol !== BERTH_PROTOCOL || includesIp(addresses, destination.ip),
+    ownProtocol: BERTH_PROTOCOL,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
     sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
