@@ -196,6 +196,21 @@ describe("what pods do to the node", () => {
   });
 });
 
+it("a link that goes down takes its gateways along, and a new name is followed", async () => {
+  const host = open();
+  await change(
+    "addr add fd09::1/64 dev br0 nodad",
+    "route add default via 10.9.0.7",
+    "route add 10.60.0.0/16 via 10.9.0.8",
+  );
+  expect(mirrored(host)).toEqual(listed(host));
+  await change("link set br0 name br9");
+  expect(mirrored(host)).toEqual(listed(host));
+  await change("link set br9 down", "link set br0 down");
+  expect(mirrored(host).gateways).toEqual([]);
+  expect(mirrored(host)).toEqual(listed(host));
+});
+
 /** The addon without notifications of one type, once `drops` is set. */
 function dropping(type: number): { drops: boolean; native: Native } {
   const native = loadNative();
