@@ -166,7 +166,7 @@ describe("support-bundle", () => {
     await createBerthPod("agent", "berth-agent-2", "n2", statusOf(true, 3));
     await createBerthPod("agent", "berth-agent-3", "n3", statusOf(false));
     await createBerthPod("agent", "berth-agent-4", "n4", statusOf(true));
-    printed = await berth("support-bundle", "--file", "b.tar.gz", "--timeout", "5");
+    printed = await berth("support-bundle", "--file", "b.tar.gz", "--timeout", "10");
     files = await unpack("b.tar.gz");
   });
   const text = (name: string) => files.get(name) ?? "";

@@ -148,7 +148,7 @@ export class Walk {
     if (nic.name === "eth0" && kind === "underlay" && !this.#attached.has("eth0")) {
       for (const other of this.#attached.keys()) this.#forgotten.add(other);
     }
-    const isFirstAgain = nic.name === "eth0" && !this.#attached.has("eth0");
+    const isNew = !this.#attached.has(nic.name);
     this.#forgotten.delete(nic.name);
     this.#attached.set(nic.name, { nic, conf });
     for (const network of [...conf.serviceCIDR, ...conf.hijackCIDR]) {
@@ -156,8 +156,8 @@ export class Walk {
     }
     for (const family of [4, 6] as const) {
       // the first NIC keeps the default route that its plugin has just made
-      if (isFirstAgain && this.#hasDefault("eth0", family)) this.#default[family] = "eth0";
-      this.#moveDefault(family, nic, conf.podDefaultRouteNic);
+      if (isNew && nic.name === "eth0" && this.#hasDefault("eth0", family)) this.#default[family] = "eth0";
+      this.#moveDefault(family, isNew ? nic : undefined, conf.podDefaultRouteNic);
     }
   }
 
@@ -166,10 +166,11 @@ export class Walk {
     return nic?.gateway === true && nic.families.includes(family);
   }
 
-  #moveDefault(family: Family, nic: Nic, wanted: string): void {
+  /** The main plugin of a new NIC has just put its default route into the main table. */
+  #moveDefault(family: Family, created: Nic | undefined, wanted: string): void {
     if (this.#hasDefault(wanted, family)) this.#default[family] = wanted;
     else if (!this.#hasDefault(this.#default[family], family))
-      this.#default[family] = this.#hasDefault(nic.name, family) ? nic.name : this.#firstAble(family);
+      this.#default[family] = this.#hasDefault(created?.name, family) ? created?.name : this.#firstAble(family);
   }
 
   /** The first NIC before the others, which are in the order in which they came. */
