@@ -198,15 +198,17 @@ describe("what pods do to the node", () => {
 
 it("a link that goes down takes its gateways along, and a new name is followed", async () => {
   const host = open();
+  await change("route add default via 10.9.0.7", "route add 10.60.0.0/16 via 10.9.0.8");
   await change(
-    "addr add fd09::1/64 dev br0 nodad",
-    "route add default via 10.9.0.7",
-    "route add 10.60.0.0/16 via 10.9.0.8",
+    `link add v0 type veth peer name pv0 netns ${pods}`,
+    "link set v0 up",
+    "addr add fd77::1/64 dev v0 nodad",
   );
+  await sleep(REPORT_MS);
   expect(mirrored(host)).toEqual(listed(host));
-  await change("link set br0 name br9");
+  await change("link set v0 name w0");
   expect(mirrored(host)).toEqual(listed(host));
-  await change("link set br9 down", "link set br0 down");
+  await change("link set br0 down");
   expect(mirrored(host).gateways).toEqual([]);
   expect(mirrored(host)).toEqual(listed(host));
 });
