@@ -22,7 +22,7 @@ export const FLOOR = "shim + trivial agent in C";
 
 const ADD_MS = { IPv4: 3, "dual stack": 3.5 } as const;
 const FLATNESS = 1.1;
-const CHAIN_RATIO = 1.4;
+const CHAIN_RATIO = 1.2;
 const DEL_RATIO = 1.2;
 const CPU_RATIO = 1.1;
 const SILENCE_MS = 20;

@@ -215,7 +215,7 @@ describe("support-bundle", () => {
   });
 
   it.each([
-    ["n2", "No answer within 5 s"],
+    ["n2", "No answer within 10 s"],
     ["n3", "unable to upgrade connection"],
     ["n4", "its version may be too old"],
   ])("notes that %s does not answer, and has its log", (node, reason) => {

@@ -137,6 +137,7 @@ describe("a real Prometheus", () => {
     await expect.poll(() => state("withheld"), PATIENCE).toBe(4);
     expect([await state("free"), await state("assigned")]).toEqual([16, 0]);
     expect(await value('berth_subnet_size_addresses{subnet="tenants"}')).toBe(20);
+    await expect.poll(() => value('count(berth_pool_addresses{pool="by-hand"})'), PATIENCE).toBe(5);
   });
 
   it("reads no more series when workloads have many generated pools", async () => {

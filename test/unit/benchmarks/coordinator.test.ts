@@ -32,7 +32,7 @@ interface Measured {
 }
 
 const AT_LIMITS: Measured = {
-  ...{ addMs: 4, chainMs: 14, silenceMs: 222, conflictMs: 7 },
+  ...{ addMs: 3, chainMs: 12, silenceMs: 222, conflictMs: 7 },
   ...{ delMs: 24, perSecond: 80, agentMs: 2 },
 };
 
@@ -74,8 +74,8 @@ describe("targets", () => {
   test("all met at the limit", () => {
     const targets = targetsOf(figures(AT_LIMITS));
     expect(targets.map(({ measured, isMet }) => [measured, isMet])).toEqual([
-      ["4.00 ms (floor 0.200)", true],
-      ["1.40 × (14.0 of 10.0 ms)", true],
+      ["3.00 ms (floor 0.200)", true],
+      ["1.20 × (12.0 of 10.0 ms)", true],
       ["1.20 × (24.0 of 20.0 ms)", true],
       ["1.10 × (22.0 of 20.0 ms)", true],
       ["1.00 × (80.0 of 80.0/s)", true],
@@ -87,7 +87,7 @@ describe("targets", () => {
 
   test("all missed above it", () => {
     const worse = figures({
-      ...{ addMs: 4.1, chainMs: 14.1, silenceMs: 222.1, conflictMs: 7.1 },
+      ...{ addMs: 3.1, chainMs: 12.1, silenceMs: 222.1, conflictMs: 7.1 },
       ...{ delMs: 24.1, perSecond: 79, agentMs: 2.1 },
     });
     expect(targetsOf(worse).filter(({ isMet }) => isMet)).toEqual([]);
@@ -115,7 +115,7 @@ test("chain's table has ratios to the reference on the same node, and the second
   const chains = tabulate(figures(AT_LIMITS)).find(({ title }) => title.startsWith("The chain"));
   expect(chains?.rows.map((row) => [row[4], row[6]])).toEqual([
     ["1.00", "-"],
-    ["1.40", "6.00"],
+    ["1.20", "4.00"],
   ]);
 });
 
