@@ -107,12 +107,7 @@ export function makeChainNode(prefix: string) {
       await netns.ip(`route add default via ${gateway}`);
     }
     const node = await world.addNode(netns, CHAIN_CONFIG);
-    /** Without pairs that a DEL has left for later. */
-    const dump = async (): Promise<string[]> => {
-      const read = () => netns.ip(`link show group ${RETIRED_GROUP}`);
-      await eventually(read, (links) => links === "");
-      return dumpNetns(netns);
-    };
+    const dump = () => dumpNetns(netns);
     return Object.assign(world, {
       ...node,
       dump,
