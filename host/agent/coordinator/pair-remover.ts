@@ -11,7 +11,7 @@ import { ENODEV } from "../../kernel/errno.ts";
 import { type LinkRemover, REMOVAL_GROUP } from "../../kernel/link-remover.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
+import { findLinkByIndex, listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
 import type { NetnsIdentity } from "../../kernel/netns.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
@@ -132,11 +132,12 @@ export class PairRemover {
   }
 
   async #delete(batch: readonly (readonly [index: number, owner: RetiredOwner])[]): Promise<void> {
+    const { host, links } = this.#options;
+    const present = batch.filter(([index]) => findLinkByIndex(host.route, index) !== undefined);
     // Closed after the kernel's long wait for the pairs, in which it also frees what was deleted in the pods.
     using cleaned = new DisposableStack();
-    for (const [, owner] of batch) cleaned.use(await this.#clean(owner));
-    // Those that are gone are left to the thread: each question waits for the kernel's lock on all links.
-    await this.#options.links.removeLinks(batch.map(([index]) => index));
+    for (const [, owner] of present) cleaned.use(await this.#clean(owner));
+    if (present.length > 0) await links.removeLinks(present.map(([index]) => index));
     for (const [index] of batch) this.#retired.delete(index);
   }
 
