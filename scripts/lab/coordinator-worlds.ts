@@ -3,7 +3,6 @@
  * and nodes beside a control plane.
  * Effects: those of {@link NetnsWorld}.
  */
-import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { LAB_NETWORKS, lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "./addressing.ts";
@@ -123,24 +122,14 @@ export function makeChainNode(prefix: string) {
           await pod.netns.delete();
         }
       },
-      /** {@link expectNetns} of the node. */
-      expectState: (wanted: readonly string[]) => expectNetns(netns, wanted),
+      /** Waits until the node's state is this one: the kernel takes its time to empty a namespace that was deleted. */
+      expectState: async (wanted: readonly string[]): Promise<void> => {
+        const last = await eventually(dump, (found) => isSameState(wanted, found), 3_000);
+        requireSameState(wanted, last, "After 3 s");
+      },
     });
   });
 }
-
-/** Waits until the namespace is in this state: pairs of detached pods take a moment to go, and then the pod is cleaned. */
-export async function expectNetns(netns: Netns, wanted: readonly string[]): Promise<void> {
-  const last = await eventually(
-    () => dumpNetns(netns),
-    (found) => isSameState(wanted, found),
-    GONE_MS,
-  );
-  requireSameState(wanted, last, `After ${GONE_MS} ms`);
-}
-
-/** Within this the agent has deleted pairs of detached pods, and the kernel namespaces, on a busy machine. */
-const GONE_MS = 10_000;
 
 /** All network state but settings. */
 export function dumpNetns(netns: Netns): Promise<string[]> {
@@ -152,11 +141,10 @@ export async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordi
   requireSuccess(await pod.coordinate(...call), call[0]);
 }
 
-/** Names of the host's ends of pairs that are in use: without those that a DEL has left for later. */
+/** Names of the host's ends of pairs. */
 export async function pairsOf(node: Netns): Promise<string[]> {
-  const links = await node.ipJson<{ ifname: string; group: string }>("link show type veth");
-  const used = links.filter(({ group }) => group !== String(RETIRED_GROUP));
-  return used.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+  const links = await node.ipJson<{ ifname: string }>("link show type veth");
+  return links.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
 }
 
 /** For pods whose addresses no agent has given. */
@@ -183,12 +171,10 @@ export class PreparedPod extends LabPod {
     return readStableState(this.node.netns, this.netns);
   }
 
-  /** Fails with the first difference, if it stays. */
+  /** Fails with the first difference. */
   async expectState(before: readonly string[], when: string): Promise<void> {
-    const read = async () =>
-      (await Promise.all([this.node.netns, this.netns].map((each) => readNetworkState(each)))).flat();
-    const last = await eventually(read, (found) => isSameState(before, found), GONE_MS);
-    requireSameState(before, last, when);
+    const states = await Promise.all([this.node.netns, this.netns].map((each) => readNetworkState(each)));
+    requireSameState(before, states.flat(), when);
   }
 }
 

@@ -138,6 +138,6 @@ describe.each(cases)("$name", ({ overlay, before, step }) => {
   });
 
   it("a DEL that fails at any operation leaves everything as it was, and the next DEL finishes it", async () => {
-    expect(await failEverywhere(() => world.del(step.nic, step.conf))).toBeGreaterThan(0);
+    expect(await failEverywhere(() => world.del(step.nic, step.conf))).toBeGreaterThan(1);
   });
 });

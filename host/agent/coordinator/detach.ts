@@ -11,19 +11,31 @@ import { nameVeth } from "../../coordinator/plan/names.ts";
 import { hostTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { ApplyError, applyOperations } from "../../kernel/apply.ts";
-import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import type { NamespaceSource } from "../../kernel/open-namespace.ts";
+import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
-import { EMPTY_NAMESPACE, type NamespaceState, type Observed } from "../../plan/state.ts";
+import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Attachment } from "../../registry/registry.ts";
-import { type DetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
-import { addressesOf, knownAddresses, observeHost } from "./observe.ts";
+import { addressesOf, knownAddresses, observeHost, observePod } from "./observe.ts";
 import type { CoordinatorDeps } from "./settings.ts";
+
+/** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
+function openPod(netns: string | undefined): OpenNamespace | undefined {
+  if (netns === undefined) return undefined;
+  try {
+    return isOwnNetns(netns) ? undefined : openPodNamespace(netns);
+  } catch (error) {
+    if (error instanceof NetnsError) return undefined;
+    throw error;
+  }
+}
 
 /** The part of a DEL that is needed; an agent that fences an orphaned pod has no more. */
 export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
@@ -60,6 +72,30 @@ function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: re
   );
 }
 
+/**
+ * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must not block its
+ * deletion.
+ */
+const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
+
+/** Observes the pod; returns undefined if the kernel refuses. */
+function observeInside(
+  pod: OpenNamespace,
+  observe: (pod: OpenNamespace) => NamespaceState,
+  log: Log,
+): NamespaceState | undefined {
+  try {
+    return observe(pod);
+  } catch (error) {
+    if (!isOfKernel(error)) throw error;
+    log.warn(
+      { err: error },
+      "Observing the pod's network namespace failed; its contents are deleted with the namespace",
+    );
+    return undefined;
+  }
+}
+
 /** Applies all operations, or only those on the node if the kernel refuses one in the pod. */
 async function applyTolerantly(
   operations: readonly Operation[],
@@ -78,54 +114,7 @@ async function applyTolerantly(
   }
 }
 
-interface Findings {
-  readonly addresses: readonly Ip[];
-  readonly observed: Observed;
-}
-
-/**
- * Returns what a DEL of the first NIC has to know while its pair is there: everything on the node lies on the pair and goes with
- * it, and the pod's namespace is cleaned later if it stays. Undefined without the pair.
- */
-function findByPair({ host }: CoordinatorDeps, pair: Veth): Findings | undefined {
-  const end = findHostEnd(host, pair);
-  if (end === undefined) return undefined;
-  return { addresses: [], observed: { pod: EMPTY_NAMESPACE, host: { ...EMPTY_NAMESPACE, links: [end] } } };
-}
-
-/** Returns what any other DEL has to know. */
-function findByAddresses(
-  { host }: CoordinatorDeps,
-  conf: CoordinatorConf,
-  { ifName, containerId }: DetachInput,
-  { pod, addresses, log }: { pod: NamespaceSource | undefined; addresses: readonly Ip[]; log: Log },
-): Findings {
-  const pair = nameVeth(containerId);
-  const found = observePod(pod, ifName === conf.podDefaultCniNic, log);
-  const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
-  // The table may have changed since the ADD.
-  const tables = hostTablesOf(host.mirror.read(), conf.hostRuleTable);
-  const node = observeHost(host, {
-    pair,
-    tables,
-    addresses: knownAddresses(addresses, inside),
-    isUnderlay: false,
-  });
-  return { addresses, observed: { pod: inside, host: node } };
-}
-
-/** Returns the pod of a first NIC, to be cleaned if its namespace stays. */
-function detachedPodOf({ netns }: DetachInput, conf: CoordinatorConf): DetachedPod | "gone" {
-  if (netns === undefined) return "gone";
-  try {
-    return { path: netns, identity: readNetnsIdentity(netns), conf };
-  } catch (error) {
-    if (error instanceof NetnsError) return "gone";
-    throw error;
-  }
-}
-
-/** Succeeds once nothing of the attachment is in use on the node. Its pair is down, and deleted soon. */
+/** Succeeds once nothing of the attachment is left on the node. */
 export async function detach(
   deps: CoordinatorDeps,
   conf: CoordinatorConf,
@@ -133,22 +122,26 @@ export async function detach(
   log: Log,
 ): Promise<void> {
   const { containerId, ifName } = request;
+  const addresses = await findAddresses(deps, request);
   const pair = nameVeth(containerId);
   const { host, remover, faults } = deps;
-  const byPair = ifName === conf.podDefaultCniNic ? findByPair(deps, pair) : undefined;
-  const addresses = byPair === undefined ? await findAddresses(deps, request) : [];
-  using pod = byPair === undefined ? openPod(request.netns) : undefined;
-  const { observed } = byPair ?? findByAddresses(deps, conf, request, { pod, addresses, log });
+  using pod = openPod(request.netns);
+  const first = conf.podDefaultCniNic;
+  const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
+  const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
+  // The table may have changed since the ADD.
+  const tables = hostTablesOf(host.mirror.read(), conf.hostRuleTable);
+  const observed = {
+    pod: inside,
+    host: observeHost(host, { pair, tables, addresses: knownAddresses(addresses, inside), isUnderlay: false }),
+  };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
   for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
-  // Nothing is planned in a pod that is not open, so its namespace is not used.
+  // Nothing is planned in a pod that does not exist, so its namespace is not used.
   const namespaces = { pod: pod ?? host, host };
-  const retire = (index: number): Promise<boolean> =>
-    remover.retire(index, { containerId, pod: detachedPodOf(request, conf) });
-  const apply = (some: readonly Operation[]): Promise<void> =>
-    applyOperations(some, namespaces, { remover: { removeLink: retire }, faults });
+  const apply = (some: readonly Operation[]): Promise<void> => applyOperations(some, namespaces, { remover, faults });
   await applyTolerantly(operations, apply, log);
   log.info({ ...about, operations: operations.length }, "Detached");
 }
@@ -163,8 +156,6 @@ export async function collect({ host, remover }: CoordinatorDeps, { netConf }: N
     const owner = kind === "veth" ? parseAlias(alias) : undefined;
     return owner?.network === netConf.name && !known.has(owner.containerId);
   });
-  for (const { index, alias } of dead)
-    await remover.retire(index, { containerId: parseAlias(alias)?.containerId ?? "", pod: "unknown" });
-  await remover.flush();
+  for (const { index } of dead) await remover.removeLink(index);
   return dead.map(({ name }) => name);
 }

@@ -3,7 +3,7 @@
  * attachment. The comparison itself is the coordinator's, as for CHECK.
  */
 import { parseAlias } from "../../coordinator/plan/alias.ts";
-import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, RETIRED_GROUP } from "../../coordinator/plan/constants.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
@@ -107,10 +107,10 @@ function ownTables(host: NamespaceState): ReadonlySet<number> {
   return ruleTablesOf(host).difference(KERNEL_TABLES);
 }
 
-/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired ones. */
+/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace. */
 function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): DamageFinding[] {
-  return links.flatMap(({ name, kind, alias, group }) => {
-    const owner = kind === "veth" && group !== RETIRED_GROUP ? parseAlias(alias) : undefined;
+  return links.flatMap(({ name, kind, alias }) => {
+    const owner = kind === "veth" ? parseAlias(alias) : undefined;
     if (owner === undefined || containerIds.has(owner.containerId)) return [];
     if (macs.has(nameVeth(owner.containerId).pod.mac)) return [];
     const whose = owner.pod === "" ? `container ${owner.containerId}` : `pod ${owner.pod}`;
