@@ -59,10 +59,10 @@ it("a kernel that does not answer is a failure, not a state", async () => {
   const pod = lab.addPod();
   const native = loadNative();
   let refuses = false;
-  const send: Native["send"] = (...words) => (refuses ? -constants.errno.EPERM : native.send(...words));
+  const exchange: Native["exchange"] = (...words) => (refuses ? -constants.errno.EPERM : native.exchange(...words));
   const failures: unknown[] = [];
   const listener = { changed: () => expect.unreachable(), failure: (error: unknown) => failures.push(error) };
-  using watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, send });
+  using watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, exchange });
   refuses = true;
   expect(() => watch.read()).toThrow(/EPERM/);
   pod.ip("link set eth0 mtu 1400");
