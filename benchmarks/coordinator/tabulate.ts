@@ -2,7 +2,7 @@
 
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { atMost, type Target } from "../harness/report.ts";
-import { wallMs } from "../harness/runner.ts";
+import { type Sample, wallMs } from "../harness/runner.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";
@@ -32,8 +32,7 @@ export function tabulate({ alone, chains, rates, health, detection }: Coordinato
   return [
     aloneTable(alone),
     healthTable(health),
-    chainTable(chains),
-    delTable(chains),
+    ...VERBS.map((verb) => chainTable(chains, verb)),
     rateTable(rates),
     detectionTable(detection),
   ];
@@ -82,43 +81,49 @@ function healthTable(rows: readonly HealthRow[]): Table {
   };
 }
 
-function chainTable(rows: readonly ChainRow[]): Table {
+interface Verb {
+  readonly name: "ADD" | "DEL";
+  readonly title: string;
+  readonly samplesOf: (row: ChainRow) => readonly Sample[];
+  /** Which step of the whole chain is the coordinator. */
+  readonly coordinatorStep: number;
+  /** Largest ratio to the reference. */
+  readonly limit: number;
+}
+
+const VERBS: readonly Verb[] = [
+  {
+    ...{ name: "ADD", title: "The chain of a NIC, IPv4, without detection", coordinatorStep: 1, limit: CHAIN_RATIO },
+    samplesOf: ({ samples }) => samples,
+  },
+  {
+    ...{ name: "DEL", title: "The same chains' DEL", coordinatorStep: 0, limit: DEL_RATIO },
+    samplesOf: ({ dels }) => dels,
+  },
+];
+
+function chainTable(rows: readonly ChainRow[], { name: verb, title, samplesOf, coordinatorStep }: Verb): Table {
   return {
-    title: "The chain of a NIC, IPv4, without detection",
-    columns: ["ADD", "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
-    rows: rows.map(({ name, node, samples }) => {
-      const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
-      const ratio = (share: number): string =>
-        formatFigure(wallMs(samples, share) / wallMs(reference?.samples ?? [], share));
-      const second = samples.flatMap(({ stepMs }) => stepMs[1] ?? []);
+    title,
+    columns: [verb, "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
+    rows: rows.map((row) => {
+      const samples = samplesOf(row);
+      const references = referenceSamples(row, rows, samplesOf);
+      const ratio = (share: number): string => formatFigure(wallMs(samples, share) / wallMs(references, share));
+      const coordinator = row.name === WHOLE ? samples.flatMap(({ stepMs }) => stepMs[coordinatorStep] ?? []) : [];
       return [
-        `${name}, ${node}`,
+        `${row.name}, ${row.node}`,
         ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(samples, share))),
         ...[0.5, 0.99].map(ratio),
-        formatFigure(percentile(second, 0.5)),
+        formatFigure(percentile(coordinator, 0.5)),
         formatFigure(mean(samples.map(({ cpuMs }) => cpuMs))),
       ];
     }),
   };
 }
 
-function delTable(rows: readonly ChainRow[]): Table {
-  return {
-    title: "The same chains' DEL",
-    columns: ["DEL", "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
-    rows: rows.map(({ name, node, dels }) => {
-      const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
-      const ratio = (share: number): string => formatFigure(wallMs(dels, share) / wallMs(reference?.dels ?? [], share));
-      const coordinator = name === WHOLE ? dels.flatMap(({ stepMs }) => stepMs[0] ?? []) : [];
-      return [
-        `${name}, ${node}`,
-        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(dels, share))),
-        ...[0.5, 0.99].map(ratio),
-        formatFigure(percentile(coordinator, 0.5)),
-        formatFigure(mean(dels.map(({ cpuMs }) => cpuMs))),
-      ];
-    }),
-  };
+function referenceSamples({ node }: ChainRow, rows: readonly ChainRow[], samplesOf: Verb["samplesOf"]) {
+  return rows.filter((row) => row.node === node && row.name === REFERENCE).flatMap(samplesOf);
 }
 
 const median = (values: readonly number[]): number => percentile(values, 0.5);
@@ -191,8 +196,9 @@ export function targetsOf({ alone, chains, rates, detection }: CoordinatorFigure
         within(`ADD p50: ${name}`, ADD_MS[families], wallMs(add.samples, 0.5), `floor ${formatFigure(floor)}`),
       ),
     ...flatnessTargets(alone),
-    ...chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains)),
-    ...chains.filter(({ name }) => name === WHOLE).map((row) => delTarget(row, chains)),
+    ...VERBS.flatMap((verb) =>
+      chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains, verb)),
+    ),
     ...rates.filter(({ name }) => name === WHOLE).flatMap((row) => rateTargets(row, rates)),
     ...detection.map((row) => {
       const [limit, what] =
@@ -218,19 +224,10 @@ function flatnessTargets(rows: readonly AloneRow[]): Target[] {
   });
 }
 
-function chainTarget({ node, samples }: ChainRow, rows: readonly ChainRow[]): Target {
-  const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
+function chainTarget(row: ChainRow, rows: readonly ChainRow[], { name, samplesOf, limit }: Verb): Target {
   return atMost({
-    ...{ what: `the chain's ADD p50, ${node}`, limit: CHAIN_RATIO, base: "macvlan + host-local" },
-    ...{ valueMs: wallMs(samples, 0.5), baseMs: wallMs(reference?.samples ?? [], 0.5) },
-  });
-}
-
-function delTarget({ node, dels }: ChainRow, rows: readonly ChainRow[]): Target {
-  const reference = rows.find((row) => row.node === node && row.name === REFERENCE);
-  return atMost({
-    ...{ what: `the chain's DEL p50, ${node}`, limit: DEL_RATIO, base: "macvlan + host-local" },
-    ...{ valueMs: wallMs(dels, 0.5), baseMs: wallMs(reference?.dels ?? [], 0.5) },
+    ...{ what: `the chain's ${name} p50, ${row.node}`, limit, base: "macvlan + host-local" },
+    ...{ valueMs: wallMs(samplesOf(row), 0.5), baseMs: wallMs(referenceSamples(row, rows, samplesOf), 0.5) },
   });
 }
 
