@@ -7,6 +7,7 @@ import type { NicDemand, Subject } from "../../host/ipam/model.ts";
 import { maskPrefix } from "../../host/net/prefix.ts";
 import { rangeOfPrefix } from "../../host/net/range.ts";
 import type { Claim, Proposal } from "../../host/registry/registry.ts";
+import { allocationName, type IpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec, PoolName } from "../../host/resources/ip-pool.ts";
 import { decodeManifests } from "../../host/resources/manifest.ts";
 import { assembleSnapshot, type Snapshot } from "../../host/resources/snapshot.ts";
@@ -50,6 +51,16 @@ export function pool(name: string, cidr: string, options: PoolOptions = {}): IpP
 
 export function poolsByName(...pools: readonly IpPool[]): Map<string, IpPool> {
   return new Map(pools.map((each) => [each.name, each]));
+}
+
+export const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
+
+/** The object of an address that {@link HOLDER} has, of pool "blue". */
+export function ipAllocation(address: string, spec: Partial<IpAllocationSpec> = {}): IpAllocation {
+  const given = { ip: ip(address), addressSpace: "", prefixLength: 24, pool: "blue", state: "Bound", node: "n1" };
+  const whole = { ...given, holders: [HOLDER], ...spec } as IpAllocationSpec;
+  const name = allocationName(whole.ip, whole.addressSpace);
+  return { kind: "IPAllocation", name, uid: "o1", resourceVersion: "1", deleting: false, spec: whole };
 }
 
 /** A NIC eth0 of pod shop/web-0 on node n1, IPv4 only. */

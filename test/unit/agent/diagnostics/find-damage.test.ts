@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import { findDamage, type NodeFacts, STEADY_MS } from "../../../../host/agent/diagnostics/find-damage.ts";
 import { prefixContains } from "../../../../host/net/prefix.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";
-import { pool, poolsByName } from "../../../world/subjects.ts";
+import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { ipAllocation, pool, poolsByName } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 type RowFacts = NodeFacts["rows"][number];
@@ -29,27 +29,7 @@ function rowFacts(changes: Partial<Allocation> = {}, facts: Partial<RowFacts> = 
   return { row: row(changes), pod, netns: "inUse", ...facts };
 }
 
-function object(spec: Partial<IpAllocation["spec"]> = {}): IpAllocation {
-  const holders = [{ namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" }];
-  const given = {
-    ip: ip(ADDRESS),
-    addressSpace: "",
-    prefixLength: 24,
-    pool: "blue",
-    state: "Bound",
-    node: "n1",
-    holders,
-  };
-  const name = ADDRESS;
-  return {
-    kind: "IPAllocation",
-    name,
-    uid: "o1",
-    resourceVersion: "1",
-    deleting: false,
-    spec: { ...given, ...spec },
-  } as IpAllocation;
-}
+const object = (spec: Partial<IpAllocationSpec> = {}) => ipAllocation(ADDRESS, spec);
 
 const NIC = { netns: "/run/netns/a", ifName: "eth0", ip: ip(ADDRESS), macs: [] };
 

@@ -3,29 +3,15 @@ import { expect, it } from "vitest";
 import { findClusterDamage } from "../../../../host/cli/check/find-cluster-damage.ts";
 import type { ClusterFacts } from "../../../../host/cli/check/read-cluster.ts";
 import type { CheckRecord } from "../../../../host/records/check-record.ts";
-import { allocationName, type IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
-import { pool } from "../../../world/subjects.ts";
+import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { HOLDER, ipAllocation, pool } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 type State = Parameters<typeof findClusterDamage>[0];
 
 const ADDRESS = "10.6.0.7";
-const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
 
-function object(spec: Partial<IpAllocationSpec> = {}): ClusterFacts["allocations"][number] {
-  const given = {
-    ip: ip(ADDRESS),
-    addressSpace: "",
-    prefixLength: 24,
-    pool: "blue",
-    state: "Bound",
-    node: "n1",
-    holders: [HOLDER],
-  };
-  const whole = { ...given, ...spec } as IpAllocationSpec;
-  const name = allocationName(whole.ip, whole.addressSpace);
-  return { kind: "IPAllocation", name, uid: "o1", resourceVersion: "1", deleting: false, spec: whole };
-}
+const object = (spec: Partial<IpAllocationSpec> = {}) => ipAllocation(ADDRESS, spec);
 
 function record(node: string, used: CheckRecord["used"] = [], findings: CheckRecord["findings"] = []): CheckRecord {
   return { node, time: "", records: 1, nics: 1, attachments: 0, findings, used, problems: [] };
