@@ -160,8 +160,8 @@ describe("the output of a command", () => {
 
   it("is not waited for longer than allowed", async () => {
     const startMs = performance.now();
-    const { content, failure } = await run("echo first; sleep 60", 1_000, 300);
-    expect([content.toString(), failure]).toEqual(["first\n", "No answer within 0.3 s"]);
+    const { content, failure } = await run("echo first; sleep 60", 1_000, 2_000);
+    expect([content.toString(), failure]).toEqual(["first\n", "No answer within 2 s"]);
     expect(performance.now() - startMs).toBeLessThan(10_000);
   });
 });
