@@ -3,7 +3,7 @@
  * is deleted after its DEL, as a runtime does; the chains take turns.
  * Effects: runs plugins in pods that it makes.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { daemonCpuMs, mean } from "../../scripts/lab/statistics.ts";
 import { runBatch, type Sample } from "../harness/runner.ts";
 import { chainsOf } from "./chain.ts";
@@ -54,7 +54,7 @@ export async function measureRates(node: Node, { rounds, pairs }: RateCourse): P
       const first = await node.pods.make(pairs, () => ({ kind: "none" }));
       const before = daemonCpuMs(node.agent.pid);
       const outcome = await runBatch({ subject, atOnce: row.atOnce, first, count: pairs }, node.netns);
-      const goneMs = await untilLinks(node, links);
+      const goneMs = await until("no link of a pod is left", async () => (await countLinks(node)) <= links, GONE_MS);
       if (round === 0) continue;
       row.samples.push(...outcome.samples);
       row.perSecond.push((pairs / outcome.wallMs) * 1000);
@@ -68,14 +68,4 @@ export async function measureRates(node: Node, { rounds, pairs }: RateCourse): P
 
 async function countLinks({ netns }: Node): Promise<number> {
   return (await netns.ipJson<unknown>("link show")).length;
-}
-
-/** Waits until the node has no more links than before; returns for how long. */
-async function untilLinks(node: Node, wanted: number): Promise<number> {
-  const start = performance.now();
-  while ((await countLinks(node)) > wanted) {
-    if (performance.now() - start > GONE_MS) throw new Error("Links of pods that are gone stay on the node");
-    await sleep(10);
-  }
-  return performance.now() - start;
 }
