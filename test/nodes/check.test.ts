@@ -106,8 +106,8 @@ test("nothing is found while pods come and go", async () => {
   console.log(`${checks} checks under churn found nothing`);
 });
 
-/** No agent may create these objects any more. */
-async function forbidCreation(names: readonly string[]): Promise<void> {
+/** No agent may create these objects any more. Resolves when the API server refuses that. */
+async function forbidCreation(names: readonly string[], like: KubeObject): Promise<void> {
   const kind = "admissionregistration.k8s.io/v1";
   const matchConstraints = {
     resourceRules: [
@@ -118,23 +118,27 @@ async function forbidCreation(names: readonly string[]): Promise<void> {
   const expression = `!(request.name in [${list}] || object.metadata.name in [${list}]) || !request.userInfo.username.startsWith('system:serviceaccount:')`;
   await applyObject(cluster.client, {
     ...{ apiVersion: kind, kind: "ValidatingAdmissionPolicy", metadata: { name: "damage" } },
-    spec: { failurePolicy: "Fail", matchConstraints, validations: [{ expression }] },
+    spec: {
+      ...{ failurePolicy: "Fail", matchConstraints },
+      validations: [{ expression }, { expression: `object.metadata.name != '${PROBE}'` }],
+    },
   });
   await applyObject(cluster.client, {
     ...{ apiVersion: kind, kind: "ValidatingAdmissionPolicyBinding", metadata: { name: "damage" } },
     spec: { policyName: "damage", validationActions: ["Deny"] },
   });
-  // Servers notice policies within a second or so.
-  await sleep(2_000);
+  const attempt = () => createObject(like, PROBE, {}, "?dryRun=All").then(() => "created", String);
+  await expect.poll(attempt, { timeout: 60_000 }).toContain("'damage'");
 }
 
 const objectOf = async (address: string): Promise<KubeObject> => cluster.client.get(`${ALLOCATIONS}/${address}`);
 
 /** An allocation as an agent writes it, with other values. */
-async function createObject(like: KubeObject, address: string, spec: object): Promise<void> {
+async function createObject(like: KubeObject, address: string, spec: object, query = ""): Promise<void> {
   const metadata = { name: address, labels: like.metadata.labels };
   const { apiVersion, kind } = like;
-  await cluster.client.create(ALLOCATIONS, { apiVersion, kind, metadata, spec: { ...like.spec, address, ...spec } });
+  const object = { apiVersion, kind, metadata, spec: { ...like.spec, address, ...spec } };
+  await cluster.client.create(`${ALLOCATIONS}${query}`, object);
 }
 
 async function dropRows(node: RealNode, victims: readonly Victim[]): Promise<void> {
@@ -144,6 +148,8 @@ async function dropRows(node: RealNode, victims: readonly Victim[]): Promise<voi
   file.close();
   for (const victim of victims) await forceDelete(cluster.client, addressOf(victim));
   await node.agent.start();
+  // Ready is an agent that has compared its objects with its rows; it answers before.
+  await expect.poll(async () => (await node.agent.request("/v1/health")).status, { timeout: 60_000 }).toBe(200);
 }
 
 const inPod = async (victim: Victim, argv: string): Promise<void> => {
@@ -155,6 +161,8 @@ const FREE = "10.99.31.250";
 const STRAY = "10.99.31.251";
 const GONE = "10.99.31.252";
 const ORPHAN = "10.99.31.253";
+/** Of no allocation: see forbidCreation. */
+const PROBE = "10.99.31.254";
 
 describe("damage", () => {
   const file = () => join(operator.home, "report.json");
@@ -162,8 +170,8 @@ describe("damage", () => {
   test("of each kind is found, and nothing else", async () => {
     const [one, two] = [cluster.node("node1"), cluster.node("node2")];
     const onNode = (argv: string) => one.machine.run(argv.split(" "));
-    await forbidCreation((["lost-object", "other-owner", "lost-row", "lost-all"] as const).map(addressOf));
     const like = await objectOf(addressOf("other-owner"));
+    await forbidCreation((["lost-object", "other-owner", "lost-row", "lost-all"] as const).map(addressOf), like);
 
     await forceDelete(cluster.client, addressOf("lost-object"));
     await forceDelete(cluster.client, addressOf("other-owner"));
@@ -268,7 +276,7 @@ describe("damage", () => {
             ({ spec }) => spec.state,
             () => "free",
           ),
-        { timeout: 10_000 },
+        { timeout: 30_000 },
       )
       .not.toBe("Bound");
     const again = await release("--yes");
