@@ -56,7 +56,7 @@ export interface Agent {
   readonly configDir: string;
   /** Network definitions go here, as into /etc/cni/net.d. */
   readonly cniConfDir: string;
-  /** Stands for /var/log/vendor/. */
+  /** Stands for /var/log/vendor/. It exists before the agent starts, which would create it some time after its first answer. */
   readonly logDir: string;
   /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
@@ -92,7 +92,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const directory = await mkdtemp(join(tmpdir(), "berth-agent-"));
   const agent = agentIn(directory, options);
   try {
-    for (const path of [agent.configDir, agent.cniConfDir, agent.state, agent.spool])
+    for (const path of [agent.configDir, agent.cniConfDir, agent.logDir, agent.state, agent.spool])
       await mkdir(path, { recursive: true });
     for (const [name, text] of Object.entries(options.config ?? {})) await agent.write(name, text);
     for (const [name, value] of Object.entries(options.cniConf ?? {}))
