@@ -14,7 +14,7 @@ export interface Daemon {
   isRunning(): boolean;
   /** Throws with its output when it has ended. */
   requireRunning(): void;
-  /** Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady` throws means no. */
+  /** Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady` throws means no, and is named then. */
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
   /** SIGKILL, and waits for the end: what it leaves behind is disposable. */
   kill(): Promise<void>;
@@ -50,9 +50,14 @@ export async function startDaemon(name: string, argv: readonly string[], netns?:
     requireRunning: () => isRunning() || fail(`has ended (${child.exitCode ?? child.signalCode})`),
     until: async (isReady, limitMs) => {
       const start = performance.now();
-      while (!(await isReady().catch(() => false))) {
+      let reason = "";
+      const refused = (error: unknown): false => {
+        reason = `: ${error}`;
+        return false;
+      };
+      while (!(await isReady().catch(refused))) {
         daemon.requireRunning();
-        if (performance.now() - start > limitMs) fail(`is not ready after ${limitMs} ms`);
+        if (performance.now() - start > limitMs) fail(`is not ready after ${limitMs} ms${reason}`);
         await pauseSince(start);
       }
     },
