@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { MIN_COOLING_MS } from "../../host/agent/add-deadline.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
 import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
 
@@ -86,11 +87,16 @@ describe("two NICs", () => {
         ...(await world.add(sandbox, POD)),
         ...(await world.add(sandbox, { ...POD, ifName: "net1" })),
       ];
-      const first = await run("old");
-      for (const ifName of ["net1", "eth0"]) await world.del("old", { ...POD, ifName });
-      const startMs = performance.now();
-      expect(await run("new")).toEqual(first);
-      expect(performance.now() - startMs).toBeLessThan(1_500);
+      const first = await run("s0");
+      // A busy machine may take long for one of them. An address that only just cooled is waited for each time.
+      let leastMs = Number.POSITIVE_INFINITY;
+      for (let round = 1; leastMs >= MIN_COOLING_MS && round <= 3; round++) {
+        for (const ifName of ["net1", "eth0"]) await world.del(`s${round - 1}`, { ...POD, ifName });
+        const startMs = performance.now();
+        expect(await run(`s${round}`)).toEqual(first);
+        leastMs = Math.min(leastMs, performance.now() - startMs);
+      }
+      expect(leastMs).toBeLessThan(MIN_COOLING_MS);
     }));
 });
 
