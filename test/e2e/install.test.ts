@@ -210,7 +210,7 @@ describe("uninstall", () => {
   let netns: Netns;
 
   beforeEach(async () => {
-    netns = await createNetns("berth-uninstall");
+    netns = await createNetns(`berth-uninstall-${process.pid}`);
     for (const folder of ["run", "state", "log"]) mkdirSync(join(host, folder));
     for (const file of ["run/agent.sock.registry", "state/registry.sqlite", "log/coordinator.log"])
       writeFileSync(join(host, file), "");
