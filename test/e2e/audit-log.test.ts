@@ -145,7 +145,7 @@ describe("the audit log", () => {
       await waitForLines(world, 1);
       rmSync(fileOf(world));
       await requireCommand(["mkfifo", fileOf(world)]);
-      await setTimeout(1_100);
+      await setTimeout(LOG_RECHECK_MS + 200);
       for (let round = 0; round < 20; round++) await world.add(`d${round}`, { pod: `shop/d${round}` });
       await eventually(() => expect(world.agent.stderr()).toContain("Writing the audit log failed; lines are lost"));
       expect(world.agent.stderr().match(/Writing the audit log failed/g)).toHaveLength(1);
