@@ -1,5 +1,6 @@
 /** `berthctl doctor` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made by hand, with its remedy. */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -55,8 +56,8 @@ function define(file: string, name: string, ...plugins: readonly object[]): void
 }
 
 /** In the host's namespaces, with a /var/lib of its own that the script fills. */
-async function doctor(script = "", env: Readonly<Record<string, string>> = {}): Promise<CommandOutcome> {
-  const flags = `--cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --socket ${env.SOCKET ?? agent.socket}`;
+async function doctor(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {
+  const flags = `${more} --cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --socket ${env.SOCKET ?? agent.socket}`;
   const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} doctor ${flags}`;
   const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...env } });
@@ -258,7 +259,6 @@ it("finds a clock that was never set", async () => {
 });
 
 it("finds an agent of another version", async () => {
-  const { createServer } = await import("node:http");
   const health = await agent.get("/v1/health");
   const server = createServer((_, answer) => answer.end(JSON.stringify({ ...health, version: "0.0.9" })));
   const socket = join(directory, "old.sock");
@@ -279,18 +279,7 @@ it("finds an agent of another version", async () => {
 
 it("prints the findings as a record", async () => {
   rmSync(join(place.bin, "ifacer"));
-  const flags = ["--cni-conf-dir", place.conf, "--cni-bin-dir", place.bin, "-o", "json"];
-  const argv = [
-    "ip",
-    "netns",
-    "exec",
-    host.name,
-    process.execPath,
-    join(root, "dist/berthctl.mjs"),
-    "doctor",
-    ...flags,
-  ];
-  const { stdout } = await runCommand(argv, { env: agent.env });
+  const { stdout } = await doctor("", {}, "-o json");
   expect(JSON.parse(stdout).findings).toContainEqual(
     expect.objectContaining({
       check: "plugins",

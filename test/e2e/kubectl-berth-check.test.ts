@@ -137,7 +137,6 @@ it("counts findings more than nodes that do not answer", async () => {
 it("asks the running pod of two on a node, and only the named node", async () => {
   const answers = { "agent-a": answer(record("a")), "agent-x": "exit 3", "agent-b": "exit 3" };
   expect((await berth({ pods: ["berth agent-x a Pending ", A], answers }, "check")).exitCode).toBe(0);
-  objects.ipallocations = [];
   const named = await berth({ pods: [A], answers }, "--node", "a", "check", "-o", "json");
   expect(JSON.parse(named.stdout)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
 });
@@ -149,10 +148,9 @@ it("names what the user may not read", async () => {
   expect(stdout).toMatch(/not compared: Pods cannot be read: .*\nnot compared: Nodes cannot be read: /);
 });
 
-it.each<[what: string, agents: Agents, error: RegExp]>([
-  ["there is no agent", { pods: [], answers: {} }, /No agent is running: no pod has the labels/],
-])("ends with 3 if %s", async (_what, agents, error) => {
-  expect(await berth(agents, "check")).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(error) });
+it("ends with 3 if there is no agent", async () => {
+  const stderr = expect.stringContaining("No agent is running: no pod has the labels");
+  expect(await berth({ pods: [], answers: {} }, "check")).toMatchObject({ exitCode: 3, stderr });
 });
 
 it("ends with 2 if the report cannot be written, and if there is none to read", async () => {
