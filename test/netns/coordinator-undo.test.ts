@@ -59,3 +59,14 @@ it("when the caller hung up and the path is another pod's: that one is left alon
   expect(leftOnNode()).toBe("");
   expect(showIn(lab.names.pod, "rule show pref 910")).toContain(ADDRESS);
 });
+
+it("when a DEL comes while the ADD applies its changes: nothing of it stays, nor what explain knew", async () => {
+  let deleted: Promise<void> | undefined;
+  lab.world.setFaults(() => {
+    deleted ??= lab.world.del(net1, {});
+  });
+  await lab.world.add(net1, {});
+  await deleted;
+  expect(leftOnNode()).toBe("");
+  expect(lab.world.explain("shop", "web-0")).toEqual([]);
+});

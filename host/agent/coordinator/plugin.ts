@@ -82,9 +82,12 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
   };
   const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log): Promise<void> => {
     running.get(keyOf(request))?.abort(deletedMeanwhile(request));
-    stopAnnouncing(request);
-    options.attachments.delete(request);
-    await queue.run(request.containerId, () => detach(options, conf, request, log));
+    await queue.run(request.containerId, () => {
+      // Not before: an ADD under way that is too late to be aborted notes its attachment first.
+      stopAnnouncing(request);
+      options.attachments.delete(request);
+      return detach(options, conf, request, log);
+    });
   };
   return {
     add: async (request, signal) => {
