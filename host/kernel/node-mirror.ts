@@ -208,8 +208,9 @@ export class NodeMirror implements Disposable {
       this.forget();
       const now = this.#lines();
       if (this.#notifications !== count) continue;
-      const lost = before.filter((line) => !now.includes(line)).map((line) => `-${line}`);
-      return [...lost, ...now.filter((line) => !before.includes(line)).map((line) => `+${line}`)];
+      const [old, fresh] = [new Set(before), new Set(now)];
+      const lost = before.filter((line) => !fresh.has(line)).map((line) => `-${line}`);
+      return [...lost, ...now.filter((line) => !old.has(line)).map((line) => `+${line}`)];
     }
     return [];
   }
