@@ -1,5 +1,6 @@
 /** The mirror of a node against what the kernel lists, through changes at random, also when notifications are lost. */
 import { execFileSync, spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -277,8 +278,14 @@ it("a table of nf_tables is read again after a change of it, and not before", ()
 });
 
 it("closes its sockets, and the namespace is let go", () => {
+  open()[Symbol.dispose](); // what is loaded once stays open
+  const openFds = () => readdirSync("/proc/self/fd").length;
+  const before = openFds();
   const host = open();
+  mirrored(host);
+  expect(openFds()).toBeGreaterThan(before);
   host[Symbol.dispose]();
   opened = [];
+  expect(openFds()).toBe(before);
   expect(() => new NodeMirror({ fd: -1, path: "/nowhere", route: host.route })).toThrow(/nowhere/);
 });
