@@ -111,6 +111,8 @@ async function createSilentPod(name: string, labels: object): Promise<void> {
 }
 
 describe("pull-image", () => {
+  beforeAll(() => createSilentPod("puller-n9", labelsOf("puller.json")));
+
   it("waits until all nodes have the image", async () => {
     const done = reportDone(PULLER);
     const { exitCode, stdout, stderr } = await runJob("pull-image");
@@ -120,7 +122,6 @@ describe("pull-image", () => {
   });
 
   it("ends in time when a node does not pull it, and names the node", async () => {
-    await createSilentPod("puller-n9", labelsOf("puller.json"));
     const { exitCode, stdout } = await runJob("pull-image", "--limit=2");
     expect([exitCode, stdout]).toEqual([0, "Node n9 has not pulled the image in time; going on\n"]);
     expect(await isGone(PULLER)).toBe(true);
@@ -136,7 +137,7 @@ describe("pull-image", () => {
   });
 
   it("waits for the pods of the other nodes while one is not Ready, also before they are created", async () => {
-    await createDownNode("n8");
+    for (const name of ["n8", "n9"]) await createDownNode(name);
     const done = reportDone(PULLER, 0);
     const startMs = performance.now();
     const { exitCode, stdout } = await runJob("pull-image", "--limit=4");
