@@ -16,7 +16,7 @@ async function objects(): Promise<unknown> {
 it("says what the ADD of a new pod gets, and that the next one gets none", async () => {
   const { world, node } = selecting;
   await selecting.pool("one", { subnet: "10.6.9.0/24", ips: ["10.6.9.7"], default: true });
-  await expect.poll(() => node.snapshot.pools.size, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => node.snapshot.pools.size, { timeout: 30_000 }).toBe(1);
   const first = await world.createPod({ namespace: "shop", name: "first", node: "n1" });
   const before = await objects();
   expect((await node.explain(first)).at(-1)).toBe(

@@ -44,7 +44,7 @@ export async function openSelecting(): Promise<Selecting> {
     settings: async (settings) => {
       const wanted = { enableIPv6: false, enableSubnet: true, ...settings };
       await world.settings(wanted);
-      await expect.poll(() => node.snapshot.vendorConf, { timeout: 5_000 }).toMatchObject(wanted);
+      await expect.poll(() => node.snapshot.vendorConf, { timeout: 30_000 }).toMatchObject(wanted);
     },
     pool: async (name, spec) => {
       await client.apply(`${POOLS}/${name}`, berthObject("IPPool", name, { default: false, ...spec }));

@@ -73,7 +73,7 @@ describe("who asks", () => {
     const pod = await world.createPod({ node: NODE, name: `p${++pods}` });
     await finishPod(world.client, pod);
     await expect
-      .poll(() => selecting.add(pod).catch((error: unknown) => error), { timeout: 5_000 })
+      .poll(() => selecting.add(pod).catch((error: unknown) => error), { timeout: 30_000 })
       .toMatchObject({ code: 103, message: expect.stringContaining("is finished (phase Succeeded)") });
   });
 
@@ -86,7 +86,7 @@ describe("who asks", () => {
     expect(await selecting.add(young)).toMatchObject({ pools: ["p-other"], owner: young.uid });
     selecting.node.api.releaseEvents();
     const again = () => selecting.add(old).catch((error: unknown) => error);
-    await expect.poll(again, { timeout: 5_000 }).toMatchObject({ code: 103 });
+    await expect.poll(again, { timeout: 30_000 }).toMatchObject({ code: 103 });
   });
 
   it("an annotation of another IPAM is an event of the pod, once, that names the page to read", async () => {
@@ -136,7 +136,7 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
     try {
       const old = await world.createPod({ node: NODE, name, annotations: route("eth0") });
       const known = () => selecting.node.snapshot.pods.get(`shop/${name}`)?.uid;
-      await expect.poll(known, { timeout: 5_000 }).toBe(old.uid);
+      await expect.poll(known, { timeout: 30_000 }).toBe(old.uid);
       selecting.node.api.holdEvents("/api/v1/pods");
       await deletePod(world.client, old);
       const young = await world.createPod({ node: NODE, name, annotations: route(routeNic) });
@@ -152,7 +152,7 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
       const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
       const explained = coordinator.explain("shop", name).join("\n");
       selecting.node.api.releaseEvents();
-      await expect.poll(known, { timeout: 5_000 }).toBe(young.uid);
+      await expect.poll(known, { timeout: 30_000 }).toBe(young.uid);
       asking = old;
       const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
       expect(refusal).toMatchObject({ code: 103, message: expect.stringContaining(`has one with UID ${young.uid}`) });
