@@ -20,11 +20,18 @@ let world: World;
 let controller: ControllerProcess;
 let home: string;
 
+const labelsOf = (component: string) => ({
+  "app.kubernetes.io/name": "berth",
+  "app.kubernetes.io/component": component,
+});
+const containersOf = (component: string) => [
+  { name: component, image: "local/berth:1.2.3", env: [{ name: "ODD", value: SECRETS[2] }] },
+];
+
 /** A pod of Berth's as the kubelet reports it. */
 async function createBerthPod(component: string, name: string, node: string, status: object): Promise<void> {
-  const labels = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": component };
-  const pod = lab.podObject({ name, namespace: lab.SYSTEM, node, labels });
-  const containers = [{ name: component, image: "local/berth:1.2.3", env: [{ name: "ODD", value: SECRETS[2] }] }];
+  const pod = lab.podObject({ name, namespace: lab.SYSTEM, node, labels: labelsOf(component) });
+  const containers = containersOf(component);
   const pods = `${lab.NAMESPACES}/${lab.SYSTEM}/pods`;
   await world.client.create(pods, { ...pod, spec: { ...pod.spec, containers } });
   await world.client.patch(`${pods}/${name}/status`, { status });
@@ -33,9 +40,9 @@ async function createBerthPod(component: string, name: string, node: string, sta
 const DAEMON_SETS = `/apis/apps/v1/namespaces/${lab.SYSTEM}/daemonsets`;
 
 async function createDaemonSet(): Promise<void> {
-  const labels = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": "agent" };
-  const containers = [{ name: "agent", image: "local/berth:1.2.3", env: [{ name: "ODD", value: SECRETS[2] }] }];
-  const spec = { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } };
+  const labels = labelsOf("agent");
+  const template = { metadata: { labels }, spec: { containers: containersOf("agent") } };
+  const spec = { selector: { matchLabels: labels }, template };
   const metadata = { name: "berth-agent", labels };
   await world.client.create(DAEMON_SETS, { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec });
 }
@@ -65,8 +72,8 @@ beforeAll(async () => {
   await createDaemonSet();
   await createBerthPod("agent", "berth-agent-1", "n1", statusOf(true));
   await createBerthPod("controller", "berth-controller-a", "n1", statusOf(true));
-  const args = QUICK;
-  controller = await startControllerProcess({ kubeconfig: await world.controllerKubeconfig(), name: "one", args });
+  const kubeconfig = await world.controllerKubeconfig();
+  controller = await startControllerProcess({ kubeconfig, name: "one", args: QUICK });
   writeKubectl();
 });
 afterAll(async () => {
