@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { runCommand } from "../../../scripts/lab/command.ts";
 import { ipPool, macvlan, manifest, vendorConf } from "../../../scripts/lab/manifests.ts";
 import type { Netns } from "../../../scripts/lab/netns.ts";
-import type { LabPod } from "../../../scripts/lab/netns-world.ts";
+import { eventually, type LabPod } from "../../../scripts/lab/netns-world.ts";
 import { openNode, type SymptomNode, withNode } from "./node.ts";
 import { symptom } from "./page.ts";
 
@@ -82,8 +82,10 @@ symptom("An IPv6 address is dadfailed", () =>
       await run(netns, "ip", "addr", "flush", "dev", "eth0");
       await run(netns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=1");
       await run(netns, "ip", "addr", "add", "fd00:6::20/64", "dev", "eth0");
-      await new Promise((resolve) => setTimeout(resolve, 1500));
-      return run(netns, "ip", "-6", "addr", "show", "dev", "eth0");
+      return eventually(
+        () => run(netns, "ip", "-6", "addr", "show", "dev", "eth0"),
+        (text) => text.includes("dadfailed"),
+      );
     },
   ),
 );
