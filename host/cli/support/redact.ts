@@ -1,6 +1,6 @@
 /**
  * Texts of a support bundle without secrets. JSON is redacted by its keys; every text, also one inside JSON, by what secrets look like. Rather too much
- * is redacted than too little.
+ * is redacted than too little. Texts of tenants are among them: what a pattern may repeat is bounded, so that the time grows with the length only.
  */
 
 const REDACTED = "[redacted]";
@@ -24,7 +24,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]{0,80}$/;
 const MAX_PEM = 64 * 1024;
 
 /** A JSON Web Token: a token of a service account. */
-const JWT = /\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]+)?/g;
+const JWT = /\beyJ[\w-]{8,8192}\.[\w-]+(?:\.[\w-]+)?/g;
 
 /** Bootstrap tokens of kubeadm, keys of clouds and forges. */
 const KNOWN_FORMS =
@@ -33,15 +33,15 @@ const KNOWN_FORMS =
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 
 /** `https://user:password@host`. */
-const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"']+:[^\s/@"']+@/gi;
+const USER_INFO = /(:\/\/)[^\s/@:"']+:[^\s/@"']+@/g;
 
 /** `--token abc`. */
-const OPTION = new RegExp(`(--[\\w-]*(?:${WORDS})\\s+)(?!-)\\S+`, "gi");
+const OPTION = new RegExp(`(--[\\w-]{0,256}(?:${WORDS})\\s+)(?!-)\\S+`, "gi");
 
 /** `key: value`, `key=value` and `"key": "value"`, also with escaped quotes, as inside a text of JSON. */
 const KEY = `([\\w.-]{0,40}(?:${WORDS})[\\w.-]{0,40})`;
 const PAIR = new RegExp(
-  `(\\\\*["']?)\\b${KEY}(\\1\\s*[:=][ \\t]*)(\\\\+"[^"\\\\]*\\\\+"|"(?:[^"\\\\]|\\\\.)*"|'[^']*'|\\[[^\\]\\n]*\\]|[^\\s,}\\]{[|>"'\\\\][^,}\\]\\n]*)`,
+  `(\\\\{0,16}["']?)\\b${KEY}(\\1\\s*[:=][ \\t]*)(\\\\+"[^"\\\\]*\\\\+"|"(?:[^"\\\\]|\\\\.)*"|'[^']*'|\\[[^\\]\\n]*\\]?|[^\\s,}\\]{[|>"'\\\\][^,}\\]\\n]*)`,
   "gi",
 );
 const ASSIGNMENT = new RegExp(`\\b${KEY}(=)([^\\s"'\\\\][^\\s]*)`, "gi");
@@ -54,7 +54,7 @@ const BLOCK = new RegExp(
 
 /** An environment variable of a container: its name, then its value. */
 const VARIABLE = new RegExp(
-  `(\\bname["']?\\s*:\\s*["']?[\\w.-]*(?:${WORDS})[\\w.-]*["']?\\s*,?\\s*["']?value["']?\\s*:\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\n,}]+)`,
+  `(\\bname["']?\\s*:\\s*["']?[\\w.-]{0,256}(?:${WORDS})[\\w.-]{0,256}["']?\\s*,?\\s*["']?value["']?\\s*:\\s*)("(?:[^"\\\\]|\\\\.)*"|'[^']*'|[^\\n,}]+)`,
   "gi",
 );
 
@@ -130,7 +130,7 @@ function isPemLine(line: string): boolean {
 
 /** Redacts a text that is JSON, or lines that are, by their keys. Others stay as they are. */
 function redactJson(text: string): string {
-  if (!/^\s*[{[]/m.test(text)) return text;
+  if (!/^[^\S\n]*[{[]/m.test(text)) return text;
   const whole = parseJson(text);
   if (whole !== undefined) return reprint(text, whole, text.trim().includes("\n") ? 2 : 0);
   return text

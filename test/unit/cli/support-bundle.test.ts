@@ -1,6 +1,6 @@
 /** A support bundle has no secrets, is bounded, and is an archive that tar reads. */
 import { spawnSync } from "node:child_process";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from "../../../host/cli/support/archive.ts";
 import { type AgentStatus, chooseAgents, MAX_BUNDLE_NODES } from "../../../host/cli/support/choose-agents.ts";
@@ -77,6 +77,14 @@ it("redacts long texts in time that grows with their length only", () => {
     "-----BEGIN A-----".repeat(30_000),
     "token".repeat(100_000),
     `${'{"'.repeat(100_000)}`,
+    "\\".repeat(500_000),
+    "token:[".repeat(70_000),
+    "-".repeat(500_000),
+    "\n".repeat(500_000),
+    "-eyJ".repeat(100_000),
+    "a-".repeat(250_000),
+    `a://${"b:".repeat(250_000)}`,
+    `name:${"token".repeat(100_000)}`,
   ];
   const startMs = performance.now();
   for (const text of hostile) redact(text);
@@ -113,6 +121,17 @@ it("from an agent is read only within its share, and without ways out of its fol
   expect(() => unpackBundle(archive, 1_024)).toThrow();
   expect(unpackBundle(archive, 10_000).map(({ path }) => path)).toEqual(["etc/passwd", LEFT_OUT]);
   expect(() => unpackBundle(Buffer.from("error: unknown command"), 10_000)).toThrow();
+});
+
+it("from an agent is refused if a file in it has no length", () => {
+  const { archive } = packBundle([{ path: "a", text: "x" }], FOLDER);
+  const tar = gunzipSync(archive);
+  for (const length of ["-1000", "", "x"]) {
+    const damaged = Buffer.from(tar);
+    damaged.fill(0, 124, 136);
+    damaged.write(length, 124);
+    expect(() => unpackBundle(gzipSync(damaged), 10_000)).toThrow("The archive is no ustar archive");
+  }
 });
 
 describe("of thousands of nodes", () => {
