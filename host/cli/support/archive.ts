@@ -75,6 +75,8 @@ export function unpackBundle(archive: Buffer, maxBytes: number): BundleFile[] {
     const prefix = textAt(header, 345, 155);
     const path = `${prefix === "" ? "" : `${prefix}/`}${textAt(header, 0, 100)}`;
     const length = Number.parseInt(textAt(header, 124, 12), 8);
+    // A negative one would lead back: the archive is another machine's.
+    if (!(length >= 0)) throw new TypeError("The archive is no ustar archive");
     const start = at + BLOCK;
     files.push({
       path: path.split("/").slice(1).filter(isPart).join("/"),
