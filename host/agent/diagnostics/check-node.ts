@@ -1,7 +1,7 @@
 /** Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing meanwhile is no finding. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PodStatus } from "../../ipam/leak.ts";
-import { NAMESPACES, objectPath } from "../../kubernetes/paths.ts";
+import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -55,7 +55,7 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
   const { facts, findings, problems } = isClean ? first : await readNode(deps, isWanted);
   return {
     node: facts.node,
-    cluster: await readClusterId(deps.backend),
+    cluster: await findClusterId(deps.backend),
     time: new Date().toISOString(),
     records: facts.rows.length,
     nics: facts.nics.length,
@@ -143,13 +143,9 @@ function usedAddresses({ nics, rows, pools, contains }: NodeFacts): NonNullable<
   });
 }
 
-/** Returns the UID of the namespace kube-system, by which a cluster is recognised; undefined without a cluster, and when the API server does not answer. */
-export async function readClusterId({ client }: Pick<Backend, "client">): Promise<string | undefined> {
-  if (client === undefined) return undefined;
-  const path = objectPath(NAMESPACES, { name: "kube-system" });
-  const found = await client.call({ method: "GET", path, patienceMs: CLUSTER_ID_MS }).catch(() => undefined);
-  const { uid } = (found?.metadata ?? {}) as { uid?: unknown };
-  return typeof uid === "string" ? uid : undefined;
+/** Returns the identity of the cluster; undefined without a cluster, and when the API server does not answer. */
+export async function findClusterId({ client }: Pick<Backend, "client">): Promise<string | undefined> {
+  return client && readClusterId(client, CLUSTER_ID_MS).catch(() => undefined);
 }
 
 /** One namespace in a turn of the event loop, on which probes count milliseconds. */

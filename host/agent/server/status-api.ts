@@ -19,7 +19,7 @@ import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
-import { checkNode, readClusterId } from "../diagnostics/check-node.ts";
+import { checkNode, findClusterId } from "../diagnostics/check-node.ts";
 import type { CoordinatorState } from "../diagnostics/read-drift.ts";
 import { explainPod, type Question } from "../explain/explain-pod.ts";
 import { explainPool } from "../explain/explain-pool.ts";
@@ -139,7 +139,7 @@ async function refusePlace(
   const cluster = query.get("cluster");
   if (client === undefined)
     return cluster === null ? undefined : "The report is of a cluster, and this node is in none";
-  const own = await readClusterId({ client });
+  const own = await findClusterId({ client });
   if (own === undefined) return "The API server does not say which cluster this is";
   return own === cluster ? undefined : "The report is of another cluster";
 }

@@ -1,8 +1,9 @@
 /** What the API server has of addresses, pods and nodes, cut to what a check of the whole cluster compares. */
 import { z } from "zod";
+import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
-import { collectionPath, NAMESPACES, NODES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { collectionPath, NODES, PODS, type Resource } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { type Ip, parseIp } from "../../net/ip.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
@@ -46,14 +47,8 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
     "Nodes",
     readObjects(api, NODES, (object) => meta.safeParse(object).data?.metadata.name),
   );
-  const cluster = await orNothing("Namespace kube-system", readClusterId(api));
+  const cluster = await orNothing("Namespace kube-system", readClusterId(api, CLUSTER_PATIENCE_MS));
   return { cluster, nodes: nodes && new Set(nodes), pools, allocations, pods: pods ?? [], problems };
-}
-
-/** Returns the UID of the namespace kube-system, by which a cluster is recognised. */
-export async function readClusterId(api: KubeApi): Promise<string | undefined> {
-  const path = objectPath(NAMESPACES, { name: "kube-system" });
-  return meta.parse(await api.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS })).metadata.uid;
 }
 
 /** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
@@ -68,7 +63,7 @@ async function readObjects<T>(
   return found;
 }
 
-const meta = z.object({ metadata: z.object({ name: z.string(), uid: z.string() }) });
+const meta = z.object({ metadata: z.object({ name: z.string() }) });
 
 const podSchema = z.object({
   metadata: z.object({

@@ -3,18 +3,19 @@
  * agents. Releasing what is released already changes nothing and is no failure.
  */
 import { readFileSync } from "node:fs";
+import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { decode } from "../../lib/schema.ts";
 import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
 import { operationRecord } from "../../records/operation-record.ts";
 import { askAgent, askForRecord, refusalOf } from "../ask-agent.ts";
+import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
 import { askAgents, isRunning, listAgents } from "./ask-agents.ts";
 import { type PlannedRelease, planRelease, reportOf } from "./plan-release.ts";
-import { readClusterId } from "./read-cluster.ts";
 
 /** Name of the file that means the standard input. */
 const STANDARD_INPUT = "-";
@@ -111,7 +112,7 @@ async function requireCluster(cli: CommandLine, { cluster }: CheckReport): Promi
     throw new ProblemError("The report does not say of which cluster it is; run check in the cluster");
   const source = await cli.openCluster();
   try {
-    if ((await readClusterId(source.api)) === cluster) return;
+    if ((await readClusterId(source.api, CLUSTER_PATIENCE_MS)) === cluster) return;
   } finally {
     await source.close();
   }
