@@ -1,4 +1,5 @@
 /** What a support bundle of a cluster has of agents and controllers: their own bundles and logs, through kubectl's exec and logs. */
+import { inParallel } from "../../lib/in-parallel.ts";
 import { kubectlWords } from "../cluster-agents.ts";
 import { type BundleFile, unpackBundle } from "./archive.ts";
 import type { AgentStatus } from "./choose-agents.ts";
@@ -39,15 +40,7 @@ export async function collectAgents(
   options: AskOptions,
 ): Promise<BundleFile[]> {
   const share = Math.min(MAX_BUNDLE_NODE, Math.floor(maxBytes / Math.max(1, agents.length)));
-  const found: BundleFile[][] = [];
-  const waiting = [...agents.entries()];
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [at, agent] = next;
-      found[at] = await collectAgent(agent, share, options);
-    }
-  };
-  await Promise.all(Array.from({ length: BUNDLE_NODES_AT_ONCE }, work));
+  const found = await inParallel(agents, BUNDLE_NODES_AT_ONCE, (agent) => collectAgent(agent, share, options));
   return found.flat();
 }
 
