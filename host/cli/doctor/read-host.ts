@@ -80,8 +80,13 @@ function readMtu(name: string): number | undefined {
   return text === undefined ? undefined : Number(text);
 }
 
+/** Returns undefined for what does not exist, and what this user may not look at. */
 function statusOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Those that exist. */
