@@ -12,6 +12,12 @@ export function parseAddress(text: string): string {
   return formatIp(ip);
 }
 
+/** Returns an address in its usual form, and any other text as it is. */
+export function normalizeSubject(text: string): string {
+  const ip = parseIp(text);
+  return ip === undefined ? text : formatIp(ip);
+}
+
 /** Takes an address, and its address space behind a slash. Throws UsageError. */
 export function parseAddressName(text: string): {
   readonly address: string;

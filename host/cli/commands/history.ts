@@ -1,5 +1,6 @@
 /** `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of each node. */
 import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
+import { normalizeSubject } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
 import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
@@ -52,8 +53,9 @@ async function showClusterHistory(
   // Loaded only here: it starts processes.
   const { callAgents, readControllerLogs } = await import("../cluster-agents.ts");
   const { since, until } = timesOf(flags);
+  const wanted = normalizeSubject(subject);
   const isWanted = (line: AuditLine): boolean =>
-    (isAddress(subject) ? line.addresses.includes(subject) : `${line.namespace}/${line.pod}` === subject) &&
+    (isAddress(subject) ? line.addresses.includes(wanted) : `${line.namespace}/${line.pod}` === subject) &&
     (since === undefined || line.time >= since) &&
     (until === undefined || line.time <= until);
   // One node has the address; that the others know nothing is no problem.
