@@ -162,6 +162,13 @@ export class AddressStates {
     this.#change(name, { isUndone: true });
   }
 
+  /** The object is what the claim's row said. The claim may have been undone meanwhile: its caller hung up. */
+  notePublished(name: string): void {
+    const { isUndone } = this.get(name).pending;
+    this.noteSynced(name);
+    if (isUndone) this.noteUndone(name);
+  }
+
   /** The object is what the row says, or neither exists. */
   noteSynced(name: string): void {
     const state = this.get(name);

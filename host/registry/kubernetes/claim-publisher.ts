@@ -59,6 +59,8 @@ export class ClaimPublisher {
   /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
   readonly #owners = new KeyedSerialQueue();
   readonly #sources = new Map<string, Source>();
+  /** The owners whose claims are under way. */
+  readonly #claiming = new Set<string>();
   readonly #open = new Set<OpenClaim>();
   readonly #deferred = new Map<string, Deferred>();
 
@@ -71,12 +73,21 @@ export class ClaimPublisher {
   /** Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole claim is undone. */
   claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     const begun = Promise.withResolvers<void>();
-    const claimed = this.#owners.run(claim.owner, () => {
+    const claimed = this.#owners.run(claim.owner, async () => {
       begun.resolve();
-      return this.#claim(claim, signal);
+      this.#claiming.add(claim.owner);
+      try {
+        return await this.#claim(claim, signal);
+      } finally {
+        this.#claiming.delete(claim.owner);
+      }
     });
     // A claim that has begun handles the signal itself, and undoes what it wrote.
     return signal === undefined ? claimed : untilAborted(begun.promise, signal).then(() => claimed);
+  }
+
+  isClaiming({ owner }: Allocation): boolean {
+    return this.#claiming.has(owner);
   }
 
   /** The address of the row was probed and is silent: publishes the row if that was deferred. Rejects with RegistryError if the object changed. */
@@ -161,7 +172,9 @@ export class ClaimPublisher {
       ...(signal === undefined ? {} : { signal }),
     };
     try {
-      const published = this.#objectSync.publish(row, terms, replaces);
+      // Known before the answer: if there is none, or the caller hangs up, the undone claim leaves nothing that is retained.
+      const onCreate = (): void => this.#noteNew(row);
+      const published = this.#objectSync.publish(row, terms, replaces, onCreate);
       return { row, replaces, outcome: await (signal === undefined ? published : untilAborted(published, signal)) };
     } catch (error) {
       return { row, replaces, outcome: { kind: "failed", error } };
@@ -261,8 +274,11 @@ export class ClaimPublisher {
     // An address that was retained for the member stays so; one that the member took over while it cooled was never its own.
     if (isForeign && (row.workload === undefined || outcome.isTakenOver))
       this.#sources.set(nameOf(row), { version: row.version, kind: "taken over" });
-    else if (outcome.isNew && row.workload !== undefined)
-      this.#sources.set(nameOf(row), { version: row.version, kind: "new" });
+    else if (!outcome.isNew && this.#sources.get(nameOf(row))?.kind === "new") this.#sources.delete(nameOf(row));
+  }
+
+  #noteNew(row: Allocation): void {
+    if (row.workload !== undefined) this.#sources.set(nameOf(row), { version: row.version, kind: "new" });
   }
 
   /** Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may need them. */

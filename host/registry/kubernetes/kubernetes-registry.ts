@@ -85,7 +85,15 @@ export class KubernetesRegistry implements Registry {
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools(options);
     const onUndone = (row: Allocation): void => this.#claims.noteWritten(row);
-    this.#objectSync = new ObjectSync({ ...options, journal, foreign: this.#foreign, tight: this.#tight, onUndone });
+    const isClaiming = (row: Allocation): boolean => this.#claims.isClaiming(row);
+    this.#objectSync = new ObjectSync({
+      ...options,
+      journal,
+      foreign: this.#foreign,
+      tight: this.#tight,
+      onUndone,
+      isClaiming,
+    });
     this.#claims = new ClaimPublisher(journal, this.#objectSync, options.isLost);
     this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
     this.#usage = new UsageSummaries(options);

@@ -58,10 +58,12 @@ interface ObjectSyncOptions extends LiveStatus {
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** A Bound row was undone: a claim of it that is under way must not be answered. */
   readonly onUndone: (row: Allocation) => void;
+  /** Returns whether a claim of the row's owner is under way, which publishes its rows itself. */
+  readonly isClaiming: (row: Allocation) => boolean;
 }
 
 export type PublishOutcome =
-  /** `isNew`: the claim created the object. `isTakenOver`: the object was Cooling before. */
+  /** `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. */
   | { readonly kind: "published"; readonly isNew: boolean; readonly isTakenOver: boolean }
   | { readonly kind: "taken"; readonly by: Allocation };
 
@@ -102,9 +104,14 @@ export class ObjectSync {
 
   /**
    * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
-   * Rejects if neither is possible.
+   * `onCreate`: the object is about to be created. Rejects if neither is possible.
    */
-  publish(row: Allocation, terms: CallTerms, replaces: number | undefined): Promise<PublishOutcome> {
+  publish(
+    row: Allocation,
+    terms: CallTerms,
+    replaces: number | undefined,
+    onCreate: () => void = () => {},
+  ): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
     return this.#queues.run(name, async () => {
@@ -118,7 +125,8 @@ export class ObjectSync {
         const action = found.kind === "takeOver" ? await takeOver(this.#options, row, task) : found;
         switch (action.kind) {
           case "synced":
-            this.#finish(task);
+            this.#backlog.done(name);
+            this.#states.notePublished(name);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken": {
             const by = await this.#readHolder(task);
@@ -135,6 +143,7 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
+            if (action.kind === "create") onCreate();
             if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
@@ -242,6 +251,8 @@ export class ObjectSync {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await journal.findAddress(address.space, address.ip);
       if (row === undefined) return this.#finish(task);
+      // Stays in the backlog until the claim has published it. An object made here would hide from the claim that the address is new to its pod.
+      if (row.state === "Bound" && row.isConfirmed !== true && this.#options.isClaiming(row)) return;
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
       switch (action.kind) {
         case "wait":
@@ -326,8 +337,8 @@ export class ObjectSync {
   ): Promise<void> {
     const { name, terms } = task;
     if (action.kind === "create") {
-      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
       task.isNew = true;
+      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
@@ -336,6 +347,7 @@ export class ObjectSync {
       const holders = [...spec.holders, ...(action.sharers ?? [])];
       task.object = await this.#replace({ ...spec, holders }, before, terms);
       task.isTakenOver = before.state === "Cooling";
+      task.isNew = false;
     } else if (action.kind === "leave") {
       const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
       task.object = await this.#replace(spec, before, terms);

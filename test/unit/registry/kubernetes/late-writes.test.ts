@@ -6,6 +6,7 @@ import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
 import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
+import type { Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
 import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -217,6 +218,58 @@ describe("a list", () => {
     const node = await withCooling();
     node.server.edit(NAME, (spec) => ({ ...spec, address: "odd" }));
     expect(await node.registry.findCooling([spanOfTen()], 10, "blue")).toHaveLength(1);
+  });
+});
+
+describe("retention: of an address that is new to a member of a workload", () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
+  const ofWeb = (ifName: string): Claim => claim("a", [proposal(NAME, { ifName })], { ifName, pod: "web-0", workload });
+
+  it("nothing is kept when the creation had no answer and is carried out late", async () => {
+    const node = await openClusterNode();
+    const late = delay(node, "POST");
+    await expect(node.registry.claim(ofWeb("eth0"))).rejects.toThrow("did not record");
+    late.run();
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([]);
+  });
+
+  it("nothing is kept when the caller hangs up while it is created", async () => {
+    const node = await openClusterNode();
+    const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    node.gate = async ({ method }, commit) => {
+      if (method !== "POST") return commit();
+      reached.resolve();
+      const made = commit();
+      await answer.promise;
+      return made;
+    };
+    const caller = new AbortController();
+    const claimed = node.registry.claim(ofWeb("eth0"), caller.signal);
+    await reached.promise;
+    caller.abort(new Error("hung up"));
+    await expect(claimed).rejects.toThrow("hung up");
+    answer.resolve();
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([]);
+  });
+
+  it("the claim says so, whatever is synced while it is under way", async () => {
+    const node = await openClusterNode();
+    const first = await node.registry.claim(ofWeb("eth0"));
+    const journalled = Promise.withResolvers<void>();
+    const again: Promise<ClaimOutcome>[] = [];
+    // The sync that deletes the object of an undone claim reads the row once more, and finds that of the next claim.
+    node.around = async (method, _args, run) => {
+      if (method === "findAddress" && again.length > 0) await journalled.promise;
+      const result = await run();
+      if (method === "forget") again.push(node.registry.claim(ofWeb("net1")));
+      if (method === "claim") journalled.resolve();
+      return result;
+    };
+    await node.registry.undo(first.kind === "bound" ? first.created : []);
+    await node.pass(COOLDOWN_MS);
+    expect(await Promise.all(again)).toMatchObject([{ kind: "bound", fresh: [{ ip: ip(NAME), ifName: "net1" }] }]);
   });
 });
 
