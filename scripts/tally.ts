@@ -19,58 +19,97 @@ const FAILURE_LINES = 12;
 export interface Report {
   readonly success: boolean;
   readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly numTodoTests: number;
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly assertionResults: readonly {
-      readonly status: string;
-      readonly fullName: string;
-      readonly failureMessages: readonly string[] | null;
-    }[];
-  }[];
+  readonly testResults: readonly FileResult[];
 }
 
-/** The failed tests of a report, each with its file, name and message. */
-function failedTests({ testResults }: Report): string[] {
-  return testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status === "failed")
-      .map(({ fullName, failureMessages }) => {
-        const lines = (failureMessages ?? []).join("\n").split("\n").slice(0, FAILURE_LINES);
-        return [`${name}: ${fullName}`, ...lines].join("\n    ");
-      }),
-  );
+/** Its status is `failed` without a failed test when it cannot be loaded or a hook has failed; then `message` may say why. */
+interface FileResult {
+  readonly name: string;
+  readonly status: string;
+  readonly message: string;
+  readonly assertionResults: readonly TestResult[];
+}
+
+interface TestResult {
+  readonly status: string;
+  readonly fullName: string;
+  readonly failureMessages: readonly string[] | null;
+}
+
+/** A failure of the tests: one test, or the hooks of a file, whose tests did not run. */
+interface Failure {
+  readonly file: string;
+  readonly text: string;
+}
+
+function failuresOf({ testResults }: Report): Failure[] {
+  return testResults.flatMap((file) => {
+    const failed = file.assertionResults.filter(({ status }) => status === "failed");
+    const texts = failed.map(({ fullName, failureMessages }) => describeFailure(file, fullName, failureMessages ?? []));
+    const { length: notRun } = file.assertionResults.filter(isSkipped);
+    if (file.status === "failed" && failed.length === 0)
+      texts.push(
+        describeFailure(file, `a hook or the file itself failed, ${notRun} tests did not run`, [file.message]),
+      );
+    return texts.map((text) => ({ file: file.name, text }));
+  });
+}
+
+function describeFailure({ name }: FileResult, what: string, messages: readonly string[]): string {
+  const lines = messages.join("\n").split("\n").slice(0, FAILURE_LINES);
+  return [`${name}: ${what}`, ...lines].join("\n    ");
+}
+
+function isSkipped({ status }: TestResult): boolean {
+  return status !== "passed" && status !== "failed";
 }
 
 /** Counts a report, and as one failure whatever is wrong although no test failed. */
 export function tallyReport(kind: string, exitCode: number, report: Report | undefined): Tally {
   if (report === undefined)
     return { passed: 0, failed: 1, unsteady: 0, complaints: [`${kind}: vitest left no report`] };
-  const { numPassedTests: passed, numFailedTests, numPendingTests, numTodoTests, success } = report;
-  const skipped = numPendingTests + numTodoTests;
+  const { numPassedTests: passed, success } = report;
+  const failures = failuresOf(report);
   const complaints: string[] = [];
+  const skipped = countSkipped(report);
   if (skipped > 0) complaints.push(`${kind}: ${skipped} tests were skipped`);
-  if (passed + numFailedTests === 0) complaints.push(`${kind}: no test ran`);
-  else if ((exitCode !== 0 || !success) && numFailedTests === 0)
+  if (passed + failures.length === 0) complaints.push(`${kind}: no test ran`);
+  else if ((exitCode !== 0 || !success) && failures.length === 0)
     complaints.push(`${kind}: vitest failed outside of the tests`);
-  const failed = numFailedTests + complaints.length;
-  return { passed, failed, unsteady: 0, complaints: [...failedTests(report), ...complaints] };
+  return {
+    passed,
+    failed: failures.length + complaints.length,
+    unsteady: 0,
+    complaints: [...failures.map(({ text }) => text), ...complaints],
+  };
+}
+
+/** Without those that a failed hook kept from running. */
+function countSkipped({ testResults }: Report): number {
+  const complete = testResults.filter(({ status }) => status !== "failed");
+  return complete.flatMap(({ assertionResults }) => assertionResults).filter(isSkipped).length;
 }
 
 /** The files of failed tests that are worth a second run: a few failed, and nothing else was wrong. */
 export function filesToRepeat(report: Report | undefined, { failed }: Tally): string[] {
-  if (report === undefined || failed !== report.numFailedTests || failed > MAX_UNSTEADY) return [];
-  const hasFailed = ({ status }: { readonly status: string }): boolean => status === "failed";
-  return report.testResults.flatMap(({ name, assertionResults }) => (assertionResults.some(hasFailed) ? [name] : []));
+  if (report === undefined || failed > MAX_UNSTEADY) return [];
+  const failures = failuresOf(report);
+  return failures.length === failed ? [...new Set(failures.map(({ file }) => file))] : [];
 }
 
-/** The result of two runs. Only when all of those files pass the second time, by themselves, was it an accident; it stays in the complaints. */
-export function tallyTwoRuns(first: Tally, second: Tally): Tally {
-  if (second.failed > 0) return { ...first, complaints: [...first.complaints, ...second.complaints.map(again)] };
+/**
+ * The result of two runs: the first with its report, the second of the files to repeat. Only when all of those pass the second time, by themselves, was
+ * it an accident; it stays in the complaints.
+ */
+export function tallyTwoRuns(first: Tally, report: Report | undefined, second: Tally): Tally {
+  if (report === undefined || second.failed > 0)
+    return { ...first, complaints: [...first.complaints, ...second.complaints.map(again)] };
+  const repeated = filesToRepeat(report, first);
+  const passedBefore = report.testResults
+    .filter(({ name }) => repeated.includes(name))
+    .flatMap(({ assertionResults }) => assertionResults.filter(({ status }) => status === "passed")).length;
   const complaints = first.complaints.map((complaint) => `UNSTEADY, passed the second time: ${complaint}`);
-  return { passed: first.passed + first.failed, failed: 0, unsteady: first.failed, complaints };
+  return { passed: first.passed - passedBefore + second.passed, failed: 0, unsteady: first.failed, complaints };
 }
 
 function again(complaint: string): string {

@@ -6,8 +6,9 @@
  *   npm run test:embeddings   the embeddings alone (`--only KIND`)
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the tests, and one each
- * for the linter and the compiler. When a few tests of a kind failed, their files run once more at the end, when nothing else runs; what passes
- * then is unsteady, and named. A kind without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
+ * for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their files run once more at the end, when nothing else runs; what
+ * passes then is unsteady, and named. A kind without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are
+ * failures.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, open, readFile, rm } from "node:fs/promises";
@@ -156,7 +157,7 @@ async function lookAgain({ stage, tally, report }: Result): Promise<Tally> {
   const files = filesToRepeat(report, tally);
   if (files.length === 0 || stage.repeat === undefined) return tally;
   console.log(`\n${stage.name} once more: ${files.join(", ")}`);
-  return tallyTwoRuns(tally, (await stage.repeat(files)).tally);
+  return tallyTwoRuns(tally, report, (await stage.repeat(files)).tally);
 }
 
 async function summarize(results: readonly Result[]): Promise<boolean> {

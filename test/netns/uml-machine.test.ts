@@ -2,19 +2,23 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { hasMachine, MachineError, runInMachine } from "../../scripts/uml/machine.ts";
 
+/** Ends a machine that hangs before the test's own time is over, so that it says where and leaves nothing to the next test. */
+const DEADLINE_MS = 45_000;
+
+/** Of one test. */
 let directory: string;
 /** In which a machine boots for certain: several times what the first one took. */
 let bootedMs = 4_000;
 
-beforeAll(() => {
+beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "berth-uml test-"));
 });
 
-afterAll(() => {
+afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
@@ -33,7 +37,8 @@ function processesOfGuest(): string[] {
 
 /** Why it did not come to the end. Afterwards nothing of it is left. */
 async function failureOf(argv: readonly string[], options: { bootMs?: number; deadlineMs?: number } = {}) {
-  const error: unknown = await runInMachine(argv, { directory, ...options }).catch((reason: unknown) => reason);
+  const run = runInMachine(argv, { directory, deadlineMs: DEADLINE_MS, ...options });
+  const error: unknown = await run.catch((reason: unknown) => reason);
   await expect.poll(processesOfGuest, { timeout: 10_000 }).toEqual([]);
   expect(readdirSync(directory)).toEqual([]);
   return error instanceof MachineError ? error.message : expect.unreachable(`no MachineError but ${error}`);
@@ -46,7 +51,7 @@ const inMachine = () => {
     const script = 'touch "$0/x" /tmp/berth-uml-x "$HOME/x"; printf "%s\\n" "$@" "$PWD" "$(id -u)" > "$1/out"; exit 7';
     const words = [root, directory, "it's", "two words", '"$HOME"'];
     const startMs = performance.now();
-    expect(await runInMachine(["sh", "-c", script, ...words], { directory })).toBe(7);
+    expect(await runInMachine(["sh", "-c", script, ...words], { directory, deadlineMs: DEADLINE_MS })).toBe(7);
     bootedMs = Math.max(bootedMs, 3 * (performance.now() - startMs));
     const lines = readFileSync(join(directory, "out"), "utf8").trimEnd().split("\n");
     expect(lines).toEqual([directory, "it's", "two words", '"$HOME"', root, "0"]);
@@ -75,7 +80,7 @@ const inMachine = () => {
   });
 
   it("cannot be given a folder whose name breaks its command line", async () => {
-    await expect(runInMachine(["true"], { directory: `${directory}/` })).resolves.toBe(0);
+    await expect(runInMachine(["true"], { directory: `${directory}/`, deadlineMs: DEADLINE_MS })).resolves.toBe(0);
     const broken = mkdtempSync(join(tmpdir(), 'berth-uml"'));
     await expect(runInMachine(["true"], { directory: broken })).rejects.toThrow("; set TMPDIR");
     rmSync(broken, { recursive: true });

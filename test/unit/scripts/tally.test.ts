@@ -1,10 +1,29 @@
 import { expect, test } from "vitest";
 import { filesToRepeat, type Report, tallyReport, tallyTwoRuns } from "../../../scripts/tally.ts";
 
-const counts = { numPassedTests: 3, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
-const good: Report = { success: true, ...counts, testResults: [] };
-const bad: Report = { ...good, success: false };
-const noneRan = { numPassedTests: 0 };
+type File = Report["testResults"][number];
+
+/** A file of tests with these statuses. It failed if one of them did, or with a message. */
+function file(name: string, statuses: readonly string[], message?: string): File {
+  return {
+    name: `/b/${name}.test.ts`,
+    status: statuses.includes("failed") || message !== undefined ? "failed" : "passed",
+    message: message ?? "",
+    assertionResults: statuses.map((status, index) => {
+      const failureMessages = status === "failed" ? ["Error: no"] : [];
+      return { status, fullName: `test ${index}`, failureMessages };
+    }),
+  };
+}
+
+function report(...testResults: readonly File[]): Report {
+  const statuses = testResults.flatMap(({ assertionResults }) => assertionResults.map(({ status }) => status));
+  const success = testResults.every(({ status }) => status === "passed");
+  return { success, numPassedTests: statuses.filter((status) => status === "passed").length, testResults };
+}
+
+const good = report(file("good", ["passed", "passed", "passed"]));
+const noHook = file("hook", ["skipped", "skipped"], "Error: no place");
 
 type Row = [
   when: string,
@@ -17,27 +36,26 @@ type Row = [
 
 test.each<Row>([
   ["all pass", 0, good, 3, 0],
-  ["one fails", 1, { ...bad, numFailedTests: 1 }, 3, 1],
-  ["none ran", 1, { ...bad, ...noneRan }, 0, 1, "no test ran"],
-  ["none ran and vitest says fine", 0, { ...good, ...noneRan }, 0, 1, "no test ran"],
-  ["one is skipped", 0, { ...good, numPendingTests: 1 }, 3, 1, "1 tests were skipped"],
-  ["one is to do", 0, { ...good, numTodoTests: 1 }, 3, 1, "1 tests were skipped"],
-  ["a file cannot be loaded", 1, bad, 3, 1, "outside of the tests"],
+  ["one fails", 1, report(file("a", ["passed", "failed"])), 1, 1, "/b/a.test.ts: test 1\n    Error: no"],
+  ["none ran", 1, { ...report(), success: false }, 0, 1, "no test ran"],
+  ["none ran and vitest says fine", 0, report(), 0, 1, "no test ran"],
+  ["one is skipped", 0, report(file("a", ["passed", "skipped"])), 1, 1, "1 tests were skipped"],
+  ["one is to do", 0, report(file("a", ["passed", "todo"])), 1, 1, "1 tests were skipped"],
+  ["a file cannot be loaded", 1, report(file("a", [], "Error: no module")), 0, 1, "a.test.ts: a hook or the file itself failed, 0 tests did not run\n    Error: no module"], // biome-ignore format: one line each
+  ["a hook fails", 1, report(noHook), 0, 1, "hook.test.ts: a hook or the file itself failed, 2 tests did not run\n    Error: no place"], // biome-ignore format: one line each
+  ["an error comes from outside", 1, { ...good, success: false }, 3, 1, "outside of the tests"],
   ["vitest dies after its report", 1, good, 3, 1, "outside of the tests"],
   ["there is no report", 0, undefined, 0, 1, "left no report"],
-])("tally when %s", (_when, exitCode, report, passed, failed, complaint) => {
-  const tally = tallyReport("unit", exitCode, report);
+])("tally when %s", (_when, exitCode, given, passed, failed, complaint) => {
+  const tally = tallyReport("unit", exitCode, given);
   expect(tally).toMatchObject({ passed, failed });
-  expect(tally.complaints.join()).toContain(complaint ?? "");
-  expect(tally.complaints.length > 0).toBe(complaint !== undefined);
+  expect(tally.complaints).toEqual(complaint === undefined ? [] : [expect.stringContaining(complaint)]);
 });
 
 test("a failed test is reported with its file, its name and the first lines of its message", () => {
   const failureMessages = [`Error: no\n${"at x\n".repeat(40)}`];
-  const failed = { status: "failed", fullName: "a pool is full", failureMessages };
-  const passed = { status: "passed", fullName: "a pool is empty", failureMessages: [] };
-  const testResults = [{ name: "/b/pool.test.ts", assertionResults: [passed, failed] }];
-  const { complaints } = tallyReport("unit", 1, { ...good, success: false, numFailedTests: 1, testResults });
+  const assertionResults = [{ status: "failed", fullName: "a pool is full", failureMessages }];
+  const { complaints } = tallyReport("unit", 1, report({ ...file("pool", ["failed"]), assertionResults }));
   expect(complaints).toHaveLength(1);
   expect(complaints[0]).toMatch(/^\/b\/pool\.test\.ts: a pool is full\n {4}Error: no\n/);
   expect(complaints[0]?.split("\n")).toHaveLength(13);
@@ -45,43 +63,39 @@ test("a failed test is reported with its file, its name and the first lines of i
 
 /** A report in which the first so many of five tests, each in a file of its own, failed. */
 function withFailures(count: number): Report {
-  const testResults = Array.from({ length: 5 }, (_, index) => ({
-    name: `/b/${index}.test.ts`,
-    assertionResults: [
-      { status: index < count ? "failed" : "passed", fullName: `test ${index}`, failureMessages: ["Error: no"] },
-    ],
-  }));
-  const counts = { numPassedTests: 5 - count, numFailedTests: count };
-  return { ...good, ...counts, success: count === 0, testResults };
+  return report(...Array.from({ length: 5 }, (_, index) => file(`${index}`, [index < count ? "failed" : "passed"])));
 }
 
 test.each([
-  { when: "all passed", report: withFailures(0), files: [] },
-  { when: "one failed", report: withFailures(1), files: ["/b/0.test.ts"] },
-  { when: "three failed", report: withFailures(3), files: ["/b/0.test.ts", "/b/1.test.ts", "/b/2.test.ts"] },
-  { when: "four failed", report: withFailures(4), files: [] },
-  { when: "one failed and one was skipped", report: { ...withFailures(1), numPendingTests: 1 }, files: [] },
-  { when: "there is no report", report: undefined, files: [] },
-])("files of failed tests run again when $when: $files", ({ report, files }) => {
-  expect(filesToRepeat(report, tallyReport("unit", 1, report))).toEqual(files);
+  { when: "all passed", given: withFailures(0), files: [] },
+  { when: "one failed", given: withFailures(1), files: ["/b/0.test.ts"] },
+  { when: "two of one file failed", given: report(file("a", ["failed", "failed"])), files: ["/b/a.test.ts"] },
+  { when: "three failed", given: withFailures(3), files: ["/b/0.test.ts", "/b/1.test.ts", "/b/2.test.ts"] },
+  { when: "four failed", given: withFailures(4), files: [] },
+  { when: "a hook failed", given: report(...withFailures(1).testResults, noHook), files: ["/b/0.test.ts", "/b/hook.test.ts"] }, // biome-ignore format: one line each
+  { when: "one failed and one was skipped", given: report(...withFailures(1).testResults, file("s", ["skipped"])), files: [] }, // biome-ignore format: one line each
+  { when: "there is no report", given: undefined, files: [] },
+])("files of failed tests run again when $when: $files", ({ given, files }) => {
+  expect(filesToRepeat(given, tallyReport("unit", 1, given))).toEqual(files);
 });
 
 test("what passes the second time is unsteady, and stays in the complaints", () => {
-  const first = tallyReport("unit", 1, withFailures(2));
-  const both = tallyTwoRuns(first, tallyReport("unit", 0, { ...good, numPassedTests: 2 }));
+  const first = report(file("a", ["passed", "failed"]), file("b", ["passed"]), noHook);
+  const second = report(file("a", ["passed", "passed"]), file("hook", ["passed", "passed"]));
+  const both = tallyTwoRuns(tallyReport("unit", 1, first), first, tallyReport("unit", 0, second));
   expect(both).toMatchObject({ passed: 5, failed: 0, unsteady: 2 });
   expect(both.complaints.join()).toMatch(
-    /^UNSTEADY, passed the second time: \/b\/0\.test\.ts: test 0\n {4}Error: no,UNSTEADY/,
+    /^UNSTEADY, passed the second time: \/b\/a\.test\.ts: test 1\n {4}Error: no,UNSTEADY/,
   );
 });
 
 test.each([
-  { what: "a test fails again", report: withFailures(1) },
-  { what: "no test ran", report: { ...good, numPassedTests: 0 } },
-  { what: "there is no report", report: undefined },
-])("the first run counts when $what in the second", ({ report }) => {
+  { what: "a test fails again", again: withFailures(1) },
+  { what: "no test ran", again: report() },
+  { what: "there is no report", again: undefined },
+])("the first run counts when $what in the second", ({ again }) => {
   const first = tallyReport("unit", 1, withFailures(2));
-  const both = tallyTwoRuns(first, tallyReport("unit", 1, report));
+  const both = tallyTwoRuns(first, withFailures(2), tallyReport("unit", 1, again));
   expect(both).toMatchObject({ passed: 3, failed: 2, unsteady: 0 });
   expect(both.complaints.length).toBeGreaterThan(first.complaints.length);
 });
