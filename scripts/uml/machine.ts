@@ -23,6 +23,8 @@ const MEMORY_MB = 1024;
 /** Lines of init.sh. */
 const READY = "berth-uml: ready";
 const DONE = "berth-uml: done";
+/** How long the guest may take to halt when its command has ended: its exit code is known then. */
+const HALT_MS = 10_000;
 /** When the guest is silent while it boots, after how long the user is told that it continues. */
 const PROGRESS_MS = 5_000;
 
@@ -101,11 +103,11 @@ function spawnKernel(place: string, init: string): ChildProcessByStdio<null, Rea
 class Listener {
   #stage: "booting" | "running" | "done" = "booting";
   readonly #said: string[] = [];
-  readonly #onReady: () => void;
+  readonly #on: { readonly ready: () => void; readonly done: () => void };
   readonly #print: (line: string) => void;
 
-  constructor(onReady: () => void, print: (line: string) => void) {
-    this.#onReady = onReady;
+  constructor(on: { readonly ready: () => void; readonly done: () => void }, print: (line: string) => void) {
+    this.#on = on;
     this.#print = print;
   }
 
@@ -116,9 +118,11 @@ class Listener {
   receive(line: string): void {
     if (line === READY) {
       this.#stage = "running";
-      this.#onReady();
-    } else if (line === DONE) this.#stage = "done";
-    else if (this.#stage === "running") this.#print(line);
+      this.#on.ready();
+    } else if (line === DONE) {
+      this.#stage = "done";
+      this.#on.done();
+    } else if (this.#stage === "running") this.#print(line);
     else if (this.#stage === "booting") this.#said.push(line);
   }
 
@@ -140,10 +144,15 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   };
   const booting = setTimeout(() => end("it had not booted"), bootMs);
   const deadline = setTimeout(() => end("it was not done"), deadlineMs);
-  const listener = new Listener(() => {
+  let halting: NodeJS.Timeout | undefined;
+  const ready = (): void => {
     clearTimeout(booting);
     print(`User-Mode Linux: booted in ${seconds()}`);
-  }, print);
+  };
+  const done = (): void => {
+    halting = setTimeout(() => end("it did not halt"), HALT_MS);
+  };
+  const listener = new Listener({ ready, done }, print);
   const progress = setInterval(() => {
     if (listener.isBooting) print(`User-Mode Linux: booting for ${seconds()}`);
   }, PROGRESS_MS);
@@ -157,7 +166,7 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
       resolve(why + listener.words());
     });
   }).finally(() => {
-    for (const timer of [booting, deadline, progress]) clearTimeout(timer);
+    for (const timer of [booting, deadline, halting, progress]) clearTimeout(timer);
   });
 }
 
