@@ -1,5 +1,5 @@
 /** The API server's objects as records. An object that cannot be decoded is shown as far as it can be read. */
-import { z } from "zod";
+import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";

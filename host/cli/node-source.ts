@@ -1,5 +1,5 @@
 /** The records of one node, from its agent's status API. */
-import { z } from "zod";
+import * as z from "zod";
 import { decode, formatMismatches } from "../lib/schema.ts";
 import { type AddressRecord, addressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, allocationRecord } from "../records/allocation-record.ts";

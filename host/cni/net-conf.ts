@@ -1,5 +1,5 @@
 /** Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config decodes them. */
-import { z } from "zod";
+import * as z from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
 import { type Ip, parseIp } from "../net/ip.ts";

@@ -2,7 +2,7 @@
  * Converts results to and from the JSON of each CNI version. Any plugin of a chain may have written prevResult, so decoding is
  * as lenient as the reference library: null and "" count as absent, unknown keys are ignored.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix, parsePrefix } from "../net/prefix.ts";

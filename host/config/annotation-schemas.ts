@@ -1,5 +1,5 @@
 /** The schema of each annotation under `ipam.vendor.io/`, for decoding and for the reference page. */
-import { z } from "zod";
+import * as z from "zod";
 import { parsedText } from "../lib/schema.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";

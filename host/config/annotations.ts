@@ -1,5 +1,5 @@
 /** Decodes the annotations of pods and namespaces. Precedence between them is in ipam/selection.ts. */
-import { z } from "zod";
+import * as z from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
 import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";

@@ -2,7 +2,7 @@
  * Decodes the coordinator's settings from one source: a network definition or the resource Coordinator.
  * coordinator-settings.ts merges the sources.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { MAX_IF_NAME_BYTES, parseIfName } from "../cni/names.ts";
 import { COORDINATOR_TYPES } from "../cni/request.ts";
 import { type CelRule, cel, matchRule } from "../lib/cel.ts";

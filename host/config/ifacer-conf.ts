@@ -1,5 +1,5 @@
 /** Decodes the ifacer's entry in a network definition. ifacer/bond-options.ts decodes the options of the bond. */
-import { z } from "zod";
+import * as z from "zod";
 import type { IfName } from "../cni/names.ts";
 import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
 import { IFACER_TYPES } from "../cni/request.ts";

@@ -2,7 +2,7 @@
  * Decodes the `ipam` object of a network configuration whose IPAM plugin is Berth. Neither the runtime nor Multus nor the main plugins
  * add keys to this object, so unknown keys are refused.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { ALL_ENABLED, type EnabledFamilies, ignoreNames } from "./annotations.ts";
 import { decodeConfig } from "./config-error.ts";
 import { nonEmptyList } from "./fields/lists.ts";

@@ -1,5 +1,5 @@
 /** Decodes and matches Kubernetes label selectors. */
-import { z } from "zod";
+import * as z from "zod";
 import { type CelRule, cel, rawText } from "../lib/cel.ts";
 import { parsedText, textMap } from "../lib/schema.ts";
 import { DNS_SUBDOMAIN, isDnsSubdomain, MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "./fields/names.ts";

@@ -2,7 +2,7 @@
  * Decodes network definitions, from files of a CNI directory (`*.conflist`, `*.conf`, `*.json`) or from a NetworkAttachmentDefinition,
  * and the entries of the coordinator and of Berth's IPAM plugin in them.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
 import { COORDINATOR_TYPES } from "../cni/request.ts";

@@ -2,7 +2,7 @@
  * Decodes the annotation `k8s.v1.cni.cncf.io/networks`, the additional networks of a pod (Kubernetes Network Custom Resource
  * Definition De-facto Standard, section 4.1). Keys that Berth does not read are not checked.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { describeValue } from "../lib/describe.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { namespaceName, objectName } from "./fields/names.ts";

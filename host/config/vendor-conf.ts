@@ -1,5 +1,5 @@
 /** Decodes the cluster-wide settings: the key `conf.yml` of the ConfigMap `vendor-conf`. */
-import { z } from "zod";
+import * as z from "zod";
 import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { MAX_CIDRS } from "./coordinator-conf.ts";

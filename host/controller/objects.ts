@@ -2,7 +2,7 @@
  * The objects whose status and finalizers the controller writes: the decoded specification, or why it is invalid, and the metadata that a write
  * needs.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError } from "../config/config-error.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";

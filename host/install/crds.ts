@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, type Resource } from "../kubernetes/paths.ts";

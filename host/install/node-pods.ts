@@ -1,5 +1,5 @@
 /** A DaemonSet for a while: its pod is Ready on each node where the work is done. Nodes that do not answer are named when the time is over. */
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { applyObject, callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";

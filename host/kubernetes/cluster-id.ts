@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeApi } from "./kube-api.ts";
 import { NAMESPACES, objectPath } from "./paths.ts";
 

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";

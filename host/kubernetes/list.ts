@@ -1,5 +1,5 @@
 /** Reads a collection page by page, as of one moment. */
-import { z } from "zod";
+import * as z from "zod";
 import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 

@@ -2,7 +2,7 @@
  * Decodes unknown values with zod schemas. A mismatch has the path, the found and the wanted value.
  * In these schemas an issue's message is the wanted value; `params.got` replaces the found value.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { findClosest } from "./closest.ts";
 import { describeValue } from "./describe.ts";
 

@@ -3,7 +3,7 @@
  * asks. Answers are remembered for a while.
  */
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 

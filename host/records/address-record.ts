@@ -1,5 +1,5 @@
 /** Everything that is known of one address, as `GET /v1/address` answers it and `berthctl ip` shows it. */
-import { z } from "zod";
+import * as z from "zod";
 import { allocationRecord } from "./allocation-record.ts";
 
 export const addressRecord = z.object({

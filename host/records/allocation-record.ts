@@ -1,5 +1,5 @@
 /** One address that is not free, as the status API answers it and berthctl shows it. */
-import { z } from "zod";
+import * as z from "zod";
 
 /** Address, and address space unless it is the default: `10.0.0.7`, `10.0.0.7/lab`. Names the address on the command line. */
 export function formatAddressName(address: string, space: string): string {

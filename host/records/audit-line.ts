@@ -2,7 +2,7 @@
  * One line of the audit log (docs/audit-log.md): which pod got or lost which addresses, when, and why. The schema is the decoder of the reader, the type of
  * the writers, and the table of the page.
  */
-import { z } from "zod";
+import * as z from "zod";
 
 /** What happened to the addresses. */
 export const AUDIT_EVENTS = {

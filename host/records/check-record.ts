@@ -2,7 +2,7 @@
  * Where objects, records, pods, NICs, neighbours, routes and rules disagree: of one node as `GET /v1/check` answers it, and of one or all nodes as
  * `berthctl check` prints it and writes it to a report file.
  */
-import { z } from "zod";
+import * as z from "zod";
 
 /** What is wrong, by kind. docs/diagnostics.md has a row for each. */
 const DAMAGE_KINDS = [

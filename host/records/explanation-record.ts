@@ -1,5 +1,5 @@
 /** What an ADD of a pod would answer now, or what is known of a pool, as `GET /v1/explain` answers it. */
-import { z } from "zod";
+import * as z from "zod";
 
 /** An address that a NIC would get. */
 const address = z.object({

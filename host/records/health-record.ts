@@ -1,5 +1,5 @@
 /** The state of an agent, as `GET /v1/health` answers it. */
-import { z } from "zod";
+import * as z from "zod";
 
 export const healthRecord = z.object({
   status: z.string(),

@@ -1,5 +1,5 @@
 /** What an agent would do, or has done, with addresses that an administrator releases or quarantines. */
-import { z } from "zod";
+import * as z from "zod";
 
 export const operationRecord = z.object({
   steps: z.array(

@@ -1,5 +1,5 @@
 /** A pool as the status API answers it and berthctl shows it. */
-import { z } from "zod";
+import * as z from "zod";
 
 /** A decimal number as text: an IPv6 pool has more addresses than a JSON number can count. */
 const count = z.string().regex(/^[0-9]{1,39}$/);

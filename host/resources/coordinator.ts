@@ -1,5 +1,5 @@
 /** The kind Coordinator: the cluster's settings of the coordinator plugin. Only the object named `default` is used. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   coordinatorKeys,
   LOG_OPTIONS,

@@ -3,7 +3,7 @@
  * (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
  */
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { isDnsLabel } from "../config/fields/names.ts";
 import { MAX_ADDRESS_LENGTH, parseAddress } from "../config/fields/network.ts";
 import { cel, IMMUTABLE } from "../lib/cel.ts";

@@ -1,5 +1,5 @@
 /** The kind IPPool. Rules between pools are in check-pools.ts; which addresses may be allocated, in ip-pool-shape.ts. */
-import { z } from "zod";
+import * as z from "zod";
 import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
 import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts";

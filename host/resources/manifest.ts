@@ -1,5 +1,5 @@
 /** Decodes manifests, YAML or JSON, to resources of any kind. */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { findClosest } from "../lib/closest.ts";

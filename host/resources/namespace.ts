@@ -1,5 +1,5 @@
 /** The fields of a Kubernetes Namespace that Berth reads. */
-import { z } from "zod";
+import * as z from "zod";
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";

@@ -1,5 +1,5 @@
 /** The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts decodes the configuration in it. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { metadata } from "./fields/metadata.ts";
 import { trimMetadata } from "./fields/trim-metadata.ts";

@@ -1,5 +1,5 @@
 /** The fields of a Kubernetes Node that Berth reads. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { isDeleting, metadata } from "./fields/metadata.ts";

@@ -1,5 +1,5 @@
 /** The fields of a Kubernetes Pod that Berth reads. */
-import { z } from "zod";
+import * as z from "zod";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import { foreignAnnotations } from "../config/foreign-annotations.ts";

@@ -1,5 +1,5 @@
 /** The kind ReservedIP: addresses that no pool of an address space allocates. */
-import { z } from "zod";
+import * as z from "zod";
 import { cel } from "../lib/cel.ts";
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";

@@ -1,5 +1,5 @@
 /** The status of Berth's kinds. It may be missing or outdated. */
-import { z } from "zod";
+import * as z from "zod";
 import { MAX_LABEL_LENGTH } from "../config/fields/names.ts";
 
 /** Most pools generated from one Subnet. Its status lists them all and must fit into etcd's 1.5 MB. @limit */

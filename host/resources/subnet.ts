@@ -1,5 +1,5 @@
 /** The kind Subnet: addresses that the controller divides among generated pools. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { namespaceName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector, matchLabels } from "../config/label-selector.ts";

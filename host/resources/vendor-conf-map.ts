@@ -1,5 +1,5 @@
 /** The ConfigMap `vendor-conf`, whose key `conf.yml` holds the cluster-wide settings. */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { decodeVendorConf, type VendorConf } from "../config/vendor-conf.ts";
 import { parseYaml } from "../config/yaml.ts";

@@ -2,7 +2,7 @@
  * Finds the workload that owns the generated pools of a pod: its controller, or the controller of that, as far as one lookup shows (docs/subnets.md,
  * "Whose pool it is"). Lookups of ReplicaSets and Jobs are cached.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { decodeConfig } from "../../config/config-error.ts";

@@ -1,5 +1,5 @@
 /** The collections that an agent in a cluster watches besides its own addresses: one reflector each. */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";

@@ -1,5 +1,5 @@
 /** The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has of it and of its Subnet. */
-import { z } from "zod";
+import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";

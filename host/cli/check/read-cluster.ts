@@ -1,5 +1,5 @@
 /** What the API server has of addresses, pods and nodes, cut to what a check of the whole cluster compares. */
-import { z } from "zod";
+import * as z from "zod";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";

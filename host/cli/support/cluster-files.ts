@@ -1,5 +1,5 @@
 /** What a support bundle has of a cluster from its API server: versions, objects, events, nodes, Berth's pods. Whatever cannot be read is noted. */
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeApi, KubeCall, KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import {

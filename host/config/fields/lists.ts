@@ -1,5 +1,5 @@
 /** Schemas of lists: at least one entry, a maximum, no repeated keys. */
-import { z } from "zod";
+import * as z from "zod";
 
 /** Returns the schema of a list with at least one entry. */
 export function nonEmptyList<S extends z.ZodType>(entry: S) {

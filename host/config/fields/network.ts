@@ -1,5 +1,5 @@
 /** Schemas of addresses, prefixes, routes and interface names. */
-import { z } from "zod";
+import * as z from "zod";
 import { IF_NAME_FORM, MAX_IF_NAME_BYTES, parseIfName } from "../../cni/names.ts";
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { describeValue } from "../../lib/describe.ts";

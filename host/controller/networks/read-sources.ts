@@ -1,5 +1,5 @@
 /** Decodes the objects in which kubeadm, Cilium, Calico, the control plane and Kubernetes describe the cluster's networks. */
-import { z } from "zod";
+import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";

@@ -1,5 +1,5 @@
 /** Whether the owner of a pool or of retained addresses still exists. Reads the API server, never a cache. */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { type ObjectName, objectPath, type Resource } from "../../kubernetes/paths.ts";

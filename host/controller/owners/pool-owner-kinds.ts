@@ -2,7 +2,7 @@
  * The kinds of workloads whose pods may name Subnets: how each is read, and how many addresses it needs. Of other kinds only the pods are known.
  */
 
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { aboveOf, applicationOf, controllerOf } from "../../ipam/owner.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";

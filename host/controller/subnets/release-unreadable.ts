@@ -3,7 +3,7 @@
  * (docs/subnets.md).
  */
 
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";

@@ -1,5 +1,5 @@
 /** Answers other than 2xx, and the lines of a watch: unknown JSON to ApiError and WatchEvent. */
-import { z } from "zod";
+import * as z from "zod";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 
 /** Longest text of the server that an error repeats: characters. @limit */

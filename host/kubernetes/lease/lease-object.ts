@@ -1,5 +1,5 @@
 /** Encodes and decodes a Lease (coordination.k8s.io/v1). Unknown keys stay as they are. */
-import { z } from "zod";
+import * as z from "zod";
 import type { KubeObject } from "../kube-api.ts";
 import type { LeaseRecord } from "./plan-lease.ts";
 

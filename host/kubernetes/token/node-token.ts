@@ -1,5 +1,5 @@
 /** Reads the claims of a service account's token that is bound to a Node. Does not verify its signature: that is the API server's part. */
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { orAbsent } from "../../lib/schema.ts";
 

@@ -4,7 +4,7 @@
  */
 import { readFile, realpath, rm } from "node:fs/promises";
 import { uptime } from "node:os";
-import { z } from "zod";
+import * as z from "zod";
 import { ConfigError, decodeConfig } from "../../config/config-error.ts";
 import { describeValue, errnoOf, messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";

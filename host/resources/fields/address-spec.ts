@@ -1,5 +1,5 @@
 /** The address keys that IPPool and Subnet share, and the rules within one object. If `ips` is absent, it is the whole subnet; if empty, nothing. */
-import { z } from "zod";
+import * as z from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
 import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
 import { address, EXACT_PREFIX_RULES, exactPrefix, parseAddress } from "../../config/fields/network.ts";

@@ -1,5 +1,5 @@
 /** The metadata that Berth reads of Kubernetes objects, and the outer schema of its own kinds. Unknown metadata is accepted; likely misspellings are not. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { objectName } from "../../config/fields/names.ts";
 import type { Labels } from "../../config/label-selector.ts";

@@ -1,5 +1,5 @@
 /** `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md). */
-import { z } from "zod";
+import * as z from "zod";
 import { namespaceName, objectName } from "../../config/fields/names.ts";
 import { ifName } from "../../config/fields/network.ts";
 import { cel, IMMUTABLE } from "../../lib/cel.ts";

@@ -1,6 +1,6 @@
 /** The fields of Deployment, ReplicaSet, StatefulSet and DaemonSet (apps/v1) that size the pools generated for them. */
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { orAbsent } from "../../lib/schema.ts";
 import { counted, observed, podTemplate, surge, wanted, workloadMetadata } from "./template.ts";

@@ -1,5 +1,5 @@
 /** The fields of Job and CronJob (batch/v1) that size the pools generated for them. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { orAbsent } from "../../lib/schema.ts";
 import { optionalCount, podTemplate, wanted, workloadMetadata } from "./template.ts";

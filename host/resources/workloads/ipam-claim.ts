@@ -2,7 +2,7 @@
  * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network and an interface and may
  * request addresses; the allocator reports the allocated ones in the status.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { type IpRequest, parseIpRequest } from "../../cni/net-conf.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import { parsedText } from "../../lib/schema.ts";

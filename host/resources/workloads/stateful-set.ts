@@ -1,5 +1,5 @@
 /** The fields of a StatefulSet that say which pods it should have. */
-import { z } from "zod";
+import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { metadata } from "../fields/metadata.ts";
 

@@ -1,5 +1,5 @@
 /** What kinds with a pod template share: metadata, the template's annotations, counts. */
-import { z } from "zod";
+import * as z from "zod";
 import { orAbsent, textMap, wholeNumber } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
 

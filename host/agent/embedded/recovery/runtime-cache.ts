@@ -4,7 +4,7 @@
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import type { CniResult } from "../../../cni/result.ts";
 import { decodeResult } from "../../../cni/result-versions.ts";
 import { decodeCniVersion } from "../../../cni/version.ts";
