@@ -1,4 +1,5 @@
 /** An API server with Berth's accounts and policies, and objects to be attacked: for the tests of rights. */
+import { isDeepStrictEqual } from "node:util";
 import { ALLOCATIONS, type BoundSpec, boundObject, NODES, nodeObject } from "../../scripts/lab/cluster/objects.ts";
 import { forceDeleteAll } from "../../scripts/lab/cluster/rights.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
@@ -76,10 +77,15 @@ export type Address = keyof typeof OBJECTS;
 
 export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 
-/** Recreates all of {@link OBJECTS}. */
+/** What {@link placeObjects} made with that client. */
+const placed = new WeakMap<KubeClient, readonly string[]>();
+
+/** Recreates all of {@link OBJECTS}, unless they are what this client made before, at the same versions, and there is nothing else. */
 export async function placeObjects(client: KubeClient): Promise<void> {
+  if (isDeepStrictEqual(await snapshot(client), placed.get(client))) return;
   await forceDeleteAll(client);
   for (const [address, spec] of Object.entries(OBJECTS)) await client.create(ALLOCATIONS, objectOf(address, spec));
+  placed.set(client, await snapshot(client));
 }
 
 export const objectOf = (address: string, spec: Omit<BoundSpec, "address">): KubeObject =>
