@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest";
+import type { CheckReport } from "../../host/records/check-record.ts";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
 import { NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { type BerthVersion, CURRENT, writeBerthImages } from "../../scripts/lab/nodes/berth-images.ts";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
@@ -13,7 +15,7 @@ import { differenceOf, readApiFootprint, readNodeFootprint } from "../../scripts
 import { BERTH_RANGE, LAN } from "../../scripts/lab/nodes/networks.ts";
 import { isReady, type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
 import { daemonSetOf, deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
-import { referenceTool } from "../../scripts/setup/paths.mjs";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { executePart, partsAt } from "../e2e/pages/script.ts";
 
 /** Neither is the chart's own name. */
@@ -131,6 +133,15 @@ class Scene implements AsyncDisposable {
     expect(exitCode, stderr).toBe(0);
   }
 
+  /** `kubectl berth` of the cluster's administrator; returns what it prints. */
+  async berth(...words: readonly string[]): Promise<string> {
+    const path = [referenceTool("kubectl").directory, process.env.PATH].join(":");
+    const argv = [process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words];
+    const { exitCode, stdout, stderr } = await this.cluster.run(argv, { env: { HOME: home, PATH: path } });
+    expect(exitCode, stdout + stderr).toBe(0);
+    return stdout;
+  }
+
   async restartNodes(): Promise<void> {
     for (const node of this.cluster.nodes)
       for (const program of ["containerd", "kubelet"] as const) await node.restart(program);
@@ -230,6 +241,29 @@ describe("as the primary network", () => {
     await seen.untilReady("web", 6);
     expect(await addressesOf(scene, "web")).toEqual(addresses);
     await seen.untilConsistent();
+  });
+
+  it("answers kubectl berth for all nodes, through kubectl exec into the agents' pods", async () => {
+    const { seen } = scene;
+    const addresses = Object.values(await addressesOf(scene, "web")).sort();
+    const report: CheckReport = JSON.parse(await scene.berth("check", "-o", "json"));
+    expect({ ...report, nodes: report.nodes.map(({ node }) => node).sort() }).toMatchObject({
+      nodes: ["node1", "node2", "node3"],
+      notCompared: [],
+      findings: [],
+      problems: [],
+    });
+    const rows: { address: string }[] = JSON.parse(await scene.berth("allocations", "-o", "json"));
+    expect(rows.map(({ address }) => address).sort()).toEqual(addresses);
+    const [pod] = await seen.pods("web");
+    const name = pod?.metadata.name ?? "";
+    expect(await scene.berth("ip", pod?.status.podIP)).toContain(`${NAMESPACE}/${name}`);
+    expect(await scene.berth("history", pod?.status.podIP)).toContain(name);
+    expect(await scene.berth("explain", name, "-n", NAMESPACE)).toContain("an ADD of eth0 now would");
+    const file = join(home, "bundle.tgz");
+    await scene.berth("support-bundle", "--file", file);
+    const names = await requireCommand(["tar", "-tzf", file]);
+    for (const node of ["node1", "node2", "node3"]) expect(names).toMatch(new RegExp(`/nodes/${node}/.*audit`));
   });
 
   it("is upgraded while 50 pods are created and 50 deleted", async () => {
