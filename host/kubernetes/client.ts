@@ -4,7 +4,7 @@
  */
 import { errnoOf } from "../lib/describe.ts";
 import { type Deadline, openDeadline, pause } from "./http/deadline.ts";
-import { Exchange, type ExchangeOptions } from "./http/exchange.ts";
+import { Exchange, type ExchangeOptions, type Exchanges } from "./http/exchange.ts";
 import { Lanes } from "./http/lanes.ts";
 import { describeFailure, type Failure, mayPass, parseRetryAfter, pauseMs } from "./http/retry.ts";
 import { apiErrorOf, decodeObject, isSuccess } from "./http/status.ts";
@@ -23,6 +23,8 @@ export const POD_ATTEMPT_MS = 5_000;
 interface KubeClientOptions extends ExchangeOptions {
   /** Returns a number in [0, 1) that spreads the pauses. */
   readonly random: () => number;
+  /** Absent: over the network. */
+  readonly exchange?: Exchanges | undefined;
 }
 
 export interface KubeStats {
@@ -79,7 +81,7 @@ interface CallContext {
 
 class NetworkClient implements KubeClient {
   readonly #random: () => number;
-  readonly #exchange: Exchange;
+  readonly #exchange: Exchanges;
   readonly #lanes = new Lanes();
   readonly #closing = new AbortController();
   readonly #counts = { calls: 0, attempts: 0, unavailable: 0, watching: 0 };
@@ -87,7 +89,7 @@ class NetworkClient implements KubeClient {
 
   constructor(options: KubeClientOptions) {
     this.#random = options.random;
-    this.#exchange = new Exchange(options);
+    this.#exchange = options.exchange ?? new Exchange(options);
   }
 
   get stats(): KubeStats {

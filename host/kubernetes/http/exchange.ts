@@ -33,6 +33,9 @@ export interface ExchangeOptions {
 
 type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "contentType" | "accept">;
 
+/** How requests reach the API server, as a port. */
+export type Exchanges = Pick<Exchange, "connections" | "send" | "close">;
+
 export class Exchange {
   readonly #options: ExchangeOptions;
   #transport: Transport | undefined;

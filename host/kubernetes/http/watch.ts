@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BACKGROUND_ATTEMPT_MS } from "../client.ts";
 import { ApiError, ApiUnavailable, type KubeWatch } from "../kube-api.ts";
 import { openDeadline } from "./deadline.ts";
-import type { Answer, Exchange } from "./exchange.ts";
+import type { Answer, Exchanges } from "./exchange.ts";
 import { Lines } from "./lines.ts";
 import { describeFailure } from "./retry.ts";
 import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
@@ -21,7 +21,7 @@ export const LARGE_EVENT = 65_536;
 export const LARGE_EVENT_PAUSE = 2;
 
 /** Behaves as `KubeApi.watch`; `closing` ends it like a broken connection. */
-export async function runWatch(exchange: Exchange, watch: KubeWatch, closing: AbortSignal): Promise<void> {
+export async function runWatch(exchange: Exchanges, watch: KubeWatch, closing: AbortSignal): Promise<void> {
   const operation = `WATCH ${watch.path}`;
   const life = openDeadline(BACKGROUND_ATTEMPT_MS, [watch.signal, closing]);
   try {
@@ -40,7 +40,7 @@ interface Place {
   readonly signal: AbortSignal;
 }
 
-async function openWatch(exchange: Exchange, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
+async function openWatch(exchange: Exchanges, watch: KubeWatch, { operation, signal }: Place): Promise<Answer> {
   const query = { ...watch.query, watch: true };
   try {
     const { path, accept } = watch;
