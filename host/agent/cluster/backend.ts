@@ -14,7 +14,7 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
-import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -22,9 +22,10 @@ import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
-import { openDetection } from "../detection/open-detection.ts";
+import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
 import { type FenceDeps, fenceOrphan } from "../fencing/fence-orphan.ts";
+import type { NicAccess } from "../fencing/nic-access.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
@@ -54,6 +55,12 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly api: KubeApi;
   /** Closed with the backend. Absent: `api` belongs to the caller. */
   readonly connection?: ClusterConnection | undefined;
+  /** Absent: the product's, on a thread of its own. */
+  readonly openJournal?: KubernetesRegistryOptions["openJournal"];
+  /** Absent: the kernel's. */
+  readonly links?: DetectionLinks | undefined;
+  /** Absent: the kernel's. */
+  readonly nics?: NicAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   /** From 0 to 1: spreads pauses so that nodes do not coincide. */
@@ -255,17 +262,14 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     snapshot,
   });
   const identifier = openClusterIdentifier({ api, snapshot });
-  const detection = openDetection({
-    registry,
-    pools: () => snapshot().pools,
-    nowMs,
-    log,
-    metrics: options.metrics,
-    audit,
-  });
+  const detection = openDetection(
+    { registry, pools: () => snapshot().pools, nowMs, log, metrics: options.metrics, audit },
+    options.links,
+  );
   stack.defer(() => detection.prober.close());
   const fencing: FenceDeps = {
     node,
+    nics: options.nics,
     log,
     emit: (event) => events.emit(event),
     knownNetns: async () => {
@@ -281,6 +285,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       api,
       node,
       registry,
+      nics: options.nics,
       log,
       audit,
       pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
@@ -389,6 +394,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     onWaiting,
     onDeath,
     isPodGone,
+    openJournal: options.openJournal,
     witness: options.witness,
     onNotice: options.onNotice,
     faultPlan: options.faultPlan,

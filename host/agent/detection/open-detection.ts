@@ -1,5 +1,6 @@
 /** Assembles the parts of conflict detection that live as long as the agent. */
 import { detectConflict } from "../../coordinator/detect-conflict.ts";
+import type { ProbeLink } from "../../coordinator/probe.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { findAskingLink, findNodeLink, findParentName, findPoolLink, withdrawAddress } from "./links.ts";
@@ -14,19 +15,35 @@ export interface Detection extends EarlyStageDeps {
   readonly probeQuarantined: () => Promise<void>;
 }
 
+/** The links and what is probed on them, as a port. */
+export interface DetectionLinks extends EarlyStageDeps {
+  /** Returns a link of the node by name; undefined if it cannot probe. */
+  readonly findNodeLink: (name: string) => ProbeLink | undefined;
+}
+
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
+
+const KERNEL_LINKS: DetectionLinks = {
+  links,
+  detect: detectConflict,
+  withQuietLink,
+  random: Math.random,
+  findNodeLink,
+};
 
 export function openDetection(
   given: Pick<QuarantineProberDeps, "registry" | "pools" | "nowMs" | "log" | "metrics" | "audit">,
+  { findNodeLink, ...early }: DetectionLinks = KERNEL_LINKS,
 ): Detection {
-  const engine = { detect: detectConflict, random: Math.random };
   const { registry } = given;
+  const { findParentName } = early.links;
   const prober = new QuarantineProber({
     ...given,
-    ...engine,
+    detect: early.detect,
+    random: early.random,
     findNodeLink,
     findPoolLink: (allocation) => findPoolLink({ registry, findParentName, findNodeLink }, allocation),
   });
   const verified = new VerifiedAttachments();
-  return { ...engine, links, withQuietLink, prober, verified, probeQuarantined: () => prober.probeDue() };
+  return { ...early, prober, verified, probeQuarantined: () => prober.probeDue() };
 }

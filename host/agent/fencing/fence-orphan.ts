@@ -9,8 +9,7 @@ import { formatIp } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
-import { readNetnsStatus } from "./netns-status.ts";
-import { fenceNics, findNetns } from "./orphan-nics.ts";
+import { KERNEL_NICS, type NicAccess } from "./nic-access.ts";
 
 /** An address that is retained for a workload. */
 export type OrphanRow = Allocation & { readonly workload: Workload };
@@ -18,6 +17,8 @@ export type OrphanRow = Allocation & { readonly workload: Workload };
 export interface FenceDeps {
   /** Paths of the network namespaces of all attachments in the journal. */
   readonly knownNetns: () => Promise<readonly string[]>;
+  /** Absent: the kernel's. */
+  readonly nics?: NicAccess | undefined;
   readonly node: string;
   /** The setting `enableFencing`, as it is now. */
   readonly isEnabled: () => boolean;
@@ -32,6 +33,7 @@ export interface FenceDeps {
  * namespace cannot be found. Rejects when the kernel refuses.
  */
 export async function fenceOrphan(deps: FenceDeps, orphan: OrphanRow): Promise<boolean> {
+  const { readNetnsStatus, findNetns, fenceNics } = deps.nics ?? KERNEL_NICS;
   const row = orphan.netns === undefined ? { ...orphan, netns: findNetns(orphan.ip, await deps.knownNetns()) } : orphan;
   const { netns, ip, workload } = row;
   const status = await readNetnsStatus(row);

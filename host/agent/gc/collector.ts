@@ -27,7 +27,7 @@ import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/regi
 import type { Pod } from "../../resources/pod.ts";
 import type { Audit } from "../audit/audit.ts";
 import type { OrphanRow } from "../fencing/fence-orphan.ts";
-import { readNetnsStatus } from "../fencing/netns-status.ts";
+import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
 
 /** Shortest time between a sweep without an answer and the next: milliseconds. @limit */
@@ -61,6 +61,8 @@ interface CollectorDeps {
   readonly node: string;
   readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
   readonly pods: WatchedPods;
+  /** Absent: the kernel's. */
+  readonly nics?: Pick<NicAccess, "readNetnsStatus"> | undefined;
   /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
   readonly log: Log;
@@ -303,7 +305,7 @@ export class Collector {
   }
 
   async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakDecision> {
-    const netns = await readNetnsStatus(row);
+    const netns = await (this.#deps.nics ?? KERNEL_NICS).readNetnsStatus(row);
     const nowMs = this.#options.nowMs();
     return decideLeak({ row, pod, netns, observedAtMs, nowMs, confirmAfterMs: this.#graceMs(row.pool) });
   }

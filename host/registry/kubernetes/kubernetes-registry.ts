@@ -46,6 +46,8 @@ const FOR_POD: CallTerms = { lane: "pod" };
 
 export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveStatus {
   readonly api: KubeApi;
+  /** Opens the journal. Absent: on a thread of its own, in the directory. */
+  readonly openJournal?: ((options: SqliteRegistryOptions) => Promise<Journal>) | undefined;
   /** This node's name. */
   readonly node: string;
   readonly random: () => number;
@@ -63,7 +65,7 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
 }
 
 export async function openKubernetesRegistry(options: KubernetesRegistryOptions): Promise<KubernetesRegistry> {
-  const registry = new KubernetesRegistry(await openSqliteJournal(options), options);
+  const registry = new KubernetesRegistry(await (options.openJournal ?? openSqliteJournal)(options), options);
   await registry.resume();
   return registry;
 }
