@@ -5,6 +5,7 @@
  * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch delivers.
  */
 import {
+  ApiError,
   ApiUnavailable,
   type KubeApi,
   type KubeCall,
@@ -85,7 +86,7 @@ interface Watching extends KubeWatch {
 interface Collection {
   readonly path: string;
   readonly objects: Map<string, StoredObject>;
-  /** All that ever happened to it, with the versions. */
+  /** All that has happened to it since the last compaction, with the versions. */
   readonly history: (Written & { readonly version: number })[];
   readonly watches: Set<Watching>;
 }
@@ -110,8 +111,13 @@ export class MemoryApiServer {
   readonly #isOpen: boolean;
   readonly #nowMs: () => number;
   readonly #collections = new Map<string, Collection>();
+  /** The rest of each list whose first page was read, by its continue token: later pages are of the same moment. */
+  readonly #rests = new Map<string, { readonly version: number; readonly items: readonly StoredObject[] }>();
   #version = 0;
+  /** Watches begin at this version or a later one. */
+  #compacted = 0;
   #lastUid = 0;
+  #lastRest = 0;
   /** The call that is carried out changes nothing: `dryRun=All`. */
   #isDry = false;
 
@@ -172,6 +178,13 @@ export class MemoryApiServer {
     if (before !== undefined) this.#remove(this.#collection(path), before);
   }
 
+  /** What came before is forgotten, as after five minutes: a watch from there, and the rest of a list, are refused with 410. */
+  compact(): void {
+    this.#compacted = this.#version;
+    this.#rests.clear();
+    for (const { history } of this.#collections.values()) history.length = 0;
+  }
+
   #serve(path: string): Collection {
     const collection = { path, objects: new Map(), history: [], watches: new Set<Watching>() };
     this.#collections.set(path, collection);
@@ -179,9 +192,17 @@ export class MemoryApiServer {
   }
 
   #collection(path: string): Collection {
-    const found = this.#collections.get(path) ?? (this.#isOpen ? this.#serve(path) : undefined);
+    const found =
+      this.#collections.get(path) ?? this.#findEverywhere(path) ?? (this.#isOpen ? this.#serve(path) : undefined);
     if (found === undefined) throw new Error(`The fake serves no ${path}`);
     return found;
+  }
+
+  /** The one whose objects of all namespaces have this path. */
+  #findEverywhere(path: string): Collection | undefined {
+    for (const [own, { everywhere }] of Object.entries(this.#serves))
+      if (everywhere === path) return this.#collections.get(own);
+    return undefined;
   }
 
   /** The one whose list is asked for, else the innermost that has the path. */
@@ -261,21 +282,22 @@ export class MemoryApiServer {
 
   #list({ path, objects }: Collection, call: KubeCall): KubeObject {
     const { fieldSelector, labelSelector } = call.query ?? {};
-    const found = [...objects.values()]
-      .filter(
-        (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
-      )
-      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
-    const [start, limit] = [
-      Number(call.query?.continue ?? 0),
-      Math.min(Number(call.query?.limit ?? found.length), this.maxPage),
-    ];
-    const page = found.slice(start, start + limit);
-    const isLast = start + limit >= found.length;
-    const metadata = {
-      resourceVersion: String(this.#version),
-      ...(isLast ? {} : { continue: String(start + limit) }),
+    const token = call.query?.continue;
+    const rest = token === undefined ? undefined : this.#rests.get(String(token));
+    if (token !== undefined && rest === undefined) refuse(410, "Expired", call);
+    const { version, items } = rest ?? {
+      version: this.#version,
+      items: [...objects.values()]
+        .filter(
+          (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
+        )
+        .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)),
     };
+    const limit = Math.min(Number(call.query?.limit ?? items.length), this.maxPage);
+    const page = items.slice(0, limit);
+    const next = limit >= items.length ? undefined : String(++this.#lastRest);
+    if (next !== undefined) this.#rests.set(next, { version, items: items.slice(limit) });
+    const metadata = { resourceVersion: String(version), ...(next === undefined ? {} : { continue: next }) };
     if (call.accept?.includes("as=Table") === true)
       return { kind: "Table", metadata, rows: page.map((each) => ({ cells: [each.metadata.name] })) };
     const { kind = "", apiVersion = "" } = this.#serves[path] ?? {};
@@ -311,6 +333,10 @@ export class MemoryApiServer {
     const from = Number(watch.query.resourceVersion ?? 0);
     return new Promise((_resolve, reject) => {
       if (watch.signal.aborted) return reject(watch.signal.reason);
+      if (watch.query.resourceVersion !== undefined && from < this.#compacted)
+        return reject(
+          new ApiError({ status: 410, reason: "Expired", operation: `WATCH ${watch.path}`, message: "It is too old" }),
+        );
       watch.signal.addEventListener("abort", () => {
         collection.watches.delete(watch);
         reject(watch.signal.reason);
