@@ -267,7 +267,8 @@ export class MemoryApiServer {
     if (after === before) return answer(before);
     const { deletionTimestamp, finalizers = [] } = after.metadata;
     if (deletionTimestamp === undefined || finalizers.length > 0) return this.#store(collection, after);
-    this.#remove(collection, before, after);
+    // The watches get it as it was stored.
+    this.#remove(collection, before);
     return answer(after);
   }
 
@@ -313,12 +314,11 @@ export class MemoryApiServer {
     return answer(after);
   }
 
-  /** `last`: as it was when it went, if it was changed by that. */
-  #remove(collection: Collection, before: StoredObject, last = before): void {
+  #remove(collection: Collection, before: StoredObject): void {
     if (this.#isDry) return;
     this.#version++;
     collection.objects.delete(before.metadata.name);
-    this.#notify(collection, { before: last, after: undefined });
+    this.#notify(collection, { before, after: undefined });
   }
 
   #notify(collection: Collection, change: Omit<Written, "collection">): void {
