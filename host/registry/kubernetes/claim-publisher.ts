@@ -173,8 +173,8 @@ export class ClaimPublisher {
     };
     try {
       // Known before the answer: if there is none, or the caller hangs up, the undone claim leaves nothing that is retained.
-      const onCreate = (): void => this.#noteNew(row);
-      const published = this.#objectSync.publish(row, terms, replaces, onCreate);
+      const onWrite = (isNew: boolean): void => (isNew ? this.#noteNew(row) : this.#noteRetained(row));
+      const published = this.#objectSync.publish(row, terms, replaces, onWrite);
       return { row, replaces, outcome: await (signal === undefined ? published : untilAborted(published, signal)) };
     } catch (error) {
       return { row, replaces, outcome: { kind: "failed", error } };
@@ -274,11 +274,15 @@ export class ClaimPublisher {
     // An address that was retained for the member stays so; one that the member took over while it cooled was never its own.
     if (isForeign && (row.workload === undefined || outcome.isTakenOver))
       this.#sources.set(nameOf(row), { version: row.version, kind: "taken over" });
-    else if (!outcome.isNew && this.#sources.get(nameOf(row))?.kind === "new") this.#sources.delete(nameOf(row));
+    else if (!outcome.isNew) this.#noteRetained(row);
   }
 
   #noteNew(row: Allocation): void {
     if (row.workload !== undefined) this.#sources.set(nameOf(row), { version: row.version, kind: "new" });
+  }
+
+  #noteRetained(row: Allocation): void {
+    if (this.#sources.get(nameOf(row))?.kind === "new") this.#sources.delete(nameOf(row));
   }
 
   /** Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may need them. */

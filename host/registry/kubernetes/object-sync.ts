@@ -104,13 +104,13 @@ export class ObjectSync {
 
   /**
    * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
-   * `onCreate`: the object is about to be created. Rejects if neither is possible.
+   * `onWrite`: the object is about to be created, or to be taken over from an earlier pod. Rejects if neither is possible.
    */
   publish(
     row: Allocation,
     terms: CallTerms,
     replaces: number | undefined,
-    onCreate: () => void = () => {},
+    onWrite: (isNew: boolean) => void = () => {},
   ): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
@@ -143,7 +143,8 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
-            if (action.kind === "create") onCreate();
+            if (action.kind === "create") onWrite(true);
+            if (action.kind === "replace" && isRetained(task.object, row)) onWrite(false);
             if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
@@ -412,6 +413,11 @@ export class ObjectSync {
   #specOf(row: Allocation, state: AllocationState): IpAllocationSpec {
     return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() });
   }
+}
+
+/** Returns whether a member had the address before: then it is not new, although its creation was tried. */
+function isRetained(object: SyncTask["object"], { owner }: Allocation): boolean {
+  return typeof object === "object" && object.state !== "Cooling" && object.podUid !== owner;
 }
 
 function unstable(name: string): RegistryError {

@@ -254,6 +254,37 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([]);
   });
 
+  it.each(["POST", "PUT"] as const)(
+    "what was retained stays so when the caller hangs up during its %s",
+    async (held) => {
+      const [first, node] = [await openClusterNode(), await openClusterNode({ name: "n2" })];
+      await first.registry.claim(ofWeb("eth0"));
+      await first.registry.release(FIRST);
+      await first.registry.idle();
+      for (const [name, object] of first.server.objects) node.server.objects.set(name, object);
+      expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+      const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      node.gate = async ({ method, signal }, commit) => {
+        if (method !== held) return commit();
+        reached.resolve();
+        const ended = new Promise<never>((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+        // The server is slow: it carries the call out although its caller has gone.
+        const carriedOut = answer.promise.then(commit);
+        carriedOut.catch(() => {});
+        return Promise.race([carriedOut, ended]);
+      };
+      const caller = new AbortController();
+      const claimed = node.registry.claim({ ...ofWeb("eth0"), owner: "b", containerId: "c-b" }, caller.signal);
+      await reached.promise;
+      caller.abort(new Error("hung up"));
+      await expect(claimed).rejects.toThrow("hung up");
+      answer.resolve();
+      await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+      await node.pass(COOLDOWN_MS + LATE_WRITE_MS);
+      expect(allocationLines(node.server)).toEqual([expect.stringContaining(`${NAME} Kept`)]);
+    },
+  );
+
   it("the claim says so, whatever is synced while it is under way", async () => {
     const node = await openClusterNode();
     const first = await node.registry.claim(ofWeb("eth0"));
