@@ -1,0 +1,540 @@
+/**
+ * A simulated cluster: the API server, machines with agents, kubelets and pods, two controller processes of the product, and what Kubernetes does besides:
+ * StatefulSets and other workloads, the life of nodes, owner garbage collection.
+ */
+
+import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
+import { CONTROLLERS } from "../../host/controller/controllers.ts";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import type { Credentials } from "../../host/kubernetes/credentials.ts";
+import { openLog } from "../../host/lib/log.ts";
+import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
+import type { Seeded } from "../world/seeded.ts";
+import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
+import { Ledger } from "./ledger.ts";
+import { type Call, Machine, plainConf } from "./machine.ts";
+import { Network } from "./network.ts";
+import type { Process, SimulatedTime } from "./simulated-time.ts";
+import type { Timeline } from "./timeline.ts";
+
+export const PODS = "/api/v1/namespaces/shop/pods";
+const NODES = "/api/v1/nodes";
+const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+const KUBELET = "simulation/kubelet";
+
+function berth(kind: string) {
+  return { apiVersion: "ipam.vendor.io/v1", kind };
+}
+
+function everywhere(path: string): string {
+  return path.replace(/\/namespaces\/[^/]+/, "");
+}
+
+const SERVES: Served = {
+  [POOLS]: berth("IPPool"),
+  "/apis/ipam.vendor.io/v1/subnets": berth("Subnet"),
+  "/apis/ipam.vendor.io/v1/reservedips": berth("ReservedIP"),
+  "/apis/ipam.vendor.io/v1/coordinators": berth("Coordinator"),
+  "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
+  [NODES]: { apiVersion: "v1", kind: "Node" },
+  [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: everywhere(PODS) },
+  [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet", everywhere: everywhere(SETS) },
+  [DEFINITIONS]: {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    everywhere: everywhere(DEFINITIONS),
+  },
+  "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases": {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+  },
+};
+
+/** Short, so that much happens in little time. */
+const SETTINGS = `
+allocationCooldown: 5s
+garbageCollection: { interval: 20s, grace: 5s, nodeLost: 40s }
+`;
+
+/** How long a machine may be silent before it counts as not ready: milliseconds. */
+const NODE_GRACE_MS = 10_000;
+/** How long it may be not ready before its pods are evicted: milliseconds. */
+const EVICTION_MS = 20_000;
+const TICK_MS = 250;
+
+export interface Workload {
+  readonly name: string;
+  readonly kind: "StatefulSet" | "plain";
+  replicas: number;
+  readonly nics: PodObject["nics"];
+  /** Counts the sets of this name. */
+  life: number;
+  isAbsent: boolean;
+}
+
+export interface ClusterShape {
+  readonly machines: number;
+  readonly workloads: readonly Workload[];
+  /** Addresses of each pool. */
+  readonly poolSize: number;
+  readonly selection: "hash" | "ascending";
+}
+
+interface ClusterOptions {
+  readonly time: SimulatedTime;
+  readonly timeline: Timeline;
+  readonly shape: ClusterShape;
+  readonly coreWasm: Uint8Array;
+  readonly cniConfDirectory: string;
+}
+
+interface Controller {
+  readonly process: Process;
+  readonly running: ControllerProcess;
+}
+
+/** One machine with its kubelet. */
+export interface Node {
+  readonly machine: Machine;
+  kubelet: Kubelet | undefined;
+  lives: number;
+  /** Containers of an earlier life of the kubelet. */
+  left: readonly Call[];
+  /** Since when it has been silent; undefined while it reports. */
+  silentSinceMs: number | undefined;
+}
+
+export class Cluster {
+  readonly server: MemoryApiServer;
+  readonly network: Network;
+  readonly ledger = new Ledger();
+  readonly nodes: readonly Node[];
+  readonly workloads: Workload[];
+  kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
+  readonly #options: ClusterOptions;
+  readonly #plane: Process;
+  readonly #controllers: Controller[] = [];
+  #controllerLives = 0;
+  #lastUid = 0;
+  #isByHand = false;
+
+  constructor(options: ClusterOptions) {
+    const { time, timeline, shape, coreWasm, cniConfDirectory } = options;
+    this.#options = options;
+    this.#plane = time.process("control plane");
+    this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
+    this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
+    this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);
+    this.workloads = shape.workloads.map((workload) => ({ ...workload }));
+    this.nodes = Array.from({ length: shape.machines }, (_, index) => ({
+      machine: new Machine(`n${index + 1}`, {
+        time,
+        timeline,
+        network: this.network,
+        segment: this.ledger,
+        coreWasm,
+        cniConfDirectory,
+      }),
+      kubelet: undefined,
+      lives: 0,
+      left: [],
+      silentSinceMs: undefined,
+    }));
+  }
+
+  get random(): Seeded {
+    return this.#plane.random;
+  }
+
+  /** What is done with the whole cluster, as its control plane. */
+  inside<T>(work: () => T): T {
+    return this.#options.time.inside(this.#plane, work);
+  }
+
+  start(): void {
+    this.inside(() => {
+      const { shape } = this.#options;
+      const { server } = this;
+      server.put("/api/v1/namespaces", "shop", {});
+      server.put(CONFIG_MAPS, "vendor-conf", {
+        metadata: { namespace: "kube-system" },
+        data: { "conf.yml": SETTINGS },
+      });
+      const { poolSize, selection } = shape;
+      const pool = { default: true, selection };
+      const four = { subnet: "10.6.0.0/16", ips: [`10.6.0.1-${fourth(poolSize)}`] };
+      const six = { subnet: "fd00::/64", ips: [`fd00::1-fd00::${poolSize.toString(16)}`] };
+      server.put(POOLS, "blue", { metadata: { generation: 1 }, spec: { ...pool, ...four } });
+      server.put(POOLS, "six", { metadata: { generation: 1 }, spec: { ...pool, ...six } });
+      const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
+      server.put(DEFINITIONS, "lan2", { metadata: { namespace: "shop" }, spec: { config } });
+      for (const { machine } of this.nodes) this.setReady(machine.name, true);
+      for (const workload of this.workloads) if (workload.kind === "StatefulSet") this.#putSet(workload);
+      for (const node of this.nodes) this.startNode(node);
+      this.startController();
+      this.startController();
+      void this.#run();
+    });
+  }
+
+  startNode(node: Node): void {
+    const { time, timeline } = this.#options;
+    const { machine } = node;
+    if (machine.isOff) return;
+    machine.start();
+    if (node.kubelet !== undefined) return;
+    const faults = () => this.kubeletFaults;
+    node.kubelet = new Kubelet({ time, timeline, machine, api: this.#kubeletApi, faults }, ++node.lives);
+    node.kubelet.start(node.left);
+    node.left = [];
+  }
+
+  endKubelet(node: Node): void {
+    if (node.kubelet === undefined) return;
+    node.left = [...node.left, ...node.kubelet.openCalls];
+    node.kubelet.end();
+    node.kubelet = undefined;
+  }
+
+  /** Another process of the controller; the Lease decides which leads. */
+  startController(): void {
+    const { time } = this.#options;
+    const name = `controller ${++this.#controllerLives}`;
+    const process = time.process(name);
+    const random = (): number => process.random.u32() / 2 ** 32;
+    time.inside(process, () => {
+      const nowMs = (): number => time.nowMs + 7_000_000;
+      const api = openKubeClient({
+        credentials: {} as Credentials,
+        userAgent: "berth-controller",
+        random,
+        exchange: this.network.connect(process, name),
+      });
+      const running = openController({
+        api,
+        random,
+        controllers: CONTROLLERS,
+        configNamespace: "kube-system",
+        lease: {
+          namespace: "kube-system",
+          name: "berth-controller",
+          identity: name.replace(" ", "_"),
+          timings: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
+        },
+        clock: { nowMs, pause: (waitMs, signal) => pause(waitMs, signal) },
+        now: () => new Date(),
+        log: openLog("simulation", "silent"),
+      });
+      this.#controllers.push({ process, running });
+    });
+  }
+
+  /** The leader, if there is one. */
+  killController(): void {
+    const found = this.#controllers.findIndex(({ running }) => running.status.isLeading);
+    const [controller] = this.#controllers.splice(Math.max(0, found), 1);
+    if (controller === undefined) return;
+    controller.process.isDead = true;
+    this.#options.timeline.note(`${controller.process.name} is killed`);
+    this.startController();
+  }
+
+  pauseController(milliseconds: number): void {
+    for (const { process, running } of this.#controllers)
+      if (running.status.isLeading) process.pausedUntilMs = this.#options.time.nowMs + milliseconds;
+  }
+
+  get pods(): readonly PodObject[] {
+    return [...this.server.collection(PODS).values()].map(podOf);
+  }
+
+  /** Pods that should run, on machines that are there. */
+  get expected(): readonly PodObject[] {
+    return this.pods.filter(({ isDeleting, isFinished }) => !isDeleting && !isFinished);
+  }
+
+  /** Whether each workload has its pods, all on machines that report. */
+  get isComplete(): boolean {
+    const names = new Set(this.expected.map(({ name }) => name));
+    return (
+      this.pods.length === names.size &&
+      this.workloads.every((workload) => namesOf(workload).every((name) => names.has(name)))
+    );
+  }
+
+  /** Whether pods are on their way. */
+  get isChanging(): boolean {
+    const running = this.nodes.reduce((sum, { kubelet }) => sum + (kubelet?.running.length ?? 0), 0);
+    return !this.isComplete || running !== this.pods.length;
+  }
+
+  deletePod(name: string): void {
+    void this.server
+      .client()
+      .call({ method: "DELETE", path: `${PODS}/${name}` })
+      .catch(() => {});
+  }
+
+  /** Its object goes at once, whatever runs. */
+  forceDeletePod(name: string): void {
+    this.server.remove(name, PODS);
+  }
+
+  finishPod(name: string): void {
+    this.#patch(`${PODS}/${name}/status`, { status: { phase: "Succeeded" } });
+  }
+
+  scale(workload: Workload, replicas: number): void {
+    const before = namesOf(workload);
+    workload.replicas = replicas;
+    if (workload.kind !== "StatefulSet") return;
+    const after = new Set(namesOf(workload));
+    for (const name of before) if (!after.has(name)) this.ledger.forgetMember(name);
+    this.#putSet(workload);
+  }
+
+  /** The set is deleted, with its pods, and another one of its name is created later. */
+  replaceSet(workload: Workload, afterMs: number): void {
+    const { time } = this.#options;
+    workload.isAbsent = true;
+    for (const name of namesOf({ ...workload, isAbsent: false })) this.ledger.forgetMember(name);
+    this.server.remove(workload.name, SETS);
+    time.schedule(afterMs, "a set is created again", this.#plane, () => {
+      workload.life++;
+      workload.isAbsent = false;
+      this.#putSet(workload);
+    });
+  }
+
+  deleteAllocation(name: string): void {
+    const before = this.server.objects.get(name);
+    if (before === undefined) return;
+    this.#isByHand = true;
+    this.server.remove(name, ALLOCATIONS);
+    this.#isByHand = false;
+  }
+
+  setReady(name: string, isReady: boolean, taints: readonly object[] = []): void {
+    const conditions = [{ type: "Ready", status: isReady ? "True" : "Unknown" }];
+    const uid = `node-${name}`;
+    this.server.put(NODES, name, { metadata: { uid, labels: {} }, spec: { taints }, status: { conditions } });
+  }
+
+  removeNode(name: string): void {
+    this.server.remove(name, NODES);
+  }
+
+  /** An administrator has made sure that the machine is off: its pods are deleted by force. */
+  markOff(name: string): void {
+    this.setReady(name, false, [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }]);
+    for (const pod of this.pods) if (pod.node === name) this.forceDeletePod(pod.name);
+  }
+
+  cut(name: string): void {
+    this.network.cutOff.add(name);
+    this.#options.time.schedule(150_000, "silent watches end", this.#plane, () => this.network.breakWatches(name));
+  }
+
+  heal(name: string): void {
+    this.network.cutOff.delete(name);
+    this.network.breakWatches(name);
+  }
+
+  get #kubeletApi(): KubeletApi {
+    return {
+      isConnected: (machine) => !this.network.cutOff.has(machine),
+      podsOf: (machine) => this.pods.filter(({ node }) => node === machine),
+      setRunning: ({ name, uid }) => {
+        const conditions = [{ type: "PodReadyToStartContainers", status: "True" }];
+        if (this.#uidOf(name) === uid)
+          this.#patch(`${PODS}/${name}/status`, { status: { phase: "Running", conditions } });
+      },
+      finish: ({ name, uid }) => {
+        const found = this.server.collection(PODS).get(name);
+        if (found?.metadata.uid !== uid) return;
+        if (found.metadata.deletionTimestamp !== undefined)
+          this.#patch(`${PODS}/${name}`, { metadata: { finalizers: null } });
+      },
+      shown: (pod, ifName, addresses) => this.ledger.shown(pod, ifName, addresses, this.#isMember(pod)),
+    };
+  }
+
+  /** Whether a set that is there has the pod. */
+  #isMember({ name, uid }: PodObject): boolean {
+    const found = this.server.collection(PODS).get(name);
+    const set = this.workloads.find((each) => each.kind === "StatefulSet" && namesOf(each).includes(name));
+    return found?.metadata.uid === uid && set !== undefined && ownerOf(found) === uidOf(set);
+  }
+
+  #uidOf(name: string): string | undefined {
+    return this.server.collection(PODS).get(name)?.metadata.uid;
+  }
+
+  #patch(path: string, body: object): void {
+    void this.server
+      .client()
+      .call({ method: "PATCH", path, body })
+      .catch(() => {});
+  }
+
+  #putSet(workload: Workload): void {
+    const { name, replicas, isAbsent } = workload;
+    if (isAbsent) return;
+    this.server.put(SETS, name, { metadata: { uid: uidOf(workload), namespace: "shop" }, spec: { replicas } });
+  }
+
+  #written(collection: string, before: StoredObject | undefined, after: StoredObject | undefined): void {
+    const { metadata } = (after ?? before) as StoredObject;
+    const { timeline } = this.#options;
+    timeline.mark(`${collection} ${metadata.name} ${JSON.stringify(after ?? null)}`);
+    if (collection === ALLOCATIONS) {
+      const writer = this.#isByHand ? "by hand" : this.network.writer;
+      timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
+      this.ledger.written(before, after, this.#isByHand);
+    } else if (collection === PODS && (before === undefined || after === undefined))
+      timeline.note(
+        `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
+      );
+    else if (collection === PODS && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
+      timeline.note(`pod ${metadata.name} (${metadata.uid}) is being deleted`);
+  }
+
+  async #run(): Promise<void> {
+    const { time } = this.#options;
+    for (;;) {
+      this.#watchNodes();
+      this.#makePods();
+      await time.sleep(TICK_MS, "control plane");
+    }
+  }
+
+  #watchNodes(): void {
+    const { nowMs } = this.#options.time;
+    for (const node of this.nodes) {
+      const { machine } = node;
+      const { name } = machine;
+      const reports =
+        !machine.isOff && !this.network.cutOff.has(name) && (node.kubelet?.process.pausedUntilMs ?? 0) <= nowMs;
+      const object = this.server.collection(NODES).get(name);
+      if (reports) {
+        if (node.silentSinceMs !== undefined || object === undefined) this.setReady(name, true);
+        node.silentSinceMs = undefined;
+        continue;
+      }
+      node.silentSinceMs ??= nowMs;
+      const silentMs = nowMs - node.silentSinceMs;
+      if (silentMs >= NODE_GRACE_MS && silentMs < NODE_GRACE_MS + TICK_MS && object !== undefined)
+        this.setReady(name, false);
+      if (silentMs >= EVICTION_MS && silentMs < EVICTION_MS + TICK_MS)
+        for (const pod of this.pods) if (pod.node === name && !pod.isDeleting) this.deletePod(pod.name);
+    }
+  }
+
+  #makePods(): void {
+    const pods = new Map(this.pods.map((pod) => [pod.name, pod]));
+    for (const workload of this.workloads) {
+      const wanted = new Set(namesOf(workload));
+      for (const name of wanted) {
+        const pod = pods.get(name);
+        if (pod === undefined) this.#create(workload, name);
+        else if (pod.isDeleting) continue;
+        else if (pod.isFinished ? this.random.chance(0.1) : this.#isOrphan(workload, name)) this.deletePod(name);
+      }
+      for (const pod of pods.values())
+        if (pod.name.startsWith(`${workload.name}-`) && !wanted.has(pod.name) && !pod.isDeleting)
+          this.deletePod(pod.name);
+    }
+  }
+
+  /** Its set is gone: owner garbage collection. */
+  #isOrphan(workload: Workload, name: string): boolean {
+    const found = this.server.collection(PODS).get(name);
+    return workload.kind === "StatefulSet" && found !== undefined && ownerOf(found) !== uidOf(workload);
+  }
+
+  #create(workload: Workload, name: string): void {
+    const { name: owner, kind, nics } = workload;
+    const ready = this.nodes.filter((node) => node.silentSinceMs === undefined);
+    if (ready.length === 0) return;
+    const nodeName = this.random.pick(ready).machine.name;
+    const others = nics.slice(1).map(([ifName, network]) => ({ name: network, interface: ifName }));
+    const reference = { apiVersion: "apps/v1", kind, name: owner, uid: uidOf(workload), controller: true };
+    this.server.put(PODS, name, {
+      metadata: {
+        uid: `p${++this.#lastUid}`,
+        namespace: "shop",
+        finalizers: [KUBELET],
+        annotations: others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) },
+        ...(kind === "StatefulSet" ? { ownerReferences: [reference] } : {}),
+      },
+      spec: { nodeName, nics },
+      status: { phase: "Pending" },
+    });
+  }
+}
+
+function ownerOf({ metadata }: StoredObject): string | undefined {
+  const { ownerReferences = [] } = metadata as { ownerReferences?: readonly { readonly uid: string }[] };
+  return ownerReferences[0]?.uid;
+}
+
+function uidOf({ name, life }: Workload): string {
+  return `set-${name}-${life}`;
+}
+
+function namesOf({ name, replicas, isAbsent }: Workload): string[] {
+  return Array.from({ length: isAbsent ? 0 : replicas }, (_, index) => `${name}-${index}`);
+}
+
+function podOf({ metadata, spec, status }: StoredObject): PodObject {
+  const phase = status?.phase;
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    node: String(spec.nodeName),
+    nics: spec.nics as PodObject["nics"],
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    isFinished: phase === "Succeeded" || phase === "Failed",
+  };
+}
+
+function describe(object: StoredObject | undefined): string {
+  if (object === undefined) return "gone";
+  const {
+    state,
+    node,
+    holders = [],
+    workload,
+  } = object.spec as {
+    state: string;
+    node: string;
+    holders?: { pod: string; podUID: string; interface: string }[];
+    workload?: { member: string; interface?: string };
+  };
+  const who = holders.map(({ pod, podUID, interface: ifName }) => `${pod} (${podUID}) ${ifName}`).join(", ");
+  return `${state}${who === "" ? "" : ` to ${who}`}${workload === undefined ? "" : ` for ${workload.member} ${workload.interface ?? ""}`} on ${node}`;
+}
+
+function fourth(count: number): string {
+  return `10.6.${count >> 8}.${count & 255}`;
+}
+
+function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, waitMs);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      },
+      { once: true },
+    );
+  });
+}

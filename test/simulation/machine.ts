@@ -1,0 +1,482 @@
+/**
+ * One machine: its disk, the NICs of its sandboxes, and the agent, which is the product's ClusterBackend, plugin and maintenance. What the shim does
+ * when no agent answers (retry, spool) is here in little.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
+import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
+import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
+import type { NicAccess } from "../../host/agent/fencing/nic-access.ts";
+import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
+import { startMaintenance } from "../../host/agent/maintenance.ts";
+import { isBug } from "../../host/agent/server/answer.ts";
+import { decodeRequest } from "../../host/cni/request.ts";
+import { openKubeClient } from "../../host/kubernetes/client.ts";
+import type { Credentials } from "../../host/kubernetes/credentials.ts";
+import { createFaultCounter } from "../../host/lib/fault.ts";
+import { openLog } from "../../host/lib/log.ts";
+import { formatIp, type Ip } from "../../host/net/ip.ts";
+import type { Mac } from "../../host/net/mac.ts";
+import { RegistryError } from "../../host/registry/registry.ts";
+import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
+import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
+import { insertRows, type RawRow } from "../../host/registry/sqlite/schema.ts";
+import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
+import { openDisk } from "../fakes/memory-journal.ts";
+import type { Network } from "./network.ts";
+import type { Process, SimulatedTime } from "./simulated-time.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** How long the shim tries to reach an agent with an ADD: milliseconds (native/limits.h). */
+const CONNECT_MS = 20_000;
+/** The same of a DEL, before it is spooled. */
+const DEL_CONNECT_MS = 2_000;
+const RETRY_MS = 250;
+/** Of a probe that names no time: milliseconds. */
+const PROBE_MS = 1_000;
+const MAC = "02:00:00:00:00:01" as Mac;
+const LOG = openLog("simulation", "silent");
+/** No credentials are read: the exchange is given. */
+const NO_CREDENTIALS = {} as Credentials;
+
+/** A pod's NIC that has addresses. */
+export interface Nic {
+  readonly machine: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly addresses: Set<string>;
+  /** Its DEL was sent: the link goes in a moment, and its addresses may be recorded as released. */
+  isReleased: boolean;
+}
+
+/** All machines share one segment: who has an address there answers for it. */
+export interface Segment {
+  /** A NIC has got its addresses. */
+  onUp(nic: Nic): void;
+  /** A NIC has lost addresses. */
+  onDown(nic: Nic, addresses: readonly string[]): void;
+  answers(address: string): boolean;
+}
+
+export interface Call {
+  readonly command: "ADD" | "DEL";
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly network: string;
+}
+
+interface MachineOptions {
+  readonly time: SimulatedTime;
+  readonly timeline: Timeline;
+  readonly network: Network;
+  readonly segment: Segment;
+  readonly coreWasm: Uint8Array;
+  readonly cniConfDirectory: string;
+}
+
+/** The journal's thread: a call is carried out a moment after it was sent, and answered a moment later. */
+class SimulatedStore extends MemoryStore {
+  readonly #time: SimulatedTime;
+  readonly #space: { readonly isFull: boolean };
+  readonly #flush: () => void;
+
+  constructor(
+    time: SimulatedTime,
+    space: { readonly isFull: boolean },
+    { onFreed, ...options }: ConstructorParameters<typeof MemoryStore>[1] & { readonly disk: DatabaseSync },
+  ) {
+    const freed: Parameters<typeof onFreed>[] = [];
+    super(options.disk, { ...options, onFreed: (...each) => void freed.push(each) });
+    this.#time = time;
+    this.#space = space;
+    this.#flush = () => {
+      for (const each of freed.splice(0)) onFreed(...each);
+    };
+  }
+
+  override async send(...call: Parameters<MemoryStore["send"]>): Promise<unknown> {
+    await this.#time.sleep(0, `journal ${call[0]}`);
+    if (this.#space.isFull && call[0] === "claim") throw new RegistryError("database or disk is full", { full: true });
+    try {
+      return await super.send(...call);
+    } finally {
+      await this.#time.sleep(0, "journal answers");
+      this.#flush();
+    }
+  }
+}
+
+/** One life of an agent. */
+interface Agent {
+  readonly process: Process;
+  backend: ClusterBackend | undefined;
+  plugin: IpamPlugin | undefined;
+  /** Calls under way: what the shim hears when the agent ends. */
+  readonly calls: Set<(error: Error) => void>;
+}
+
+type ServingAgent = Agent & { readonly plugin: IpamPlugin };
+
+class NoAgent extends Error {}
+
+export class Machine {
+  readonly name: string;
+  readonly #options: MachineOptions;
+  disk: DatabaseSync = openDisk();
+  #backup: readonly RawRow[] = [];
+  readonly space = { isFull: false };
+  /** By container: the sandboxes whose network namespace exists, with their NICs. */
+  readonly sandboxes = new Map<string, Map<string, Nic>>();
+  readonly spool: Call[] = [];
+  isOff = false;
+  #boot = 1;
+  #lives = 0;
+  #bootedAtMs: number;
+  #agent: Agent | undefined;
+
+  constructor(name: string, options: MachineOptions) {
+    this.name = name;
+    this.#options = options;
+    this.#bootedAtMs = -1_000_000 - options.time.process(`clock of ${name}`).random.below(1_000_000);
+  }
+
+  get isServing(): boolean {
+    return this.#agent?.plugin !== undefined;
+  }
+
+  get backend(): ClusterBackend | undefined {
+    return this.#agent?.backend;
+  }
+
+  get agentProcess(): Process | undefined {
+    return this.#agent?.process;
+  }
+
+  start(): void {
+    if (this.isOff || this.#agent !== undefined) return;
+    const { time, timeline } = this.#options;
+    const process = time.process(`agent of ${this.name} (${++this.#lives})`);
+    const agent: Agent = { process, backend: undefined, plugin: undefined, calls: new Set() };
+    this.#agent = agent;
+    timeline.note(`${this.name}: the agent starts`);
+    time.inside(process, () => void this.#open(agent).catch((error: unknown) => time.uncaught.push(error)));
+  }
+
+  async #open(agent: Agent): Promise<void> {
+    const { time, network, coreWasm, cniConfDirectory } = this.#options;
+    const { process } = agent;
+    const random = (): number => process.random.u32() / 2 ** 32;
+    const api = openKubeClient({
+      credentials: NO_CREDENTIALS,
+      userAgent: "berth-agent",
+      random,
+      exchange: network.connect(process, this.name),
+    });
+    const bootedAtMs = this.#bootedAtMs;
+    const nowMs = (): number => time.nowMs - bootedAtMs;
+    const backend = await openClusterBackend({
+      api,
+      random,
+      nowMs,
+      coreWasm,
+      cniConfDirectory,
+      node: this.name,
+      stateDirectory: "/simulated",
+      configNamespace: "kube-system",
+      bootId: `${this.name}-boot-${this.#boot}`,
+      lockWaitMs: 0,
+      faultCounter: createFaultCounter(),
+      log: LOG,
+      audit: NO_AUDIT,
+      onDeath: (error) => {
+        throw error;
+      },
+      openJournal: async (options) => this.#openJournal(options),
+      links: this.#links,
+      nics: this.#nics,
+    });
+    backend.fenceWith(async () => {});
+    agent.backend = backend;
+    const plugin = new IpamPlugin(backend.ipam, backend);
+    const drain = async (): Promise<void> => {
+      for (const call of this.spool.splice(0)) {
+        try {
+          await this.#delete(plugin, call);
+        } catch {
+          this.spool.push(call);
+        }
+      }
+    };
+    await drain();
+    const { probeQuarantined } = backend.ipam.detection;
+    startMaintenance({ registry: backend.registry, spool: { drain }, probeQuarantined, nowMs, log: LOG });
+    agent.plugin = plugin;
+  }
+
+  #openJournal({ bootId, cooldowns, onFreed, nowMs }: SqliteRegistryOptions): SqliteRegistry {
+    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, openedAtMs: nowMs() };
+    return new SqliteRegistry(new SimulatedStore(this.#options.time, this.space, given), nowMs);
+  }
+
+  /** `kill -9`. */
+  kill(): void {
+    const agent = this.#agent;
+    if (agent === undefined) return;
+    agent.process.isDead = true;
+    this.#agent = undefined;
+    for (const hearOf of agent.calls) hearOf(new NoAgent("The connection broke"));
+    this.#options.timeline.note(`${this.name}: the agent is killed`);
+  }
+
+  pause(milliseconds: number): void {
+    if (this.#agent !== undefined) this.#agent.process.pausedUntilMs = this.#options.time.nowMs + milliseconds;
+  }
+
+  /** The power goes: the sandboxes are gone, the disk stays. */
+  powerOff(): void {
+    this.kill();
+    this.isOff = true;
+    for (const id of [...this.sandboxes.keys()]) this.removeSandbox(id);
+    this.#options.timeline.note(`${this.name}: the power is off`);
+  }
+
+  powerOn(): void {
+    this.isOff = false;
+    this.#boot++;
+    this.#bootedAtMs = this.#options.time.nowMs - 5_000;
+    this.#options.timeline.note(`${this.name}: boots`);
+  }
+
+  loseDisk(): void {
+    this.disk = openDisk();
+    this.#options.timeline.note(`${this.name}: the journal is lost`);
+  }
+
+  backUpDisk(): void {
+    this.#backup = this.disk.prepare("SELECT * FROM allocation").all() as RawRow[];
+  }
+
+  /** The journal is that of the last backup. */
+  restoreDisk(): void {
+    this.disk = openDisk();
+    insertRows(this.disk, this.#backup);
+    this.#options.timeline.note(`${this.name}: an older journal of ${this.#backup.length} rows is restored`);
+  }
+
+  addSandbox(containerId: string): void {
+    this.sandboxes.set(containerId, new Map());
+  }
+
+  removeSandbox(containerId: string): void {
+    const nics = this.sandboxes.get(containerId);
+    this.sandboxes.delete(containerId);
+    for (const nic of nics?.values() ?? []) this.#options.segment.onDown(nic, [...nic.addresses]);
+  }
+
+  removeNic(containerId: string, ifName: string): void {
+    const nics = this.sandboxes.get(containerId);
+    const nic = nics?.get(ifName);
+    nics?.delete(ifName);
+    if (nic !== undefined) this.#options.segment.onDown(nic, [...nic.addresses]);
+  }
+
+  /** An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. */
+  async add(call: Call, signal: AbortSignal): Promise<readonly string[]> {
+    const agent = await this.#connect(CONNECT_MS, signal);
+    const added = await this.#ask(
+      agent,
+      async (plugin, hungUp) => {
+        const request = decodeRequest("berth", headersOf(call), JSON.stringify(confOf(call)));
+        if (request.command !== "ADD") throw new Error("no ADD");
+        const { result, undo } = await plugin.add(request, hungUp);
+        return { addresses: result.ips.map(({ address }) => formatIp(address.ip)), undo };
+      },
+      { signal, onUndelivered: ({ undo }) => void undo().catch(() => {}) },
+    );
+    const { machine, pod, uid, containerId, ifName } = { ...call, machine: this.name };
+    const nic: Nic = { machine, pod, uid, containerId, ifName, addresses: new Set(added.addresses), isReleased: false };
+    this.sandboxes.get(containerId)?.set(ifName, nic);
+    this.#options.segment.onUp(nic);
+    return added.addresses;
+  }
+
+  /** A DEL: carried out, or in the spool. Resolves with whether it was answered. */
+  async del(call: Call): Promise<boolean> {
+    const nic = this.sandboxes.get(call.containerId)?.get(call.ifName);
+    if (nic !== undefined) nic.isReleased = true;
+    try {
+      const agent = await this.#connect(DEL_CONNECT_MS, new AbortController().signal);
+      await this.#ask(agent, (plugin) => this.#delete(plugin, call));
+      return true;
+    } catch {
+      this.spool.push(call);
+      return false;
+    }
+  }
+
+  /** A GC of the runtime, which knows these attachments. */
+  async collect(valid: readonly { containerID: string; ifname: string }[]): Promise<void> {
+    const agent = await this.#connect(DEL_CONNECT_MS, new AbortController().signal);
+    await this.#ask(agent, async (plugin) => {
+      for (const name of ["lan", "lan2"]) {
+        const conf = { ...plainConf(name), "cni.dev/valid-attachments": valid };
+        const request = decodeRequest("berth", { "cni-command": "GC", "cni-path": "/bin" }, JSON.stringify(conf));
+        if (request.command === "GC") await plugin.gc(request);
+      }
+    });
+  }
+
+  #delete = async (plugin: IpamPlugin, call: Call): Promise<void> => {
+    const request = decodeRequest("berth", headersOf({ ...call, command: "DEL" }), JSON.stringify(confOf(call)));
+    if (request.command !== "DEL") throw new Error("no DEL");
+    await plugin.del(request);
+  };
+
+  async #connect(withinMs: number, signal: AbortSignal): Promise<ServingAgent> {
+    const { time } = this.#options;
+    const untilMs = time.nowMs + withinMs;
+    for (;;) {
+      const agent = this.#agent;
+      if (agent?.plugin !== undefined) return agent as ServingAgent;
+      if (time.nowMs >= untilMs || this.isOff) throw new NoAgent("No agent answers");
+      signal.throwIfAborted();
+      await time.sleep(RETRY_MS, "shim retries");
+    }
+  }
+
+  /**
+   * Runs the call in the agent's process; what it resolves or rejects with comes over the socket. `signal`: the caller hangs up; an answer that it no
+   * longer takes is given to `onUndelivered`.
+   */
+  #ask<T>(
+    agent: ServingAgent,
+    work: (plugin: IpamPlugin, hungUp: AbortSignal) => Promise<T>,
+    { signal, onUndelivered }: { signal?: AbortSignal; onUndelivered?: (value: T) => void } = {},
+  ): Promise<T> {
+    const { time } = this.#options;
+    const caller = time.current;
+    const hangingUp = new AbortController();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const fail = (error: Error): void => void time.schedule(0, "broken socket", caller, () => reject(error));
+    agent.calls.add(fail);
+    const hangUp = (): void => {
+      reject(signal?.reason);
+      time.schedule(0, "hang-up", agent.process, () => hangingUp.abort(new Error("The caller hung up")));
+    };
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
+    signal?.addEventListener("abort", hangUp, { once: true });
+    const deliver = (value: T): void => {
+      signal?.removeEventListener("abort", hangUp);
+      if (signal?.aborted === true) time.schedule(0, "undelivered", agent.process, () => onUndelivered?.(value));
+      else resolve(value);
+    };
+    time.schedule(0, "socket", agent.process, () => {
+      work(agent.plugin, hangingUp.signal).then(
+        (value) => {
+          agent.calls.delete(fail);
+          if (hangingUp.signal.aborted) onUndelivered?.(value);
+          else time.schedule(0, "answer of the agent", caller, () => deliver(value));
+        },
+        (error) => {
+          agent.calls.delete(fail);
+          if (!hangingUp.signal.aborted && isBug(error)) time.uncaught.push(error);
+          time.schedule(0, "refusal of the agent", caller, () => reject(error));
+        },
+      );
+    });
+    return promise;
+  }
+
+  readonly #nics: NicAccess = {
+    readNetnsStatus: async ({ netns, ifName, ip }) => {
+      if (netns === undefined || netns === "") return "unknown";
+      const nics = this.sandboxes.get(containerAt(netns));
+      if (nics === undefined) return "gone";
+      return nics.get(ifName)?.addresses.has(formatIp(ip)) === true ? "inUse" : "there";
+    },
+    findNetns: (ip, known) => {
+      const taken = new Set(known.map(containerAt));
+      const found = [...this.sandboxes].find(([id, nics]) => !taken.has(id) && hasAddress(nics, ip));
+      return found && netnsOf(found[0]);
+    },
+    fenceNics: ({ netns, ips }) => {
+      const nics = this.sandboxes.get(containerAt(netns));
+      if (nics === undefined) return undefined;
+      return [...nics.values()].filter((nic) => this.#withdraw(nic, ips)).map(({ ifName }) => ifName);
+    },
+  };
+
+  #withdraw(nic: Nic, ips: readonly Ip[]): boolean {
+    const lost = ips.map(formatIp).filter((ip) => nic.addresses.delete(ip));
+    if (lost.length === 0) return false;
+    this.#options.timeline.note(
+      `${this.name}: ${lost.join(" ")} is taken off ${nic.ifName} of ${nic.pod} (${nic.uid})`,
+    );
+    this.#options.segment.onDown(nic, lost);
+    return true;
+  }
+
+  get #links(): DetectionLinks {
+    const { time, segment } = this.#options;
+    const linkOf = (netnsPath: string, name: string) => ({ netnsPath, index: 1, name, mac: MAC });
+    return {
+      random: () => 0.5,
+      detect: async ({ addresses, windowMs }) => {
+        await time.sleep(windowMs ?? PROBE_MS, "probe");
+        const found = addresses.find((ip) => segment.answers(formatIp(ip)));
+        return found && { ip: found, mac: "02:00:00:00:00:99" as Mac };
+      },
+      withQuietLink: ({ netnsPath, ifName }, work) => work(linkOf(netnsPath, ifName)),
+      findNodeLink: (name) => (name === "" ? undefined : linkOf("", name)),
+      links: {
+        observe: (netns, ifName) => {
+          const nic = this.sandboxes.get(containerAt(netns))?.get(ifName);
+          return nic && { index: 1, mac: MAC, flags: 0, up: true, addresses: [] };
+        },
+        withdraw: ({ netns, ifName, ip }) => {
+          const nic = netns === undefined ? undefined : this.sandboxes.get(containerAt(netns))?.get(ifName);
+          return nic !== undefined && this.#withdraw(nic, [ip]) ? MAC : undefined;
+        },
+        findParentName: () => "uplink",
+        findAskingLink: (nic) => nic,
+      },
+    };
+  }
+}
+
+function hasAddress(nics: ReadonlyMap<string, Nic>, ip: Ip): boolean {
+  return [...nics.values()].some(({ addresses }) => addresses.has(formatIp(ip)));
+}
+
+function netnsOf(containerId: string): string {
+  return `/run/netns/${containerId}`;
+}
+
+function containerAt(netns: string): string {
+  return netns.slice(netns.lastIndexOf("/") + 1);
+}
+
+function headersOf(call: Call): Record<string, string> {
+  const args = `K8S_POD_NAMESPACE=${call.namespace};K8S_POD_NAME=${call.pod};K8S_POD_UID=${call.uid}`;
+  return {
+    "cni-command": call.command,
+    "cni-containerid": call.containerId,
+    "cni-netns": netnsOf(call.containerId),
+    "cni-ifname": call.ifName,
+    "cni-path": "/bin",
+    "cni-args": args,
+  };
+}
+
+export function plainConf(name: string): object {
+  return { cniVersion: "1.1.0", name, type: "macvlan", ipam: { type: "berth" } };
+}
+
+function confOf({ network }: Call): object {
+  return plainConf(network);
+}

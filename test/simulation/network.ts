@@ -1,0 +1,360 @@
+/**
+ * The network between the product's clients and the simulated API server: latency, and what faults do to requests and watches. The product's own client
+ * (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
+ */
+import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
+import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
+import type { Seeded } from "../world/seeded.ts";
+import type { Process, SimulatedTime } from "./simulated-time.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** Shares of requests and events that meet a fault, each from 0 to 1. */
+export interface NetworkFaults {
+  /** Latencies of seconds. */
+  slow: number;
+  /** The request never reaches the server. */
+  lostRequest: number;
+  /** It was carried out, and its answer is lost. */
+  lostAnswer: number;
+  /** It is carried out twice: the second answer arrives. */
+  duplicated: number;
+  /** 429 with Retry-After. */
+  tooMany: number;
+  /** 500 or 503. */
+  failing: number;
+  /** The request is carried out long after its caller gave up. */
+  late: number;
+  /** The connection of a watch breaks before the event. */
+  brokenWatch: number;
+  /** The event comes seconds later; those behind it wait. */
+  laggingWatch: number;
+}
+
+export const NO_FAULTS: NetworkFaults = {
+  slow: 0,
+  lostRequest: 0,
+  lostAnswer: 0,
+  duplicated: 0,
+  tooMany: 0,
+  failing: 0,
+  late: 0,
+  brokenWatch: 0,
+  laggingWatch: 0,
+};
+
+/** How long the server keeps a watch at most. */
+const BOOKMARK_MS = 60_000;
+
+type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
+
+interface NetworkOptions {
+  readonly time: SimulatedTime;
+  readonly server: MemoryApiServer;
+  readonly timeline: Timeline;
+  /** Carries what is under way when its sender ends. */
+  readonly wire: Process;
+}
+
+export class Network {
+  faults: NetworkFaults = NO_FAULTS;
+  /** Names of machines without a connection to the API server. */
+  readonly cutOff = new Set<string>();
+  /** Whose request the server carries out: "" for what no process sent. */
+  writer = "";
+  /** Requests that were carried out, by method and collection. */
+  readonly requests = new Map<string, number>();
+  readonly #options: NetworkOptions;
+  readonly #watches = new Set<Stream>();
+
+  constructor(options: NetworkOptions) {
+    this.#options = options;
+  }
+
+  /** The connections of one process on a machine. */
+  connect(process: Process, machine: string): Exchanges {
+    const connection = new Connection(this, this.#options, process, machine);
+    return connection;
+  }
+
+  open(stream: Stream): void {
+    this.#watches.add(stream);
+  }
+
+  close(stream: Stream): void {
+    this.#watches.delete(stream);
+  }
+
+  /** All watches of the machine's processes break now; undefined: of all machines. */
+  breakWatches(machine?: string): void {
+    for (const stream of [...this.#watches]) if (machine === undefined || stream.machine === machine) stream.break();
+  }
+
+  count(request: Request): void {
+    const [, collection = request.path] =
+      /^(?:\/api\/v1|\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/[^/]+)?\/([^/]+)/.exec(request.path) ?? [];
+    const key = `${request.method} ${collection}`;
+    this.requests.set(key, (this.requests.get(key) ?? 0) + 1);
+  }
+}
+
+/** An answer as bytes. */
+interface Head {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfter?: string;
+}
+
+function failure(status: number, reason: string, message: string): string {
+  return JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", reason, message, code: status });
+}
+
+class Connection implements Exchanges {
+  readonly connections = 1;
+  readonly #network: Network;
+  readonly #options: NetworkOptions;
+  readonly #process: Process;
+  readonly #machine: string;
+  readonly #random: Seeded;
+
+  constructor(network: Network, options: NetworkOptions, process: Process, machine: string) {
+    this.#network = network;
+    this.#options = options;
+    this.#process = process;
+    this.#machine = machine;
+    this.#random = options.time.process(`network of ${process.name}`).random;
+  }
+
+  send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
+    return over === "watches" ? this.#watch(request, signal) : this.#call(request, signal);
+  }
+
+  async close(): Promise<void> {}
+
+  get #isCutOff(): boolean {
+    return this.#network.cutOff.has(this.#machine);
+  }
+
+  #latencyMs(): number {
+    const random = this.#random;
+    return random.chance(this.#network.faults.slow) ? random.below(4_000) : 1 + random.below(4);
+  }
+
+  #call(request: Request, signal: AbortSignal): Promise<Answer> {
+    const { faults } = this.#network;
+    const random = this.#random;
+    const { time, wire } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const giveUp = (): void => reject(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
+    promise.then(
+      () => signal.removeEventListener("abort", giveUp),
+      () => signal.removeEventListener("abort", giveUp),
+    );
+    const text = `${this.#process.name} ${request.method} ${request.path}`;
+    const reply = (head: Head): void => {
+      if (this.#isCutOff) return;
+      time.schedule(this.#latencyMs(), `answer ${head.status} to ${text}`, this.#process, () =>
+        resolve({ status: head.status, retryAfter: head.retryAfter, body: bodyOf(head.text) }),
+      );
+    };
+    /** Nothing comes any more, or at once that the connection broke. */
+    const lose = (): void => {
+      if (random.chance(0.5)) return;
+      time.schedule(this.#latencyMs(), `broken connection of ${text}`, this.#process, () =>
+        reject(Object.assign(new Error("other side closed"), { code: "ECONNRESET" })),
+      );
+    };
+    const isLate = random.chance(faults.late);
+    const isLost = random.chance(faults.lostRequest);
+    const refusal = random.chance(faults.tooMany) ? 429 : random.chance(faults.failing) ? random.pick([500, 503]) : 0;
+    const isAnswerLost = random.chance(faults.lostAnswer);
+    const isDuplicated = random.chance(faults.duplicated);
+    if (isLost) {
+      lose();
+      return promise;
+    }
+    const delayMs = isLate ? 2_000 + random.below(20_000) : this.#latencyMs();
+    time.schedule(delayMs, `server gets ${text}`, wire, () => {
+      if (this.#isCutOff) return;
+      if (refusal === 429)
+        return reply({ status: 429, text: failure(429, "TooManyRequests", "later"), retryAfter: "1" });
+      if (refusal > 0) return reply({ status: refusal, text: failure(refusal, "InternalError", "etcd is slow") });
+      void this.#commit(request).then((head) => {
+        if (isAnswerLost || isLate) return lose();
+        if (!isDuplicated) return reply(head);
+        time.schedule(
+          this.#latencyMs(),
+          `server gets ${text} again`,
+          wire,
+          () => void this.#commit(request).then(reply),
+        );
+      });
+    });
+    return promise;
+  }
+
+  async #commit(request: Request): Promise<Head> {
+    this.#network.count(request);
+    try {
+      this.#network.writer = this.#process.name;
+      const answering = this.#options.server.client().call(request);
+      this.#network.writer = "";
+      const object = await answering;
+      return { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return { status: error.status, text: failure(error.status, error.reason, error.message) };
+    }
+  }
+
+  #watch(request: Request, signal: AbortSignal): Promise<Answer> {
+    const { time, server, wire } = this.#options;
+    const random = this.#random;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    if (signal.aborted) return Promise.reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    if (this.#isCutOff) {
+      if (random.chance(0.5))
+        time.schedule(1, "no route for a watch", this.#process, () => reject(new Error("no route")));
+      return promise;
+    }
+    const { watch: _, ...query } = request.query ?? {};
+    time.schedule(this.#latencyMs(), `server gets ${this.#process.name} WATCH ${request.path}`, wire, () => {
+      if (this.#isCutOff || signal.aborted) return;
+      const stream = new Stream(this.#process, this.#machine, time);
+      const ending = new AbortController();
+      stream.onEnd = (): void => {
+        this.#network.close(stream);
+        if (!ending.signal.aborted) ending.abort(new Error("The watch ended"));
+      };
+      this.#network.open(stream);
+      let lastMs = 0;
+      const deliver = (give: () => void): void => {
+        const { faults } = this.#network;
+        if (random.chance(faults.brokenWatch)) {
+          stream.break();
+          return;
+        }
+        const lagMs = random.chance(faults.laggingWatch) ? 200 + random.below(8_000) : 1 + random.below(8);
+        lastMs = Math.max(lastMs, time.nowMs + lagMs);
+        time.schedule(lastMs - time.nowMs, `event for ${this.#process.name} of ${request.path}`, this.#process, give);
+      };
+      let version = String(query.resourceVersion ?? "0");
+      const onEvent = (event: WatchEvent): void => {
+        version = String((event.object as { metadata: { resourceVersion: string } }).metadata.resourceVersion);
+        if (!this.#isCutOff) stream.push(event);
+      };
+      const { path } = request;
+      const client = server.client(undefined, (_path, give) => deliver(give));
+      let isRefused = false;
+      client.watch({ path, query, onEvent, signal: ending.signal }).catch((error: unknown) => {
+        if (ending.signal.aborted || !(error instanceof ApiError)) return;
+        isRefused = true;
+        const head = { status: error.status, text: failure(error.status, error.reason, error.message) };
+        time.schedule(1, "watch refused", this.#process, () =>
+          resolve({ status: head.status, retryAfter: undefined, body: bodyOf(head.text) }),
+        );
+      });
+      signal.addEventListener("abort", () => stream.abort(signal.reason), { once: true });
+      const lifeMs = Number(query.timeoutSeconds ?? 300) * 1_000;
+      time.schedule(lifeMs, "end of a watch", wire, () => stream.finish());
+      const bookmark = (): void => {
+        if (stream.isOver) return;
+        const object = { kind: "", apiVersion: "", metadata: { resourceVersion: version } };
+        if (query.allowWatchBookmarks === true && Number(version) > 0 && !this.#isCutOff)
+          deliver(() => stream.push({ type: "BOOKMARK", object }));
+        time.schedule(BOOKMARK_MS, "bookmark", wire, bookmark);
+      };
+      time.schedule(BOOKMARK_MS, "bookmark", wire, bookmark);
+      time.schedule(this.#latencyMs(), "watch open", this.#process, () => {
+        if (!isRefused) resolve({ status: 200, retryAfter: undefined, body: stream as unknown as Answer["body"] });
+      });
+    });
+    return promise;
+  }
+}
+
+function bodyOf(text: string): Answer["body"] {
+  return { text: async () => text, dump: async () => {} } as unknown as Answer["body"];
+}
+
+/** The bytes of a watch, as they arrive. */
+class Stream implements AsyncIterable<Buffer> {
+  readonly machine: string;
+  onEnd: () => void = () => {};
+  isOver = false;
+  readonly #process: Process;
+  readonly #time: SimulatedTime;
+  readonly #waiting: Buffer[] = [];
+  #end: { readonly error?: unknown } | undefined;
+  #wake: () => void = () => {};
+
+  constructor(process: Process, machine: string, time: SimulatedTime) {
+    this.#process = process;
+    this.machine = machine;
+    this.#time = time;
+  }
+
+  push(event: WatchEvent): void {
+    if (this.isOver) return;
+    this.#waiting.push(Buffer.from(`${JSON.stringify(event)}\n`));
+    this.#wake();
+  }
+
+  /** The server ends it as it should. */
+  finish(): void {
+    this.#over({});
+  }
+
+  /** The connection breaks. */
+  break(): void {
+    this.#over({ error: Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }) });
+  }
+
+  /** The client ends it. */
+  abort(reason: unknown): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.#end = { error: reason };
+    this.onEnd();
+    this.#wake();
+  }
+
+  #over(end: { readonly error?: unknown }): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.onEnd();
+    this.#time.schedule(1, "end of a stream", this.#process, () => {
+      this.#end = end;
+      this.#wake();
+    });
+  }
+
+  async text(): Promise<string> {
+    return "";
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    try {
+      for (;;) {
+        const piece = this.#waiting.shift();
+        if (piece !== undefined) {
+          yield piece;
+          continue;
+        }
+        if (this.#end !== undefined) {
+          if ("error" in this.#end) throw this.#end.error;
+          return;
+        }
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      this.isOver = true;
+      this.onEnd();
+    }
+  }
+}

@@ -1,0 +1,365 @@
+/** What may go wrong in a run, and how often: the actions of the people and the machines around Berth. */
+import { Seeded } from "../world/seeded.ts";
+import type { Cluster, ClusterShape, Node, Workload } from "./cluster.ts";
+import type { KubeletFaults } from "./kubelet.ts";
+import { type NetworkFaults, NO_FAULTS } from "./network.ts";
+import type { SimulatedTime } from "./simulated-time.ts";
+
+export const PROFILES = ["calm", "faults", "statefulsets", "partition"] as const;
+export type ProfileName = (typeof PROFILES)[number];
+
+/** Something that happens to the cluster; what it is told, a seed of its own decides. */
+interface Action {
+  readonly name: string;
+  readonly weight: number;
+  readonly act: (cluster: Cluster, random: Seeded, time: SimulatedTime) => void;
+}
+
+interface Profile {
+  readonly network: NetworkFaults;
+  readonly kubelet: KubeletFaults;
+  /** Addresses beyond those that all pods need: a share. */
+  readonly spare: number;
+  readonly actions: readonly Action[];
+}
+
+function up(cluster: Cluster): Node[] {
+  return cluster.nodes.filter(({ machine }) => !machine.isOff);
+}
+
+const DELETE: Action = {
+  name: "delete a pod",
+  weight: 10,
+  act: (cluster, random) => {
+    const { expected } = cluster;
+    if (expected.length > 0) cluster.deletePod(random.pick(expected).name);
+  },
+};
+
+const DELETE_SOME: Action = {
+  name: "restart a workload",
+  weight: 2,
+  act: (cluster, random) => {
+    const { name } = random.pick(cluster.workloads);
+    for (const pod of cluster.expected) if (pod.name.startsWith(`${name}-`)) cluster.deletePod(pod.name);
+  },
+};
+
+const FINISH: Action = {
+  name: "a pod finishes",
+  weight: 3,
+  act: (cluster, random) => {
+    const plain = cluster.workloads.filter(({ kind }) => kind === "plain").map(({ name }) => name);
+    const found = cluster.expected.filter((pod) => plain.some((name) => pod.name.startsWith(`${name}-`)));
+    if (found.length > 0) cluster.finishPod(random.pick(found).name);
+  },
+};
+
+/** Never beyond what the pools have addresses for. */
+const sizes = new WeakMap<Workload, number>();
+const SCALE: Action = {
+  name: "scale a workload",
+  weight: 2,
+  act: (cluster, random) => {
+    const workload = random.pick(cluster.workloads);
+    const most = sizes.get(workload) ?? workload.replicas;
+    sizes.set(workload, most);
+    cluster.scale(workload, random.below(most + 1));
+  },
+};
+
+const REPLACE_SET: Action = {
+  name: "a set is deleted and created again",
+  weight: 1,
+  act: (cluster, random) => {
+    const sets = cluster.workloads.filter(({ kind, isAbsent }) => kind === "StatefulSet" && !isAbsent);
+    if (sets.length > 0) cluster.replaceSet(random.pick(sets), random.pick([500, 3_000, 12_000]));
+  },
+};
+
+const FORCE: Action = {
+  name: "delete a pod by force",
+  weight: 4,
+  act: (cluster, random) => {
+    const { pods } = cluster;
+    if (pods.length > 0) cluster.forceDeletePod(random.pick(pods).name);
+  },
+};
+
+const KILL_AGENT: Action = {
+  name: "an agent is killed",
+  weight: 3,
+  act: (cluster, random, time) => {
+    const node = random.pick(cluster.nodes);
+    node.machine.kill();
+    const forMs = random.pick([100, 1_000, 4_000, 30_000]);
+    time.schedule(forMs, "an agent starts again", time.current, () => node.machine.start());
+  },
+};
+
+const PAUSE_AGENT: Action = {
+  name: "an agent stands still",
+  weight: 1,
+  act: (cluster, random) => random.pick(cluster.nodes).machine.pause(random.pick([500, 5_000, 20_000])),
+};
+
+const LOSE_JOURNAL: Action = {
+  name: "a journal is lost",
+  weight: 1,
+  act: (cluster, random) => {
+    const { machine } = random.pick(up(cluster));
+    machine.kill();
+    machine.loseDisk();
+    machine.start();
+  },
+};
+
+const RESTORE_JOURNAL: Action = {
+  name: "an older journal is restored",
+  weight: 1,
+  act: (cluster, random) => {
+    const { machine } = random.pick(up(cluster));
+    machine.kill();
+    machine.restoreDisk();
+    machine.start();
+  },
+};
+
+const HANG: Action = {
+  name: "a kubelet hangs",
+  weight: 1,
+  act: (cluster, random, time) => {
+    const { kubelet } = random.pick(cluster.nodes);
+    if (kubelet !== undefined) kubelet.process.pausedUntilMs = time.nowMs + random.pick([2_000, 8_000, 25_000]);
+  },
+};
+
+const LOSE_SANDBOX: Action = {
+  name: "a sandbox dies",
+  weight: 3,
+  act: (cluster, random) => random.pick(cluster.nodes).kubelet?.loseSandbox(random),
+};
+
+const COLLECT: Action = {
+  name: "a runtime collects",
+  weight: 1,
+  act: (cluster, random, time) => {
+    const { kubelet } = random.pick(cluster.nodes);
+    const isPartial = random.chance(0.5);
+    if (kubelet !== undefined) time.inside(kubelet.process, () => void kubelet.collect(random, isPartial));
+  },
+};
+
+const KILL_CONTROLLER: Action = {
+  name: "the controller is killed",
+  weight: 1,
+  act: (cluster) => cluster.killController(),
+};
+
+const PAUSE_CONTROLLER: Action = {
+  name: "the controller stands still",
+  weight: 1,
+  act: (cluster, random) => cluster.pauseController(random.pick([5_000, 20_000])),
+};
+
+const DELETE_OBJECT: Action = {
+  name: "an allocation is deleted by hand",
+  weight: 1,
+  act: (cluster, random) => {
+    // Another pod that claims it before it is made again would have it, too: that is documented (recreate).
+    const isQuiet = cluster.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isServing);
+    if (!isQuiet || cluster.isChanging) return;
+    const bound = [...cluster.server.objects.values()].filter(({ spec }) => spec.state === "Bound");
+    if (bound.length > 0) cluster.deleteAllocation(random.pick(bound).metadata.name);
+  },
+};
+
+const COMPACT: Action = {
+  name: "the history is compacted and all watches break",
+  weight: 1,
+  act: (cluster) => {
+    cluster.server.compact();
+    cluster.network.breakWatches();
+  },
+};
+
+const FILL_DISK: Action = {
+  name: "a disk is full",
+  weight: 1,
+  act: (cluster, random, time) => {
+    const { machine } = random.pick(cluster.nodes);
+    machine.space.isFull = true;
+    time.schedule(3_000, "the disk has room", time.current, () => {
+      machine.space.isFull = false;
+    });
+  },
+};
+
+const CUT: Action = {
+  name: "a machine is cut off",
+  weight: 3,
+  act: (cluster, random, time) => {
+    const { name } = random.pick(up(cluster)).machine;
+    const forMs = random.pick([1_000, 8_000, 30_000, 90_000]);
+    cluster.cut(name);
+    time.schedule(forMs, "a machine is connected again", time.current, () => cluster.heal(name));
+  },
+};
+
+const POWER: Action = {
+  name: "a machine loses power",
+  weight: 2,
+  act: (cluster, random, time) => {
+    const others = up(cluster);
+    if (others.length < 2) return;
+    const node = random.pick(others);
+    const { name } = node.machine;
+    cluster.endKubelet(node);
+    node.machine.powerOff();
+    const isMarked = random.chance(0.4);
+    const isRemoved = !isMarked && random.chance(0.3);
+    if (isMarked)
+      time.schedule(12_000, "a node is marked as off", time.current, () => node.machine.isOff && cluster.markOff(name));
+    if (isRemoved)
+      time.schedule(12_000, "a node is removed", time.current, () => node.machine.isOff && cluster.removeNode(name));
+    time.schedule(random.pick([3_000, 25_000, 80_000]), "a machine boots", time.current, () => {
+      if (!node.machine.isOff) return;
+      node.machine.powerOn();
+      if (isMarked) cluster.setReady(name, true);
+      cluster.startNode(node);
+    });
+  },
+};
+
+const REBOOT: Action = {
+  name: "a kubelet restarts",
+  weight: 1,
+  act: (cluster, random) => {
+    const node = random.pick(up(cluster));
+    // Its runtime keeps the sandboxes no longer than this.
+    for (const id of [...node.machine.sandboxes.keys()]) node.machine.removeSandbox(id);
+    cluster.endKubelet(node);
+    cluster.startNode(node);
+  },
+};
+
+const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
+const TROUBLE: readonly Action[] = [
+  FORCE,
+  KILL_AGENT,
+  PAUSE_AGENT,
+  LOSE_JOURNAL,
+  RESTORE_JOURNAL,
+  HANG,
+  LOSE_SANDBOX,
+  COLLECT,
+  KILL_CONTROLLER,
+  PAUSE_CONTROLLER,
+  COMPACT,
+  FILL_DISK,
+];
+
+const SHAKY: NetworkFaults = {
+  slow: 0.01,
+  lostRequest: 0.01,
+  lostAnswer: 0.02,
+  duplicated: 0.01,
+  tooMany: 0.01,
+  failing: 0.01,
+  late: 0.005,
+  brokenWatch: 0.002,
+  laggingWatch: 0.01,
+};
+
+const TABLE: Readonly<Record<ProfileName, Profile>> = {
+  calm: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    actions: [...CALM, DELETE_OBJECT],
+  },
+  faults: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    actions: [...CALM, ...TROUBLE],
+  },
+  statefulsets: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.1, lateDel: 0.1, twice: 0.1 },
+    spare: 0,
+    actions: [{ ...DELETE, weight: 20 }, DELETE_SOME, FORCE, KILL_AGENT, LOSE_SANDBOX, LOSE_JOURNAL],
+  },
+  partition: {
+    network: { ...SHAKY, laggingWatch: 0.03 },
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    actions: [DELETE, SCALE, FORCE, CUT, POWER, REBOOT, HANG, KILL_AGENT, KILL_CONTROLLER, PAUSE_CONTROLLER],
+  },
+};
+
+export interface Plan {
+  readonly shape: ClusterShape;
+  readonly network: NetworkFaults;
+  readonly kubelet: KubeletFaults;
+  /** Action number `index`; the same number is the same action, whatever happened before. */
+  readonly actionAt: (index: number) => { readonly action: Action; readonly random: Seeded; readonly pauseMs: number };
+}
+
+interface PlanOptions {
+  readonly seed: number;
+  readonly profile: ProfileName;
+  readonly nodes: number;
+  readonly pods: number;
+  /** Multiplies the shares of all faults. */
+  readonly faults: number;
+}
+
+export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Plan {
+  const random = new Seeded(seed);
+  const { network, kubelet, spare, actions } = TABLE[profile];
+  const one: Workload["nics"] = [["eth0", "lan"]];
+  const two: Workload["nics"] = [...one, ["net1", "lan2"]];
+  const dbs = Math.ceil(pods * 0.4);
+  const webs = Math.ceil(pods * 0.3);
+  const workloads: Workload[] = [
+    { name: "db", kind: "StatefulSet", replicas: dbs, nics: two, life: 1, isAbsent: false },
+    { name: "web", kind: "StatefulSet", replicas: webs, nics: one, life: 1, isAbsent: false },
+    {
+      name: "app",
+      kind: "plain",
+      replicas: Math.max(1, pods - dbs - webs),
+      nics: random.chance(0.5) ? one : two,
+      life: 1,
+      isAbsent: false,
+    },
+  ];
+  const needed = workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
+  const poolSize = needed + Math.ceil(needed * spare);
+  const total = actions.reduce((sum, { weight }) => sum + weight, 0);
+  return {
+    shape: { machines: nodes, workloads, poolSize, selection: random.chance(0.7) ? "hash" : "ascending" },
+    network: scaled(network, faults),
+    kubelet: scaled(kubelet, faults),
+    actionAt: (index) => {
+      const own = new Seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
+      const action = pickAction(actions, own.below(total));
+      return { action, random: own, pauseMs: 50 + own.below(900) };
+    },
+  };
+}
+
+function pickAction(actions: readonly Action[], at: number): Action {
+  let end = 0;
+  for (const action of actions) {
+    end += action.weight;
+    if (at < end) return action;
+  }
+  return DELETE;
+}
+
+function scaled<T extends object>(shares: T, factor: number): T {
+  return Object.fromEntries(
+    Object.entries(shares).map(([key, share]) => [key, Math.min(1, Number(share) * factor)]),
+  ) as T;
+}

@@ -1,0 +1,205 @@
+/** One run: a cluster under a plan, checked after every step, and given time to recover at the end. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../unit/house/sources.ts";
+import { Cluster } from "./cluster.ts";
+import { plainConf } from "./machine.ts";
+import { NO_FAULTS } from "./network.ts";
+import { type ProfileName, planRun } from "./profiles.ts";
+import { installTime, SimulatedTime } from "./simulated-time.ts";
+import { Timeline } from "./timeline.ts";
+
+/** How long a cluster without faults may take until all is as it should be: milliseconds. */
+const RECOVERY_MS = 600_000;
+const CHECK_MS = 5_000;
+/** Most writes of allocations for each ADD that was answered, with those that faults cause. */
+const WRITES_PER_ADD = 40;
+
+export interface RunOptions {
+  readonly seed: number;
+  readonly profile: ProfileName;
+  readonly nodes: number;
+  readonly pods: number;
+  readonly steps: number;
+  /** Multiplies the shares of all faults. */
+  readonly faults: number;
+  /** Numbers of the actions that do not happen. */
+  readonly without?: ReadonlySet<number>;
+}
+
+export interface RunReport {
+  readonly options: RunOptions;
+  /** Empty if every invariant held. */
+  readonly problems: readonly string[];
+  /** In which step the first was found. */
+  readonly foundAt: number;
+  readonly steps: number;
+  /** Simulated time: milliseconds. */
+  readonly elapsedMs: number;
+  /** Of the whole history. */
+  readonly digest: string;
+  /** Numbers and names of the actions that happened. */
+  readonly actions: ReadonlyMap<number, string>;
+  readonly adds: number;
+  readonly restarts: number;
+  readonly timeline: Timeline;
+}
+
+export const DEFAULTS: Omit<RunOptions, "seed"> = { profile: "faults", nodes: 3, pods: 12, steps: 20_000, faults: 1 };
+
+let coreWasm: Uint8Array | undefined;
+
+function networkDirectory(): string {
+  const directory = join(root, "node_modules", ".cache", "simulation-net.d");
+  mkdirSync(directory, { recursive: true });
+  const definition = { cniVersion: "1.1.0", name: "lan", plugins: [plainConf("lan")] };
+  writeFileSync(join(directory, "10-lan.conflist"), JSON.stringify(definition));
+  return directory;
+}
+
+export async function run(options: RunOptions): Promise<RunReport> {
+  coreWasm ??= readFileSync(join(root, "dist", "core", "berth-core.wasm"));
+  const cniConfDirectory = networkDirectory();
+  using _ = installTime();
+  const time = new SimulatedTime(options.seed);
+  const timeline = new Timeline(() => time.nowMs);
+  time.onStep = (process, label) => timeline.mark(`${time.nowMs} ${process.name}: ${label}`);
+  const plan = planRun(options);
+  const cluster = new Cluster({ time, timeline, shape: plan.shape, coreWasm, cniConfDirectory });
+  const actions = new Map<number, string>();
+  const fate = time.process("fate");
+  const runOn = async (while_: () => boolean): Promise<boolean> => {
+    while (while_()) {
+      if (!(await time.step())) break;
+      for (const error of time.uncaught.splice(0)) cluster.ledger.problems.push(`A bug: ${String(error)}`);
+      if (cluster.ledger.problems.length > 0) return false;
+    }
+    return true;
+  };
+
+  cluster.start();
+  cluster.network.faults = plan.network;
+  cluster.kubeletFaults = plan.kubelet;
+  let isOver = false;
+  const act = async (): Promise<void> => {
+    for (let index = 0; !isOver; index++) {
+      const { action, random, pauseMs } = plan.actionAt(index);
+      await time.sleep(pauseMs, "fate");
+      if (isOver || options.without?.has(index) === true) continue;
+      actions.set(index, action.name);
+      timeline.note(`# ${index} ${action.name}`);
+      action.act(cluster, random, time);
+      for (const { machine } of cluster.nodes) if (random.chance(0.02)) machine.backUpDisk();
+    }
+  };
+  time.inside(fate, () => void act());
+  let isFine = await runOn(() => time.steps < options.steps);
+
+  if (isFine) {
+    isOver = true;
+    time.inside(fate, () => calm(cluster, timeline));
+    const endMs = time.nowMs + RECOVERY_MS;
+    let faults: readonly string[] = ["nothing was checked"];
+    while (isFine && faults.length > 0 && time.nowMs < endMs) {
+      const untilMs = time.nowMs + CHECK_MS;
+      isFine = await runOn(() => time.nowMs < untilMs);
+      faults = cluster.isComplete
+        ? cluster.ledger.unfinished(cluster.expected)
+        : [
+            `pods: ${cluster.pods.map(({ name, node, isDeleting }) => `${name} on ${node}${isDeleting ? " (deleting)" : ""}`).join(", ")}`,
+          ];
+    }
+    if (isFine)
+      cluster.ledger.problems.push(...faults.map((fault) => `${RECOVERY_MS / 1000} s after the last fault: ${fault}`));
+    const writes = [...cluster.ledger.writes.values()].reduce((sum, count) => sum + count, 0);
+    if (writes > WRITES_PER_ADD * Math.max(50, cluster.ledger.adds))
+      cluster.ledger.problems.push(`${writes} writes of allocations for ${cluster.ledger.adds} ADDs`);
+  }
+  const { problems, adds, restarts } = cluster.ledger;
+  for (const problem of problems) timeline.note(`!! ${problem}`);
+  return {
+    options,
+    problems: [...new Set(problems)],
+    foundAt: time.steps,
+    steps: time.steps,
+    elapsedMs: time.nowMs,
+    digest: timeline.digest,
+    actions,
+    adds,
+    restarts,
+    timeline,
+  };
+}
+
+/** No fault any more: everything that was cut off, off or still goes on. */
+function calm(cluster: Cluster, timeline: Timeline): void {
+  timeline.note("# all faults end");
+  cluster.network.faults = NO_FAULTS;
+  cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
+  for (const name of [...cluster.network.cutOff]) cluster.heal(name);
+  for (const node of cluster.nodes) {
+    if (node.machine.isOff) node.machine.powerOn();
+    node.machine.space.isFull = false;
+    if (node.kubelet !== undefined) node.kubelet.process.pausedUntilMs = 0;
+    cluster.setReady(node.machine.name, true);
+    cluster.startNode(node);
+  }
+}
+
+/** Fewer steps and actions with which the same run still violates an invariant. */
+export async function shrink(report: RunReport, mostRuns = 40): Promise<RunReport> {
+  let best = report;
+  let runs = 0;
+  const kindOf = ({ problems }: RunReport): string => (problems[0] ?? "").replace(/[0-9a-f.:]+/g, "#");
+  const attempt = async (without: ReadonlySet<number>): Promise<boolean> => {
+    runs++;
+    const found = await run({ ...best.options, without });
+    if (found.problems.length === 0 || kindOf(found) !== kindOf(report)) return false;
+    best = found;
+    return true;
+  };
+  let size = Math.ceil(best.actions.size / 2);
+  while (size >= 1 && runs < mostRuns) {
+    const left = [...best.actions.keys()].toSorted((a, b) => a - b);
+    let isSmaller = false;
+    for (let start = 0; start < left.length && runs < mostRuns; start += size) {
+      const chunk = left.slice(start, start + size).filter((index) => best.actions.has(index));
+      if (chunk.length === 0) continue;
+      if (await attempt(new Set([...(best.options.without ?? []), ...chunk]))) isSmaller = true;
+    }
+    if (size === 1 && !isSmaller) break;
+    if (!isSmaller) size = Math.floor(size / 2);
+    else size = Math.min(size, Math.max(1, Math.ceil(best.actions.size / 2)));
+  }
+  return best;
+}
+
+/** For people: what was violated, and what led there. */
+export function describeReport(report: RunReport, lines = 80): string {
+  const { options, problems, steps, elapsedMs, digest, actions, timeline } = report;
+  const { seed, profile, nodes, pods, faults } = options;
+  const command = `npm run simulate -- --seed ${seed} --profile ${profile} --nodes ${nodes} --pods ${pods} --steps ${options.steps} --faults ${faults}`;
+  const without =
+    options.without === undefined || options.without.size === 0 ? "" : ` --without ${[...options.without].join(",")}`;
+  const head = `${command}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
+  if (problems.length === 0) return head;
+  const names = [
+    ...new Set(
+      problems.flatMap((problem) => problem.match(/\b(?:10\.6\.[0-9.]+|fd00::[0-9a-f]+|(?:db|web|app)-[0-9]+)/g) ?? []),
+    ),
+  ];
+  const about = names.length === 0 ? undefined : new RegExp(names.map((name) => nameForms(name)).join("|"));
+  const pattern = about === undefined ? undefined : new RegExp(`# |${about.source}|agent|machine|power|boots|journal`);
+  return [
+    head,
+    ...problems.slice(0, 8).map((problem) => `VIOLATED: ${problem}`),
+    ...timeline.last(lines, pattern),
+  ].join("\n");
+}
+
+/** Of an address also its object's name. */
+function nameForms(text: string): string {
+  const escaped = text.replaceAll(".", "\\.");
+  if (!text.startsWith("fd00::")) return `${escaped}(?![0-9])`;
+  return `${escaped}(?![0-9a-f])|${`fd00-0000-0000-0000-0000-0000-0000-${text.slice(6).padStart(4, "0")}`}`;
+}
