@@ -13,6 +13,7 @@ import type { Contestant, Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
 import { type Course, compact, type Measured, measure } from "./measure.ts";
+import { measureMemory } from "./memory.ts";
 import { coolingC24, emptyC24, full12, full16, half16 } from "./pool-shape.ts";
 import { type Series, tabulate, targetsOf } from "./tabulate.ts";
 
@@ -28,12 +29,13 @@ async function runIpam(options: BenchOptions): Promise<BenchReport> {
     const place = { directory, netnsPath: netns.path };
     const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
     const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
+    const memory = isBerthBuilt() ? await measureMemory(place, options) : undefined;
     return {
-      tables: [tabulate(quick, slow)],
-      targets: targetsOf(quick),
+      tables: [tabulate(quick, slow), ...(memory === undefined ? [] : [memory.table])],
+      targets: [...targetsOf(quick), ...(memory?.targets ?? [])],
       notes: notesOf(options),
       versions: { "host-local": referenceTool("plugins").version },
-      raw: { quick: compactSeries(quick), slow: compactSeries(slow) },
+      raw: { quick: compactSeries(quick), slow: compactSeries(slow), memory: memory?.figures },
     };
   } finally {
     await netns.delete();

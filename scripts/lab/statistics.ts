@@ -46,6 +46,15 @@ export function daemonCpuMs(pid: number): number {
 
 /** VmRSS in MiB. */
 export function daemonRssMib(pid: number): number {
-  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return readStatusMib(pid, "VmRSS");
+}
+
+/** RssAnon in MiB: resident memory that no file backs. */
+export function daemonAnonymousMib(pid: number): number {
+  return readStatusMib(pid, "RssAnon");
+}
+
+function readStatusMib(pid: number, field: string): number {
+  const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kib) / 1024;
 }

@@ -1,0 +1,135 @@
+/**
+ * The agent's memory: at rest, with many pools and pods, after many ADDs and DELs; beside it an empty Node.js.
+ * Effects: agents, one after the other; a process of Node.js; plugins.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { berthBin } from "../../scripts/lab/cnitool.ts";
+import { daemonAnonymousMib, daemonRssMib, formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import type { BenchOptions, Target } from "../harness/report.ts";
+import { runBatch, type Subject } from "../harness/runner.ts";
+import { writeNetConf } from "./berth.ts";
+import { callEnvironment, type Place } from "./contestant.ts";
+
+const POOLS = 1_000;
+const PODS = 110;
+const CYCLES = 100_000;
+const QUICK_CYCLES = 500;
+
+/** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
+const CYCLES_AT_ONCE = 100;
+
+/** How long after its first answer a process is at rest: milliseconds. */
+const REST_MS = 2_000;
+
+const MIB = 1024 * 1024;
+
+/** In megabytes, as the targets are. */
+interface Figure {
+  readonly name: string;
+  readonly rssMb: number;
+  readonly anonymousMb: number;
+  readonly rssLimitMb: number | undefined;
+}
+
+interface MemoryReport {
+  readonly table: Table;
+  readonly targets: readonly Target[];
+  readonly figures: readonly Figure[];
+}
+
+/** The anonymous part of each row that has a limit. */
+const ANONYMOUS_LIMIT_MB = 55;
+
+export async function measureMemory(place: Place, { quick }: BenchOptions): Promise<MemoryReport> {
+  const cycles = quick ? QUICK_CYCLES : CYCLES;
+  const figures = [await readEmptyNode(), await readSmallAgent(), ...(await readLargeAgent(place, cycles))];
+  const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
+  return {
+    table: { title: "Memory of the agent", columns: ["MB", "resident", "of it anonymous"], rows },
+    targets: figures.flatMap(targetsOf),
+    figures,
+  };
+}
+
+function targetsOf({ name, rssMb, anonymousMb, rssLimitMb }: Figure): Target[] {
+  if (rssLimitMb === undefined) return [];
+  const target = (part: string, measuredMb: number, limitMb: number): Target => ({
+    what: `${part} memory: ${name}`,
+    wanted: `≤ ${limitMb} MB`,
+    measured: `${formatFigure(measuredMb)} MB`,
+    isMet: measuredMb <= limitMb,
+  });
+  return [target("resident", rssMb, rssLimitMb), target("anonymous", anonymousMb, ANONYMOUS_LIMIT_MB)];
+}
+
+function readFigure(name: string, pid: number, rssLimitMb?: number): Figure {
+  const mb = (mib: number): number => (mib * MIB) / 1e6;
+  return { name, rssMb: mb(daemonRssMib(pid)), anonymousMb: mb(daemonAnonymousMib(pid)), rssLimitMb };
+}
+
+/** What Node.js itself takes. */
+async function readEmptyNode(): Promise<Figure> {
+  const child = spawn(process.execPath, ["--eval", "setInterval(() => {}, 1e6)"], { stdio: "ignore" });
+  await once(child, "spawn");
+  await sleep(REST_MS);
+  const figure = readFigure("empty Node.js", child.pid ?? 0);
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+  return figure;
+}
+
+async function readSmallAgent(): Promise<Figure> {
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
+  try {
+    await sleep(REST_MS);
+    return readFigure("at rest, 1 pool", agent.pid, 90);
+  } finally {
+    await agent.delete();
+  }
+}
+
+async function readLargeAgent(place: Place, cycles: number): Promise<Figure[]> {
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
+  try {
+    await runBatch({ subject: subjectOf(agent, place, "ADD"), atOnce: 1, first: 0, count: PODS });
+    await sleep(REST_MS);
+    const many = readFigure(`${POOLS} pools, ${PODS} pods`, agent.pid, 110);
+    for (let done = 0; done < cycles; done += CYCLES_AT_ONCE) {
+      const batch = { atOnce: 1, first: PODS + done, count: CYCLES_AT_ONCE };
+      await runBatch({ subject: subjectOf(agent, place, "ADD"), ...batch });
+      await runBatch({ subject: subjectOf(agent, place, "DEL"), ...batch });
+    }
+    return [many, readFigure(`the same after ${cycles} ADDs and DELs`, agent.pid, 110)];
+  } finally {
+    await agent.delete();
+  }
+}
+
+function subjectOf(agent: Agent, place: Place, command: "ADD" | "DEL"): Subject {
+  return {
+    path: `${berthBin}/berth`,
+    stdinFile: writeNetConf(place),
+    env: callEnvironment(command, place, agent.env),
+  };
+}
+
+/** Pools of a /24; the first one is the default. */
+function poolManifests(count: number): string {
+  return Array.from({ length: count }, (_, index) => {
+    const network = `10.${Math.floor(index / 256)}.${index % 256}`;
+    return `apiVersion: ipam.vendor.io/v1
+kind: IPPool
+metadata: {name: bench-${index}}
+spec:
+  subnet: ${network}.0/24
+  ips: [${network}.2-${network}.254]
+  gateway: ${network}.1
+  default: ${index === 0}
+  cooldown: 0s
+`;
+  }).join("---\n");
+}
