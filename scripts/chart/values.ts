@@ -33,7 +33,9 @@ const network = {
   }),
   bond: z
     .strictObject({
-      name: text.default("").meta({ description: "Name of the bond. If empty, `vendor_bond0`." }),
+      name: text.default("").meta({
+        description: "Name of the bond. If empty, `vendor_bond0`. With a dot and the VLAN ID at most 15 characters.",
+      }),
       mode: z
         .union([z.int(), text])
         .default("active-backup")

@@ -351,6 +351,23 @@ describe("networks", () => {
     expect(() => render({ networks: [{ name: "lan" }] })).toThrow("network lan: master is required for type macvlan");
   });
 
+  it("need a bond's name that leaves room for the VLAN ID, as ifacer does", () => {
+    const network = { name: "lan", master: ["eth0", "eth1"] };
+    expect(() => render({ networks: [{ ...network, vlan: 100 }] })).toThrow(
+      'network lan: vlan 100 makes the device name "vendor_bond0.100" of 16 characters, want at most 15: set a shorter bond.name',
+    );
+    expect(() => render({ networks: [{ name: "lan", master: ["enp129s0f1np1"], vlan: 10 }] })).toThrow(
+      'the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master',
+    );
+    const fits = [
+      { ...network, vlan: 99 },
+      { ...network, name: "wan", vlan: 4094, bond: { name: "vendor_bnd" } },
+    ];
+    const configs = fits.map((each) => JSON.stringify(render({ networks: [each] })));
+    expect(configs[0]).toContain("vendor_bond0.99");
+    expect(configs[1]).toContain("vendor_bnd.4094");
+  });
+
   it("of the primary CNI are in the list that the init container installs", () => {
     const list = find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"];
     expect(JSON.parse(list)).toMatchObject({

@@ -98,6 +98,10 @@ appArmorProfile:
   {{- if gt $vlan 0 -}}
     {{- $_ := set $ifacer "vlanID" $vlan -}}
     {{- $device = printf "%s.%d" $device $vlan -}}
+    {{- if gt (len $device) 15 -}}
+      {{- $fix := ternary "set a shorter bond.name" "rename the master" (gt (len $master) 1) -}}
+      {{- fail (printf "network %s: vlan %d makes the device name %q of %d characters, want at most 15: %s" (index . 2) $vlan $device (len $device) $fix) -}}
+    {{- end -}}
   {{- end -}}
   {{- if or (gt (len $master) 1) (gt $vlan 0) -}}{{- $plugins = append $plugins $ifacer -}}{{- end -}}
   {{- $_ := set $main "master" $device -}}
