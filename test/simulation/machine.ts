@@ -20,7 +20,6 @@ import type { Mac } from "../../host/net/mac.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
 import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
-import { insertRows, type RawRow } from "../../host/registry/sqlite/schema.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { openDisk } from "../fakes/memory-journal.ts";
 import type { Network } from "./network.ts";
@@ -128,7 +127,6 @@ export class Machine {
   readonly name: string;
   readonly #options: MachineOptions;
   disk: DatabaseSync = openDisk();
-  #backup: readonly RawRow[] = [];
   readonly space = { isFull: false };
   /** By container: the sandboxes whose network namespace exists, with their NICs. */
   readonly sandboxes = new Map<string, Map<string, Nic>>();
@@ -255,17 +253,6 @@ export class Machine {
   loseDisk(): void {
     this.disk = openDisk();
     this.#options.timeline.note(`${this.name}: the journal is lost`);
-  }
-
-  backUpDisk(): void {
-    this.#backup = this.disk.prepare("SELECT * FROM allocation").all() as RawRow[];
-  }
-
-  /** The journal is that of the last backup. */
-  restoreDisk(): void {
-    this.disk = openDisk();
-    insertRows(this.disk, this.#backup);
-    this.#options.timeline.note(`${this.name}: an older journal of ${this.#backup.length} rows is restored`);
   }
 
   addSandbox(containerId: string): void {

@@ -114,17 +114,6 @@ const LOSE_JOURNAL: Action = {
   },
 };
 
-const RESTORE_JOURNAL: Action = {
-  name: "an older journal is restored",
-  weight: 1,
-  act: (cluster, random) => {
-    const { machine } = random.pick(up(cluster));
-    machine.kill();
-    machine.restoreDisk();
-    machine.start();
-  },
-};
-
 const HANG: Action = {
   name: "a kubelet hangs",
   weight: 1,
@@ -249,7 +238,6 @@ const TROUBLE: readonly Action[] = [
   KILL_AGENT,
   PAUSE_AGENT,
   LOSE_JOURNAL,
-  RESTORE_JOURNAL,
   HANG,
   LOSE_SANDBOX,
   COLLECT,

@@ -89,7 +89,6 @@ export async function run(options: RunOptions): Promise<RunReport> {
       actions.set(index, action.name);
       timeline.note(`# ${index} ${action.name}`);
       action.act(cluster, random, time);
-      for (const { machine } of cluster.nodes) if (random.chance(0.02)) machine.backUpDisk();
     }
   };
   time.inside(fate, () => void act());
