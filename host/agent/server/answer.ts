@@ -12,6 +12,7 @@ import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import { PacketError } from "../../kernel/packet/socket.ts";
 import { SysctlError } from "../../kernel/sysctl.ts";
+import { ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { cutText, messageOf } from "../../lib/describe.ts";
 import { RegistryError } from "../../registry/registry.ts";
 
@@ -96,6 +97,9 @@ function classify(error: unknown): CniError {
     );
   }
   if (error instanceof NetnsError) return new CniError(ErrorCode.InvalidNetns, error.message, cause);
+  if (error instanceof ApiUnavailable) {
+    return new CniError(ErrorCode.TryAgainLater, `The API server does not answer: ${error.message}`, cause);
+  }
   if (error instanceof DetectionError) return new CniError(ErrorCode.TryAgainLater, error.message, cause);
   const isKernel = KERNEL_ERRORS.some((kind) => error instanceof kind);
   if (isKernel && error instanceof Error) return new CniError(ErrorCode.KernelRefused, error.message, cause);
@@ -105,7 +109,7 @@ function classify(error: unknown): CniError {
 
 /** Returns whether the error is a bug rather than a refusal: bugs are logged with their stack. */
 export function isBug(error: unknown): boolean {
-  const known = [CniError, ConfigError, RegistryError, NetnsError, DetectionError, ...KERNEL_ERRORS];
+  const known = [CniError, ConfigError, RegistryError, NetnsError, ApiUnavailable, DetectionError, ...KERNEL_ERRORS];
   return !known.some((kind) => error instanceof kind) && findShortage(error) === undefined;
 }
 

@@ -4,6 +4,7 @@ import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { ConfigError } from "../../../../host/config/config-error.ts";
 import { NetlinkError } from "../../../../host/kernel/netlink/error.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
+import { ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { invariant } from "../../../../host/lib/invariant.ts";
 import { RegistryError } from "../../../../host/registry/registry.ts";
 
@@ -27,6 +28,13 @@ const rows: [what: string, error: unknown, code: number, text: RegExp, bug: bool
   ["other configuration is code 7", new ConfigError("CNI configuration, ipam", [mismatch]), 7, /^CNI conf/, false],
   ["the registry", new RegistryError("disk I/O error"), 107, /could not record the address: disk I\/O error$/, false],
   ["a full disk", new RegistryError("full", { full: true }), 107, /; free disk space in the state directory$/, false],
+  [
+    "no API server",
+    new ApiUnavailable("GET pods", "connection refused"),
+    11,
+    /^The API server does not answer: conn/,
+    false,
+  ],
   ["the namespace", new NetnsError("open", "/run/netns/x", 2), 8, /\/run\/netns\/x/, false],
   ["the kernel", netlink, 108, /no such device/, false],
   [
