@@ -19,6 +19,7 @@ import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
+import { addConvert } from "./commands/convert.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHealth } from "./commands/health.ts";
@@ -48,6 +49,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addQuarantine,
   addRecover,
   addNetwork,
+  addConvert,
   addVersion,
   addCompletion,
 ];

@@ -36,6 +36,8 @@ export interface Call {
   /** The source that the global options choose; opened on first use. */
   source(): Promise<Source>;
   readonly out: Output;
+  /** Prints text for a person on stderr. */
+  note(text: string): void;
   /** Ends with SIGINT and SIGTERM. */
   readonly signal: AbortSignal;
 }
@@ -128,7 +130,12 @@ export class CommandLine {
       return source;
     };
     try {
-      this.exitCode = await work({ source: open, out: this.#openOutput(flags), signal: ending.signal });
+      this.exitCode = await work({
+        source: open,
+        out: this.#openOutput(flags),
+        note: (text) => this.#terminal.writeError(`${printableLines(text)}\n`),
+        signal: ending.signal,
+      });
     } catch (error) {
       this.#fail(error);
     } finally {

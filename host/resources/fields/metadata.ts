@@ -78,7 +78,8 @@ export function decodeBerth<S extends z.ZodType>(schema: S, value: unknown, sour
   return decodeConfig(schema, withoutNulls(value), source);
 }
 
-function withoutNulls(value: unknown): unknown {
+/** Returns the value without keys whose value is null, at any depth. */
+export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).filter(([, inner]) => inner !== null);

@@ -31,6 +31,7 @@ Berth also reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-
 const OTHERS = `## Annotations of other IPAMs
 
 Berth ignores them. A pod that it serves and that has some, but none of Berth's, gets the Warning event \`AnnotationIgnored\`.
+[\`berthctl convert\`](migration.md) writes Berth's.
 
 | Other IPAM | Its annotation | Berth's |
 |---|---|---|

@@ -94,6 +94,10 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
       "two machines; kubectl.test.ts executes the commands of one, install-host.test.ts those of the other, host-token.test.ts the renewal",
   },
   { page: "docs/monitoring.md", place: "host" },
+  {
+    page: "docs/migration.md",
+    reason: "needs the kinds of other IPAMs; test/cluster/convert.test.ts runs each of these commands",
+  },
   { page: "docs/multus.md", place: "nodes", words: { "registry.k8s.io/pause:3.10.1": PAUSE_IMAGE } },
   { page: "docs/network.md", place: "cluster" },
   { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
