@@ -9,7 +9,7 @@ import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
 import { formatOperation } from "../plan/text.ts";
 import { applyOperation, isGone, type ListedState, type Namespaces } from "./apply-operation.ts";
 import { EEXIST } from "./errno.ts";
-import type { LinkRemover } from "./link-remover.ts";
+import type { LinkDeleter } from "./link-remover.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { findLink } from "./netlink/link/requests.ts";
@@ -17,7 +17,7 @@ import { type Failure, Pipeline } from "./pipeline.ts";
 
 export interface ApplyOptions {
   /** Deletes links of the host's namespace. */
-  readonly remover: LinkRemover;
+  readonly remover: LinkDeleter;
   /** Called before each operation (`kernel.apply`) and before each that is undone (`kernel.undo`). */
   readonly faults?: Faults | undefined;
 }
@@ -38,10 +38,10 @@ export class ApplyError extends Error {
 }
 
 /**
- * Deletes the pair from the host's end; resolves when both ends are gone. A link of that name that is not a veth is not Berth's:
+ * Deletes the pair from the host's end; resolves when the remover has done so. A link of that name that is not a veth is not Berth's:
  * throws.
  */
-async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkRemover): Promise<void> {
+async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter): Promise<void> {
   const message = findLink(namespaces.host.route, name);
   const link = message && linkOf(message);
   if (link === undefined) return;
@@ -53,7 +53,7 @@ async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkRem
 function apply(
   operation: Operation,
   namespaces: Namespaces,
-  remover: LinkRemover,
+  remover: LinkDeleter,
   listed: ListedState,
 ): Promise<void> | undefined {
   if (operation.kind === "delete-veth") {

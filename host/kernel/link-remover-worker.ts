@@ -5,17 +5,21 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../lib/describe.ts";
 import { invariant } from "../lib/invariant.ts";
+import { ENODEV, EOPNOTSUPP } from "./errno.ts";
 import { createConversation } from "./netlink/conversation.ts";
-import { deleteLink } from "./netlink/link/requests.ts";
+import { NetlinkError, unlessRefused } from "./netlink/error.ts";
+import { deleteLink, deleteLinkGroup, setLink } from "./netlink/link/requests.ts";
 import { openRouteSocket } from "./netlink/socket.ts";
 
 export interface RemoverOptions {
   readonly netnsPath: string;
+  /** Group of links that are being deleted together. */
+  readonly group: number;
 }
 
 export interface RemovalRequest {
   readonly id: number;
-  readonly index: number;
+  readonly indexes: readonly number[];
 }
 
 export type RemovalAnswer =
@@ -24,13 +28,41 @@ export type RemovalAnswer =
 
 invariant(parentPort !== null, "link-remover-worker runs as a worker thread only");
 const port = parentPort;
-const { netnsPath } = workerData as RemoverOptions;
+const { netnsPath, group } = workerData as RemoverOptions;
 const socket = openRouteSocket(netnsPath);
 const conversation = createConversation(socket);
 
-function answerTo({ id, index }: RemovalRequest): RemovalAnswer {
+/** Returns whether the link was there. */
+function moveToGroup(index: number): boolean {
+  const move = (): true => {
+    setLink(conversation, index, { group });
+    return true;
+  };
+  return unlessRefused([ENODEV], move) ?? false;
+}
+
+/** Returns whether one of the links was there. */
+function removeTogether(indexes: readonly number[]): boolean {
+  const moved = indexes.filter(moveToGroup);
+  if (moved.length === 0) return false;
   try {
-    return { id, removed: deleteLink(conversation, index) };
+    return deleteLinkGroup(conversation, group);
+  } catch (error) {
+    if (!(error instanceof NetlinkError) || error.errno !== EOPNOTSUPP) throw error;
+    // A link in the group cannot be deleted; it need not be one of these.
+    return moved.filter((index) => deleteLink(conversation, index)).length > 0;
+  }
+}
+
+/** One link is deleted in one request. */
+function remove([first, ...others]: readonly number[]): boolean {
+  if (first === undefined) return false;
+  return others.length === 0 ? deleteLink(conversation, first) : removeTogether([first, ...others]);
+}
+
+function answerTo({ id, indexes }: RemovalRequest): RemovalAnswer {
+  try {
+    return { id, removed: remove(indexes) };
   } catch (error) {
     return { id, message: messageOf(error) };
   }

@@ -6,12 +6,26 @@
 import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
-export interface LinkRemover {
+/**
+ * Group (IFLA_GROUP) of links that are being deleted together: the letters "berd", so that no other software uses it by accident.
+ */
+export const REMOVAL_GROUP = 0x6265_7264;
+
+/** Deletes one link. */
+export interface LinkDeleter {
   /**
    * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link twice is
    * harmless.
    */
   removeLink(index: number): Promise<boolean>;
+}
+
+export interface LinkRemover extends LinkDeleter {
+  /**
+   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take little
+   * longer than one. Rejects if the kernel refuses one.
+   */
+  removeLinks(indexes: readonly number[]): Promise<boolean>;
   /** Waits for pending deletions and ends the thread. */
   close(): Promise<void>;
 }
@@ -57,6 +71,10 @@ class WorkerRemover implements LinkRemover {
   }
 
   removeLink(index: number): Promise<boolean> {
+    return this.removeLinks([index]);
+  }
+
+  removeLinks(indexes: readonly number[]): Promise<boolean> {
     if (this.#closed) return Promise.reject(new LinkRemovalError("The link remover is closed"));
     this.#running ??= this.#start();
     const { worker, waiting } = this.#running;
@@ -64,7 +82,7 @@ class WorkerRemover implements LinkRemover {
     return new Promise((resolve, reject) => {
       waiting.set(id, { resolve, reject });
       worker.ref(); // a process with nothing else to do waits for this
-      worker.postMessage({ id, index } satisfies RemovalRequest);
+      worker.postMessage({ id, indexes } satisfies RemovalRequest);
     });
   }
 
@@ -80,7 +98,7 @@ class WorkerRemover implements LinkRemover {
   }
 
   #start(): Running {
-    const workerData: RemoverOptions = { netnsPath: this.#netnsPath };
+    const workerData: RemoverOptions = { netnsPath: this.#netnsPath, group: REMOVAL_GROUP };
     const worker = new Worker(workerUrl(), { workerData, name: "link-remover", resourceLimits: WORKER_HEAP });
     const running: Running = { worker, waiting: new Map() };
     worker.unref();

@@ -3,6 +3,8 @@
  * and nodes beside a control plane.
  * Effects: those of {@link NetnsWorld}.
  */
+import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
+import { REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { LAB_NETWORKS, lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "./addressing.ts";
@@ -106,7 +108,10 @@ export function makeChainNode(prefix: string) {
       await netns.ip(`route add default via ${gateway}`);
     }
     const node = await world.addNode(netns, CHAIN_CONFIG);
-    const dump = () => dumpNetns(netns);
+    const dump = async (): Promise<string[]> => {
+      await withoutRetired(netns);
+      return dumpNetns(netns);
+    };
     return Object.assign(world, {
       ...node,
       dump,
@@ -122,14 +127,34 @@ export function makeChainNode(prefix: string) {
           await pod.netns.delete();
         }
       },
-      /** Waits until the node's state is this one: the kernel takes its time to empty a namespace that was deleted. */
-      expectState: async (wanted: readonly string[]): Promise<void> => {
-        const last = await eventually(dump, (found) => isSameState(wanted, found), 3_000);
-        requireSameState(wanted, last, "After 3 s");
-      },
+      /** {@link expectNetns} of the node. */
+      expectState: (wanted: readonly string[]) => expectNetns(netns, wanted),
     });
   });
 }
+
+/** Waits until the node has no pairs that a DEL has left for later: then their pods are clean, too. */
+export async function withoutRetired(node: Netns): Promise<void> {
+  const read = async () => {
+    const links = await node.ipJson<{ group: string }>("link show type veth");
+    return links.filter(({ group }) => group === String(RETIRED_GROUP) || group === String(REMOVAL_GROUP));
+  };
+  const left = await eventually(read, (links) => links.length === 0, GONE_MS);
+  if (left.length > 0) throw new Error(`After ${GONE_MS} ms ${node.name} has ${left.length} retired pairs`);
+}
+
+/** Waits until the namespace is in this state: pairs of detached pods take a moment to go, and then the pod is cleaned. */
+export async function expectNetns(netns: Netns, wanted: readonly string[]): Promise<void> {
+  const last = await eventually(
+    () => dumpNetns(netns),
+    (found) => isSameState(wanted, found),
+    GONE_MS,
+  );
+  requireSameState(wanted, last, `After ${GONE_MS} ms`);
+}
+
+/** Within this the agent has deleted pairs of detached pods, and the kernel namespaces, on a busy machine. */
+const GONE_MS = 10_000;
 
 /** All network state but settings. */
 export function dumpNetns(netns: Netns): Promise<string[]> {
@@ -141,10 +166,11 @@ export async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordi
   requireSuccess(await pod.coordinate(...call), call[0]);
 }
 
-/** Names of the host's ends of pairs. */
+/** Names of the host's ends of pairs that are in use: without those that a DEL has left for later. */
 export async function pairsOf(node: Netns): Promise<string[]> {
-  const links = await node.ipJson<{ ifname: string }>("link show type veth");
-  return links.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+  const links = await node.ipJson<{ ifname: string; group: string }>("link show type veth");
+  const used = links.filter(({ group }) => group !== String(RETIRED_GROUP) && group !== String(REMOVAL_GROUP));
+  return used.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
 }
 
 /** For pods whose addresses no agent has given. */
@@ -166,15 +192,18 @@ export class PreparedPod extends LabPod {
     }
   }
 
-  /** Once it has come to rest. */
-  state(): Promise<string[]> {
+  /** Once it has come to rest, without what a DEL has left for later. */
+  async state(): Promise<string[]> {
+    await withoutRetired(this.node.netns);
     return readStableState(this.node.netns, this.netns);
   }
 
-  /** Fails with the first difference. */
+  /** Fails with the first difference, if it stays. */
   async expectState(before: readonly string[], when: string): Promise<void> {
-    const states = await Promise.all([this.node.netns, this.netns].map((each) => readNetworkState(each)));
-    requireSameState(before, states.flat(), when);
+    const read = async () =>
+      (await Promise.all([this.node.netns, this.netns].map((each) => readNetworkState(each)))).flat();
+    const last = await eventually(read, (found) => isSameState(before, found), GONE_MS);
+    requireSameState(before, last, when);
   }
 }
 
@@ -186,8 +215,10 @@ export function makePreparedWorld(prefix: string) {
     const fabric = await world.addFabric();
     const netns = await fabric.addMacvlanPod(fabric.node1, "pod", [{ segment: 0, host: 50 }]);
     const { node1, node2, router, outside, switch: wires } = fabric;
-    // A machine that asks for routers becomes a neighbour, and no change of ours.
-    const silence = "for file in /proc/sys/net/ipv6/conf/*/router_solicitations; do echo 0 > $file; done";
+    // Neither a machine that asks for routers nor a neighbour that the kernel forgets is a change of ours.
+    const silence =
+      "for file in /proc/sys/net/ipv6/conf/*/router_solicitations; do echo 0 > $file; done; " +
+      "for file in /proc/sys/net/ipv[46]/neigh/*/gc_stale_time; do echo 86400 > $file; done";
     for (const each of [node1, node2, router, outside, wires, netns])
       await requireCommand(each.enter(["sh", "-ec", silence]));
     const node = await world.addNode(node1, ALLOW_LAB);

@@ -5,6 +5,7 @@ import {
   coordinate,
   dumpNetns,
   ENTRY,
+  expectNetns,
   MACVLAN,
   macvlanWith,
   makeChainNode,
@@ -62,9 +63,9 @@ describe.each(ALL_VERSIONS)("CNI %s", (version) => {
         if (version >= "0.4.0") await pod.check(network);
         await pod.detach(network);
         await pod.detach(network);
-        expect(await node.dump()).toEqual(start);
+        await node.expectState(start);
       }
-      expect(await dumpNetns(pod.netns)).toEqual(before);
+      await expectNetns(pod.netns, before);
     });
   });
 });
@@ -74,7 +75,7 @@ describe("out of order", () => {
     node.withPod("early", async (pod) => {
       await pod.detach(NETWORK);
       await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }));
 
   it("the coordinator's ADD twice changes nothing the second time, and CHECK passes", () =>
@@ -86,7 +87,7 @@ describe("out of order", () => {
       expect(await node.dump()).toEqual(host);
       expect(await dumpNetns(pod.netns)).toEqual(inside);
       await pod.detach(NETWORK);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }));
 
   it("the coordinator's DEL after the main plugin has deleted the NIC", () =>
@@ -94,9 +95,9 @@ describe("out of order", () => {
       await pod.attach(NETWORK);
       await pod.netns.ip("link delete eth0");
       await coordinate(pod, "DEL", NETWORK, { entry: ENTRY });
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
       await pod.detach(NETWORK);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }));
 
   it("DEL of an old sandbox after the new one of the same pod, with the same addresses, leaves the new one alone", async () => {
@@ -118,7 +119,7 @@ describe("out of order", () => {
     await after.check(network);
     await after.detach(network);
     for (const pod of [before, after]) await pod.netns.delete();
-    expect(await node.dump()).toEqual(start);
+    await node.expectState(start);
   });
 });
 
@@ -176,7 +177,7 @@ describe("a definition with an IPAM of its own", () => {
       );
       expect(await wayTo(address)).toBe(before);
       await pod.detach(STATIC);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }),
   );
 
@@ -189,7 +190,7 @@ describe("a definition with an IPAM of its own", () => {
       await node.configure({});
       await pod.check(STATIC);
       await pod.detach(STATIC);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }));
 
   it("does not bring further addresses with one of Berth's", () =>
@@ -210,7 +211,7 @@ describe("a definition with an IPAM of its own", () => {
       await coordinate(pod, "CHECK", STATIC, { entry: ENTRY });
       await coordinate(pod, "DEL", STATIC, { entry: ENTRY });
       await pod.detach(STATIC);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     }));
 });
 
@@ -270,7 +271,7 @@ describe("mode disable", () => {
       expect(await pairsOf(node.netns)).toEqual([]);
       await pod.check(network);
       await pod.detach(network);
-      expect(await node.dump()).toEqual(start);
+      await node.expectState(start);
     });
   });
 });
@@ -294,7 +295,7 @@ describe("GC", () => {
     await foreign.check(OTHER);
     for (const [name, pod] of pods) await pod.detach(name === "foreign" ? OTHER : NETWORK);
     for (const pod of pods.values()) await pod.netns.delete();
-    expect(await node.dump()).toEqual(start);
+    await node.expectState(start);
   });
 });
 
@@ -320,7 +321,7 @@ describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
     }
     expect(await node.netns.ipJson("neigh show nud permanent")).toHaveLength(2 * MANY);
     const down = await inTurns(pods, (pod) => pod.detach(NETWORK));
-    expect(await node.dump()).toEqual(start);
+    await node.expectState(start);
     console.info(`${MANY} chains, ${AT_ONCE} at a time: up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`);
     for (const pod of pods) await pod.netns.delete();
   });

@@ -1,7 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ChainNode, dumpNetns, ENTRY, MACVLAN, makeChainNode } from "../../scripts/lab/coordinator-worlds.ts";
+import {
+  type ChainNode,
+  dumpNetns,
+  ENTRY,
+  expectNetns,
+  MACVLAN,
+  makeChainNode,
+} from "../../scripts/lab/coordinator-worlds.ts";
 import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
 
 const NETWORK = `cd${process.pid}`;
@@ -83,7 +90,7 @@ describe("the agent killed during the coordinator's ADD", () => {
           await succeed(pod, "CHECK");
         }
         await succeed(pod, "DEL");
-        expect(await dumpNetns(pod.netns)).toEqual(inside);
+        await expectNetns(pod.netns, inside);
         await detach(pod);
       }),
   );
@@ -117,6 +124,22 @@ describe("the agent killed during the coordinator's DEL", () => {
       await succeed(pod, "DEL");
       await pod.detach(PLAIN);
       await node.agent.restart();
+      await node.expectState(start);
+      await expectNoneBound();
+    }));
+});
+
+describe("the agent killed after the coordinator's DEL", () => {
+  it("the next one deletes the pair that it left, and cleans the pod, whose namespace stays", () =>
+    node.withPod("left", async (pod) => {
+      await pod.attach(PLAIN);
+      const inside = await dumpNetns(pod.netns);
+      await succeed(pod, "ADD");
+      await succeed(pod, "DEL");
+      await node.agent.kill("SIGKILL");
+      await node.agent.start();
+      await expectNetns(pod.netns, inside);
+      await pod.detach(PLAIN);
       await node.expectState(start);
       await expectNoneBound();
     }));

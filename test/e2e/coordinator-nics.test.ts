@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { type Lab, macvlanOn, makeLab, withoutRetired } from "../../scripts/lab/coordinator-worlds.ts";
 import { podManifest } from "../../scripts/lab/manifests.ts";
 import { type Server, serve } from "../../scripts/lab/traffic.ts";
 import {
@@ -125,8 +125,10 @@ function inLab(prefix: string, families: readonly Family[]): void {
           if (left.some(({ ifName }) => ifName === "eth0")) await expectServices(expected);
         }
       }
-      for (const family of families) {
+      for (const family of families)
         expect(await lab.node1.netns.ip(`-${family} route show table all proto 98`)).toBe("");
+      await withoutRetired(lab.node1.netns);
+      for (const family of families) {
         expect(await pod.netns.ip(`-${family} route show table all proto 98`)).toBe("");
         expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("proto 98");
       }

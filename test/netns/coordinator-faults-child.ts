@@ -1,4 +1,7 @@
-/** A process that makes one request of the coordinator and is killed at its operation number n: `NODE POD N VERB NIC CONF`, the last two as JSON. */
+/**
+ * A process that makes one request of the coordinator and is killed at its operation number n: `NODE POD N VERB NIC CONF`, the last
+ * two as JSON. With the verb `DEL-ANSWERED` it is killed when the plugin has answered.
+ */
 import { createFaultCounter, openFaults } from "../../host/lib/fault.ts";
 import { type Nic, openWorld } from "./coordinator-world.ts";
 
@@ -10,4 +13,7 @@ if (!isNic(decodedNic) || typeof decodedConf !== "object" || decodedConf === nul
 await using world = await openWorld({ node, pod });
 world.setFaults(openFaults({ action: "kill", number: Number(number), point: "kernel.apply" }, createFaultCounter()));
 if (verb === "ADD") await world.add(decodedNic, decodedConf);
-else await world.del(decodedNic, decodedConf);
+else if (verb === "DEL-ANSWERED") {
+  await world.delQuickly(decodedNic, decodedConf);
+  process.kill(process.pid, "SIGKILL");
+} else await world.del(decodedNic, decodedConf);

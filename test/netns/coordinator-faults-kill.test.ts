@@ -135,7 +135,7 @@ describe.each(cases)("$name", ({ prefix, nics, confs }) => {
       return cutOff(world, number, () => world.del(last, conf));
     };
     for (; await live(cut); number++) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
-    expect(number).toBeGreaterThan(2);
+    expect(number).toBeGreaterThan(nics.length === 1 ? 1 : 2); // the DEL of a pod's only NIC is one operation
   });
 
   it("a process that is killed leaves nothing that another one could not finish or take away", {

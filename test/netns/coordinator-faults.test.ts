@@ -138,6 +138,8 @@ describe.each(cases)("$name", ({ overlay, before, step }) => {
   });
 
   it("a DEL that fails at any operation leaves everything as it was, and the next DEL finishes it", async () => {
-    expect(await failEverywhere(() => world.del(step.nic, step.conf))).toBeGreaterThan(1);
+    // The DEL of a pod's only NIC is one operation.
+    const least = before.length === 0 && overlay === undefined ? 1 : 2;
+    expect(await failEverywhere(() => world.del(step.nic, step.conf))).toBeGreaterThanOrEqual(least);
   });
 });

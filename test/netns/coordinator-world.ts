@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CoordinatedAttachments } from "../../host/agent/coordinator/attachments.ts";
+import { PairRemover } from "../../host/agent/coordinator/pair-remover.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
@@ -134,14 +135,18 @@ export function removeNic(names: Names, { name, kind }: Nic): void {
 
 const POD_ARGS = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1";
 
+/** The container of a world's pod unless it is told another. */
+export const containerOf = ({ pod }: Names): string => `c-${pod}`;
+
 interface RequestSpec {
   readonly names: Names;
   readonly nic: Nic;
   readonly conf: object;
   readonly args: string;
+  readonly containerId: string;
 }
 
-function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }: RequestSpec): CniRequest {
+function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args, containerId }: RequestSpec): CniRequest {
   const netns = `/run/netns/${names.pod}`;
   const ips = nic.families.map((family) => ({
     address: `${addressOf(nic, family)}/${family === 4 ? 24 : 64}`,
@@ -150,7 +155,7 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }:
   }));
   const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: nic.name, sandbox: netns }], ips, routes: [] };
   const headers = {
-    ...{ "cni-command": command, "cni-containerid": `c-${names.pod}`, "cni-netns": netns, "cni-ifname": nic.name },
+    ...{ "cni-command": command, "cni-containerid": containerId, "cni-netns": netns, "cni-ifname": nic.name },
     ...{ "cni-path": "/opt/cni/bin", "cni-args": args },
   };
   const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
@@ -168,7 +173,10 @@ export interface World extends AsyncDisposable {
   /** Returns the undo for a caller that has hung up. */
   addAbandoned(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
+  /** Resolves when the pair is gone, too. */
   del(nic: Nic, conf: object): Promise<void>;
+  /** Resolves when the plugin has answered. */
+  delQuickly(nic: Nic, conf: object): Promise<void>;
   /** As `berthctl explain` has it. */
   explain(namespace: string, pod: string): readonly string[];
   /** Of the requests that follow. */
@@ -181,6 +189,8 @@ export interface PodOptions {
   readonly identifier?: Pick<Identifier, "recognize">;
   /** CNI_ARGS; default: of one pod `shop/web-0`. */
   readonly args?: () => string;
+  /** Default: one that never changes. */
+  readonly containerId?: () => string;
 }
 
 /** The plugin with a registry of its own; an agent that has just started. */
@@ -188,7 +198,11 @@ export async function openWorld(
   names: Names,
   snapshot: () => Snapshot = () => LAB_SNAPSHOT,
   isShared: (ip: Ip) => boolean = () => false,
-  { identifier = openManifestIdentifier(snapshot), args = () => POD_ARGS }: PodOptions = {},
+  {
+    identifier = openManifestIdentifier(snapshot),
+    args = () => POD_ARGS,
+    containerId = () => containerOf(names),
+  }: PodOptions = {},
 ): Promise<World> {
   const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));
   const log = openLog("coordinator", "silent");
@@ -200,7 +214,7 @@ export async function openWorld(
     onDeath: () => {},
   });
   const host = openNode(`/run/netns/${names.node}`);
-  const remover = openLinkRemover(host.entrance);
+  const remover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   let faults = noFaults;
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({
@@ -212,10 +226,15 @@ export async function openWorld(
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
-    const request = decodeFor(command, { names, nic, conf, args: args() });
+    const request = decodeFor(command, { names, nic, conf, args: args(), containerId: containerId() });
     if (request.command !== "ADD" && request.command !== "CHECK")
       throw new Error(`${command} became ${request.command}`);
     return request;
+  };
+  const delQuickly = async (nic: Nic, conf: object): Promise<void> => {
+    const request = decodeFor("DEL", { names, nic, conf, args: args(), containerId: containerId() });
+    if (request.command !== "DEL") throw new Error(`DEL became ${request.command}`);
+    await plugin.del(request);
   };
   return {
     explain: (namespace, pod) => attachments.describe(namespace, pod),
@@ -228,10 +247,10 @@ export async function openWorld(
     addAbandoned: async (nic, conf) =>
       (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
+    delQuickly,
     del: async (nic, conf) => {
-      const request = decodeFor("DEL", { names, nic, conf, args: args() });
-      if (request.command !== "DEL") throw new Error(`DEL became ${request.command}`);
-      await plugin.del(request);
+      await delQuickly(nic, conf);
+      await remover.flush();
     },
     [Symbol.asyncDispose]: async () => {
       plugin[Symbol.dispose]();

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
-import { createLink } from "../../host/kernel/netlink/link/requests.ts";
+import { createLink, setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
 
 let room: Room;
@@ -42,6 +42,27 @@ it("a veth is gone with its other end when the deletion resolves; a second delet
   await expect(one.removeLink(index)).resolves.toBe(true);
   expect(linkNames()).toEqual(["lo"]);
   await expect(one.removeLink(index)).resolves.toBe(false);
+});
+
+it("several links go in one step, and others stay", async () => {
+  const one = remover();
+  const links = ["v0", "v1", "v2", "v3"].map(makeVeth);
+  const three = links.slice(0, 3);
+  await expect(one.removeLinks([...three, 777])).resolves.toBe(true);
+  expect(linkNames()).toEqual(["lo", "pv3", "v3"]);
+  await expect(one.removeLinks(three)).resolves.toBe(false);
+  await expect(one.removeLinks([])).resolves.toBe(false);
+  await one.removeLink(links[3] ?? 0);
+});
+
+it("if one of several cannot be deleted, the others are", async () => {
+  const one = remover();
+  const lo = linkIn(room.here, "lo").index;
+  await expect(one.removeLinks([makeVeth("v0"), makeVeth("v1"), lo])).rejects.toThrow(/^Cannot delete link 1: /);
+  expect(linkNames()).toEqual(["lo"]);
+  await expect(one.removeLinks([makeVeth("v0"), makeVeth("v1")])).resolves.toBe(true); // beside a foreign link in the group
+  expect(linkNames()).toEqual(["lo"]);
+  setLink(room.here, lo, { group: 0 });
 });
 
 it("two at a time for one link: one of them did it", async () => {

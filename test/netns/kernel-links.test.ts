@@ -1,5 +1,6 @@
 /** Links on the real kernel: what we make, `ip` shows, and what is there, we read. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readFirstLinkNames } from "../../host/kernel/link-names.ts";
 import type { Conversation } from "../../host/kernel/netlink/conversation.ts";
 import { linkOf } from "../../host/kernel/netlink/link/link.ts";
 import {
@@ -37,6 +38,23 @@ const veth = (name: string, index: number) => ({
   kind: { kind: "veth" } as const,
   index,
   peer: { name: `${name}p` },
+});
+
+describe("names of the first links", () => {
+  it("are those of the namespace, also of very many, and none of the caller's", () => {
+    using netns = openNetns(`/run/netns/${far}`);
+    const read = () => readFirstLinkNames({ fd: netns.fd, path: far });
+    const all = () => listLinks(there).map((link) => linkOf(link).name);
+    createLink(there, { name: "dot.1", kind: { kind: "bridge" } });
+    expect(read().sort()).toEqual(all().sort());
+    for (let at = 0; at < 60; at++) createLink(there, { name: `abcdefghijk${at}`, kind: { kind: "bridge" } });
+    const found = read();
+    expect(found.length).toBeGreaterThan(15);
+    expect(all()).toEqual(expect.arrayContaining(found));
+    for (const name of all().filter((each) => each.startsWith("abcdefghijk") || each === "dot.1"))
+      deleteLink(there, linkIn(there, name).index);
+    expect(read().sort()).toEqual(all().sort());
+  });
 });
 
 describe("links", () => {

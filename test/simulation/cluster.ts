@@ -3,6 +3,7 @@
  * StatefulSets and other workloads, the life of nodes, owner garbage collection.
  */
 
+import { createHash } from "node:crypto";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -21,8 +22,12 @@ export const PODS = "/api/v1/namespaces/shop/pods";
 const NODES = "/api/v1/nodes";
 const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+/** The NIC of pods whose addresses another IPAM plugin gives. */
+export const FOREIGN_NIC = "san0";
+const MIRROR = "kubernetes.io/config.mirror";
 const KUBELET = "simulation/kubelet";
 
 function berth(kind: string) {
@@ -37,7 +42,7 @@ const SERVES: Served = {
   [POOLS]: berth("IPPool"),
   "/apis/ipam.vendor.io/v1/subnets": berth("Subnet"),
   "/apis/ipam.vendor.io/v1/reservedips": berth("ReservedIP"),
-  "/apis/ipam.vendor.io/v1/coordinators": berth("Coordinator"),
+  [COORDINATORS]: berth("Coordinator"),
   "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [NODES]: { apiVersion: "v1", kind: "Node" },
@@ -56,10 +61,12 @@ const SERVES: Served = {
 };
 
 /** Short, so that much happens in little time. */
-const SETTINGS = `
-allocationCooldown: 5s
+function settings(cooldown: string): string {
+  return `
+allocationCooldown: ${cooldown}
 garbageCollection: { interval: 20s, grace: 5s, nodeLost: 40s }
 `;
+}
 
 /** How long a machine may be silent before it counts as not ready: milliseconds. */
 const NODE_GRACE_MS = 10_000;
@@ -72,6 +79,9 @@ export interface Workload {
   readonly kind: "StatefulSet" | "plain";
   replicas: number;
   readonly nics: PodObject["nics"];
+  /** NICs that the pods announce besides, and that no ADD of Berth ever comes for. */
+  readonly announced?: PodObject["nics"];
+  readonly annotations?: Readonly<Record<string, string>>;
   /** Counts the sets of this name. */
   life: number;
   isAbsent: boolean;
@@ -83,6 +93,14 @@ export interface ClusterShape {
   /** Addresses of each pool. */
   readonly poolSize: number;
   readonly selection: "hash" | "ascending";
+  /** `allocationCooldown` */
+  readonly cooldown: string;
+  /** `detectIPConflict`, with NICs that exist before their addresses. */
+  readonly isDetecting: boolean;
+  /** Each machine has a static pod. */
+  readonly hasStaticPods: boolean;
+  /** See {@link Ledger}. */
+  readonly isStrict: boolean;
 }
 
 interface ClusterOptions {
@@ -112,7 +130,7 @@ export interface Node {
 export class Cluster {
   readonly server: MemoryApiServer;
   readonly network: Network;
-  readonly ledger = new Ledger();
+  readonly ledger: Ledger;
   readonly nodes: readonly Node[];
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
@@ -122,10 +140,16 @@ export class Cluster {
   #controllerLives = 0;
   #lastUid = 0;
   #isByHand = false;
+  #lastFile = 0;
+  readonly #staticPods = new Map<string, PodObject>();
 
   constructor(options: ClusterOptions) {
     const { time, timeline, shape, coreWasm, cniConfDirectory } = options;
     this.#options = options;
+    const { poolSize, isStrict } = shape;
+    const numbers = Array.from({ length: poolSize }, (_, index) => index + 1);
+    const addresses = numbers.flatMap((each) => [fourth(each), sixth(each)]);
+    this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, isStrict, keepsOwn: shape.hasStaticPods });
     this.#plane = time.process("control plane");
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
     this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
@@ -139,6 +163,7 @@ export class Cluster {
         segment: this.ledger,
         coreWasm,
         cniConfDirectory,
+        hasEarlyNics: shape.isDetecting,
       }),
       kubelet: undefined,
       lives: 0,
@@ -160,19 +185,27 @@ export class Cluster {
     this.inside(() => {
       const { shape } = this.#options;
       const { server } = this;
+      if (shape.isDetecting) server.put(COORDINATORS, "default", { spec: { detectIPConflict: true } });
+      if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
       server.put("/api/v1/namespaces", "shop", {});
       server.put(CONFIG_MAPS, "vendor-conf", {
         metadata: { namespace: "kube-system" },
-        data: { "conf.yml": SETTINGS },
+        data: { "conf.yml": settings(shape.cooldown) },
       });
       const { poolSize, selection } = shape;
       const pool = { default: true, selection };
       const four = { subnet: "10.6.0.0/16", ips: [`10.6.0.1-${fourth(poolSize)}`] };
-      const six = { subnet: "fd00::/64", ips: [`fd00::1-fd00::${poolSize.toString(16)}`] };
+      const six = { subnet: "fd00::/64", ips: [`fd00::1-${sixth(poolSize)}`] };
       server.put(POOLS, "blue", { metadata: { generation: 1 }, spec: { ...pool, ...four } });
       server.put(POOLS, "six", { metadata: { generation: 1 }, spec: { ...pool, ...six } });
       const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
       server.put(DEFINITIONS, "lan2", { metadata: { namespace: "shop" }, spec: { config } });
+      const other = JSON.stringify({
+        cniVersion: "1.1.0",
+        name: "san",
+        plugins: [{ type: "macvlan", ipam: { type: "host-local" } }],
+      });
+      server.put(DEFINITIONS, "san", { metadata: { namespace: "shop" }, spec: { config: other } });
       for (const { machine } of this.nodes) this.setReady(machine.name, true);
       for (const workload of this.workloads) if (workload.kind === "StatefulSet") this.#putSet(workload);
       for (const node of this.nodes) this.startNode(node);
@@ -250,7 +283,27 @@ export class Cluster {
   }
 
   get pods(): readonly PodObject[] {
-    return [...this.server.collection(PODS).values()].map(podOf);
+    return [...this.server.collection(PODS).values()].filter((object) => !isMirror(object)).map(podOf);
+  }
+
+  /** Whatever the API server says. */
+  get staticPods(): readonly PodObject[] {
+    return [...this.#staticPods.values()];
+  }
+
+  /** The kubelet's file of the machine's static pod changes. */
+  changeStaticPod(machine: string): void {
+    const uid = createHash("sha256")
+      .update(`${machine} ${++this.#lastFile}`)
+      .digest("hex")
+      .slice(0, 32);
+    const facts = { isDeleting: false, isFinished: false, isStatic: true };
+    this.#staticPods.set(machine, { name: `fix-${machine}`, uid, node: machine, nics: [["eth0", "lan"]], ...facts });
+  }
+
+  /** An administrator deletes the mirror; the kubelet will create it again. */
+  deleteMirror(machine: string): void {
+    this.server.remove(`fix-${machine}`, PODS);
   }
 
   /** Pods that should run, on machines that are there. */
@@ -286,6 +339,8 @@ export class Cluster {
   }
 
   finishPod(name: string): void {
+    const uid = this.#uidOf(name);
+    if (uid !== undefined) this.ledger.finish(uid);
     this.#patch(`${PODS}/${name}/status`, { status: { phase: "Succeeded" } });
   }
 
@@ -360,8 +415,24 @@ export class Cluster {
         if (found.metadata.deletionTimestamp !== undefined)
           this.#patch(`${PODS}/${name}`, { metadata: { finalizers: null } });
       },
+      staticPodsOf: (machine) => [this.#staticPods.get(machine)].filter((pod) => pod !== undefined),
+      hasMirror: ({ name, uid }) => mirroredHash(this.server.collection(PODS).get(name)) === uid,
+      putMirror: (pod) => this.#putMirror(pod),
+      refused: (pod, error) => this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]),
       shown: (pod, ifName, addresses) => this.ledger.shown(pod, ifName, addresses, this.#isMember(pod)),
     };
+  }
+
+  #putMirror({ name, uid, node, nics }: PodObject): void {
+    this.server.put(PODS, name, {
+      metadata: {
+        uid: `m${++this.#lastUid}`,
+        namespace: "shop",
+        annotations: { [MIRROR]: uid, "kubernetes.io/config.hash": uid, "kubernetes.io/config.source": "file" },
+      },
+      spec: { nodeName: node, nics },
+      status: { phase: "Running" },
+    });
   }
 
   /** Whether a set that is there has the pod. */
@@ -396,12 +467,21 @@ export class Cluster {
       const writer = this.#isByHand ? "by hand" : this.network.writer;
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
       this.ledger.written(before, after, this.#isByHand);
+      if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
     } else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
       );
     else if (collection === PODS && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
       timeline.note(`pod ${metadata.name} (${metadata.uid}) is being deleted`);
+  }
+
+  /** Berth gives addresses only to NICs whose network is its own (prefetch). */
+  #requireWanted(name: string, { spec }: StoredObject): void {
+    const { holders = [] } = spec as { holders?: readonly { pod: string; interface: string }[] };
+    for (const { pod, interface: ifName } of holders)
+      if (ifName === FOREIGN_NIC)
+        this.ledger.problems.push(`${name} is claimed for ${ifName} of ${pod}, which is another plugin's`);
   }
 
   async #run(): Promise<void> {
@@ -429,7 +509,7 @@ export class Cluster {
       node.silentSinceMs ??= nowMs;
       const silentMs = nowMs - node.silentSinceMs;
       if (silentMs >= NODE_GRACE_MS && silentMs < NODE_GRACE_MS + TICK_MS && object !== undefined)
-        this.setReady(name, false);
+        this.setReady(name, false, [{ key: "node.kubernetes.io/unreachable", effect: "NoExecute" }]);
       if (silentMs >= EVICTION_MS && silentMs < EVICTION_MS + TICK_MS)
         for (const pod of this.pods) if (pod.node === name && !pod.isDeleting) this.deletePod(pod.name);
     }
@@ -458,24 +538,36 @@ export class Cluster {
   }
 
   #create(workload: Workload, name: string): void {
-    const { name: owner, kind, nics } = workload;
+    const { name: owner, kind, nics, announced = [], annotations = {} } = workload;
     const ready = this.nodes.filter((node) => node.silentSinceMs === undefined);
     if (ready.length === 0) return;
     const nodeName = this.random.pick(ready).machine.name;
-    const others = nics.slice(1).map(([ifName, network]) => ({ name: network, interface: ifName }));
+    const others = [...nics.slice(1), ...announced].map(([ifName, network]) => ({ name: network, interface: ifName }));
     const reference = { apiVersion: "apps/v1", kind, name: owner, uid: uidOf(workload), controller: true };
     this.server.put(PODS, name, {
       metadata: {
         uid: `p${++this.#lastUid}`,
         namespace: "shop",
         finalizers: [KUBELET],
-        annotations: others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) },
+        annotations: {
+          ...annotations,
+          ...(others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) }),
+        },
         ...(kind === "StatefulSet" ? { ownerReferences: [reference] } : {}),
       },
       spec: { nodeName, nics },
       status: { phase: "Pending" },
     });
   }
+}
+
+function mirroredHash(object: StoredObject | undefined): string | undefined {
+  const { annotations = {} } = (object?.metadata ?? {}) as { annotations?: Readonly<Record<string, string>> };
+  return annotations[MIRROR];
+}
+
+function isMirror(object: StoredObject): boolean {
+  return mirroredHash(object) !== undefined;
 }
 
 function ownerOf({ metadata }: StoredObject): string | undefined {
@@ -518,6 +610,10 @@ function describe(object: StoredObject | undefined): string {
   };
   const who = holders.map(({ pod, podUID, interface: ifName }) => `${pod} (${podUID}) ${ifName}`).join(", ");
   return `${state}${who === "" ? "" : ` to ${who}`}${workload === undefined ? "" : ` for ${workload.member} ${workload.interface ?? ""}`} on ${node}`;
+}
+
+function sixth(count: number): string {
+  return `fd00::${count.toString(16)}`;
 }
 
 function fourth(count: number): string {

@@ -16,6 +16,8 @@ export interface PodObject {
   readonly nics: readonly (readonly [ifName: string, network: string])[];
   readonly isDeleting: boolean;
   readonly isFinished: boolean;
+  /** From a file of the kubelet: its UID is the hash of that, and the API server has a mirror of it under another one. */
+  readonly isStatic?: boolean;
 }
 
 /** The kubelet's view of the API server. */
@@ -25,6 +27,11 @@ export interface KubeletApi {
   readonly setRunning: (pod: PodObject) => void;
   /** The pod has ended: its object goes. */
   readonly finish: (pod: PodObject) => void;
+  /** The static pods of the machine. */
+  readonly staticPodsOf: (machine: string) => readonly PodObject[];
+  readonly hasMirror: (pod: PodObject) => boolean;
+  readonly putMirror: (pod: PodObject) => void;
+  readonly refused: (pod: PodObject, error: unknown) => void;
   readonly shown: (pod: PodObject, ifName: string, addresses: readonly string[]) => void;
 }
 
@@ -91,7 +98,8 @@ export class Kubelet {
   }
 
   get running(): readonly PodObject[] {
-    return [...this.#workers.values()].filter(({ isRunning }) => isRunning).map(({ pod }) => pod);
+    const running = [...this.#workers.values()].filter(({ isRunning, pod }) => isRunning && pod.isStatic !== true);
+    return running.map(({ pod }) => pod);
   }
 
   get isIdle(): boolean {
@@ -122,6 +130,17 @@ export class Kubelet {
     await this.#options.machine.collect(valid).catch(() => {});
   }
 
+  /** A DEL of another network for the same container and interface (late-del). */
+  strayDel(random: Seeded): void {
+    const running = [...this.#workers.values()].filter(({ isRunning }) => isRunning);
+    if (running.length === 0) return;
+    const { pod, containerId } = random.pick(running);
+    for (const nic of pod.nics) {
+      const network = nic[1] === "lan" ? "lan2" : "lan";
+      void this.#deleteLater({ ...callOf("DEL", pod, containerId, nic), network }, 0);
+    }
+  }
+
   async #run(): Promise<void> {
     const { time } = this.#options;
     await time.sleep(this.#random.below(TICK_MS), "kubelet");
@@ -133,9 +152,11 @@ export class Kubelet {
 
   #tick(): void {
     const { api, machine } = this.#options;
-    if (!api.isConnected(machine.name)) return;
-    const pods = new Map(api.podsOf(machine.name).map((pod) => [pod.uid, pod]));
+    const isConnected = api.isConnected(machine.name);
+    const files = api.staticPodsOf(machine.name);
+    const pods = new Map(files.concat(isConnected ? api.podsOf(machine.name) : []).map((pod) => [pod.uid, pod]));
     for (const [uid, worker] of this.#workers) {
+      if (!isConnected && worker.pod.isStatic !== true) continue;
       const pod = pods.get(uid);
       if (pod !== undefined && !pod.isDeleting && !pod.isFinished) continue;
       if (worker.isStopping) continue;
@@ -146,8 +167,15 @@ export class Kubelet {
     for (const pod of pods.values()) {
       if (this.#workers.has(pod.uid)) continue;
       if (pod.isDeleting) api.finish(pod);
-      else if (!pod.isFinished) this.#begin(pod);
+      else if (!pod.isFinished && !this.#hasEarlier(pod)) this.#begin(pod);
     }
+    for (const pod of files)
+      if (isConnected && !this.#hasEarlier(pod) && !api.hasMirror(pod) && this.#random.chance(0.01)) api.putMirror(pod);
+  }
+
+  /** A static pod of an earlier file, which has to end first. */
+  #hasEarlier({ isStatic, name, uid }: PodObject): boolean {
+    return isStatic === true && [...this.#workers.values()].some(({ pod }) => pod.name === name && pod.uid !== uid);
   }
 
   #begin(pod: PodObject): void {
@@ -213,6 +241,7 @@ export class Kubelet {
         timeline.note(`${machine.name}: ${pod.name} (${pod.uid}) has ${addresses.join(" ")} on ${nic[0]}`);
         api.shown(pod, nic[0], addresses);
       } catch (error) {
+        api.refused(pod, error);
         timeline.note(`${machine.name}: ADD of ${nic[0]} of ${pod.name} (${pod.uid}): ${textOf(error)}`);
         return false;
       } finally {

@@ -1,5 +1,7 @@
 /** What has to be true of addresses, after every step and at the end. It sees NICs and objects, never the product's memory. */
+import { ErrorCode } from "../../host/cni/error.ts";
 import { formatIp } from "../../host/net/ip.ts";
+import type { Mac } from "../../host/net/mac.ts";
 import { parseAllocationName } from "../../host/resources/ip-allocation.ts";
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
@@ -10,6 +12,35 @@ interface Spec {
   readonly node: string;
   readonly holders?: readonly { readonly podUID: string; readonly interface: string; readonly node: string }[];
   readonly workload?: { readonly uid: string; readonly member: string };
+  readonly quarantine?: { readonly reason: string; readonly mac?: string };
+}
+
+/** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
+const REST_MS = 2_000;
+/** A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion). */
+const IDLE_MS = 15_000;
+/** A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds (sandbox-restart). */
+const OWN_MS = 3_000;
+/** A machine that leaves may have been heard so long ago: milliseconds. */
+const HEARD_MS = 10_000;
+/** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
+const PROXY_ARP_MOST = 3;
+const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
+
+/** Another machine of the segment that has an address. */
+interface Foreign {
+  readonly sinceMs: number;
+  untilMs: number;
+}
+
+interface LedgerOptions {
+  readonly nowMs: () => number;
+  /** Addresses of the pools. */
+  readonly addresses: readonly string[];
+  /** Nothing but the scarcity of addresses is in the way of an ADD. */
+  readonly isStrict: boolean;
+  /** There are always free addresses, so that no pod gets what another one has just released. */
+  readonly keepsOwn: boolean;
 }
 
 export class Ledger implements Segment {
@@ -25,9 +56,43 @@ export class Ledger implements Segment {
   readonly writes = new Map<string, number>();
   adds = 0;
   restarts = 0;
+  readonly #options: LedgerOptions;
+  /** When each address came off its last NIC, or is about to, and whose that was. */
+  readonly #left = new Map<string, { readonly pod: string; readonly atMs: number }>();
+  /** Since when no pod has needed the address: undefined while one does. */
+  readonly #idleSinceMs = new Map<string, number | undefined>();
+  readonly #foreign = new Map<string, Foreign>();
+  #answersAllUntilMs = Number.NEGATIVE_INFINITY;
+  /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
+  /** What each NIC of a pod had last. */
+  readonly #own = new Map<string, string>();
+  readonly #withoutJournal = new Set<string>();
+  readonly #finished = new Set<string>();
+  /** Addresses whose records were once deleted by hand. */
+  readonly #touchedByHand = new Set<string>();
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+  }
 
   onUp(nic: Nic): void {
+    const nowMs = this.#options.nowMs();
     for (const address of nic.addresses) {
+      this.#idleSinceMs.set(address, undefined);
+      const left = this.#left.get(address);
+      this.#left.delete(address);
+      if (
+        left !== undefined &&
+        left.pod !== nic.pod &&
+        nowMs - left.atMs < REST_MS &&
+        !this.#touchedByHand.has(address)
+      )
+        this.problems.push(
+          `${address} is on ${describeNic(nic)} only ${nowMs - left.atMs} ms after ${left.pod} has released it`,
+        );
+      const foreign = this.#foreign.get(address);
+      if (foreign !== undefined && foreign.sinceMs < nic.sinceMs && nowMs < foreign.untilMs)
+        this.problems.push(`${address} is on ${describeNic(nic)} and on another machine`);
       const all = this.#live.get(address) ?? new Set();
       all.add(nic);
       this.#live.set(address, all);
@@ -41,14 +106,77 @@ export class Ledger implements Segment {
 
   onDown(nic: Nic, addresses: readonly string[]): void {
     for (const address of addresses) {
+      this.#noteLeft(nic, address);
       const all = this.#live.get(address);
       all?.delete(nic);
       if (all?.size === 0) this.#live.delete(address);
     }
   }
 
-  answers(address: string): boolean {
-    return this.#live.has(address);
+  onReleasing(nic: Nic): void {
+    for (const address of nic.addresses) this.#noteLeft(nic, address);
+  }
+
+  onReleased(nic: Nic): void {
+    for (const address of nic.addresses) this.#idleSinceMs.set(address, this.#options.nowMs());
+  }
+
+  #noteLeft({ pod }: Nic, address: string): void {
+    if (!this.#left.has(address)) this.#left.set(address, { pod, atMs: this.#options.nowMs() });
+  }
+
+  macOf(address: string): Mac | undefined {
+    const nowMs = this.#options.nowMs();
+    if (nowMs < this.#answersAllUntilMs) return PROXY_MAC;
+    const foreign = this.#foreign.get(address);
+    if (foreign !== undefined && nowMs < foreign.untilMs) return `06:00:00:00:${hexOf(address)}` as Mac;
+    return this.#live.get(address)?.values().next().value?.mac;
+  }
+
+  /** Another machine has one of the addresses that no member of a set had, for so long. */
+  addForeign(pick: (from: readonly string[]) => string, forMs: number): void {
+    const nowMs = this.#options.nowMs();
+    const had = new Set(this.#members.values());
+    const free = this.#options.addresses.filter((each) => !had.has(each) && !this.#live.has(each));
+    if (free.length > 0) this.#foreign.set(pick(free), { sinceMs: nowMs, untilMs: nowMs + forMs });
+  }
+
+  /** A machine answers for every address, for so long. */
+  answerAll(forMs: number): void {
+    this.#answersAllUntilMs = this.#options.nowMs() + forMs;
+  }
+
+  /** All other machines are gone. */
+  removeForeign(): void {
+    const nowMs = this.#options.nowMs();
+    for (const each of this.#foreign.values()) each.untilMs = Math.min(each.untilMs, nowMs);
+    this.#answersAllUntilMs = Math.min(this.#answersAllUntilMs, nowMs);
+  }
+
+  /** The ADD of a pod was refused. `waiting`: NICs without an address, with its own. */
+  refused({ name }: PodObject, error: unknown, expected: readonly PodObject[]): void {
+    if (!this.#options.isStrict || Object(error).code !== ErrorCode.PoolExhausted) return;
+    const nowMs = this.#options.nowMs();
+    const uids = new Set(expected.map(({ uid }) => uid));
+    const isIdle = (address: string): boolean => {
+      const sinceMs = this.#idleSinceMs.has(address) ? this.#idleSinceMs.get(address) : 0;
+      if (sinceMs === undefined || nowMs - sinceMs < IDLE_MS || this.#live.has(address)) return false;
+      const { state, holders = [] } = this.#objects.get(address) ?? {};
+      return (
+        state === undefined ||
+        state === "Cooling" ||
+        (state === "Bound" && !holders.some(({ podUID }) => uids.has(podUID)))
+      );
+    };
+    const up = new Set(
+      [...this.#live.values()].flatMap((nics) => [...nics].map(({ uid, ifName }) => `${uid} ${ifName}`)),
+    );
+    const waiting = expected.flatMap(({ uid, nics }) => nics.filter(([ifName]) => !up.has(`${uid} ${ifName}`)));
+    for (const isOfFamily of [(each: string) => each.includes(":"), (each: string) => !each.includes(":")]) {
+      const idle = this.#options.addresses.filter((each) => isOfFamily(each) && isIdle(each));
+      if (idle.length > waiting.length)
+        this.problems.push(`${name} is refused, although ${idle[0]} has been out of use for ${IDLE_MS / 1000} s`);
+    }
   }
 
   isLive(address: string): boolean {
@@ -58,14 +186,37 @@ export class Ledger implements Segment {
   /** Of the API server. */
   written(before: StoredObject | undefined, after: StoredObject | undefined, isByHand: boolean): void {
     const address = addressOf((after ?? before)?.metadata.name ?? "");
+    if (this.#idleSinceMs.get(address) !== undefined && after?.spec.state !== "Cooling")
+      this.#idleSinceMs.set(address, this.#options.nowMs());
     if (after === undefined) this.#objects.delete(address);
     else this.#objects.set(address, after.spec as unknown as Spec);
+    if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
     if (isByHand) {
+      this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
       for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
     } else this.writes.set(address, (this.writes.get(address) ?? 0) + 1);
     if (after !== undefined) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
+  }
+
+  /** Only another machine is a reason for the quarantine of an address, and one that answers for all only for few (conflict). */
+  #requireCause(address: string, { spec }: StoredObject): void {
+    const { quarantine: { reason, mac = "" } = { reason: "" }, node } = spec as unknown as Spec;
+    if (reason !== "Conflict" || mac === "") return;
+    this.#left.delete(address);
+    // A member whose address another machine has gets another one.
+    for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
+    const nowMs = this.#options.nowMs();
+    const foreign = this.#foreign.get(address);
+    const isProxy = mac === PROXY_MAC;
+    if (!isProxy && (foreign === undefined || nowMs > foreign.untilMs + HEARD_MS))
+      this.problems.push(`${address} is quarantined because of ${mac}, which is no other machine`);
+    const isSame = ([other, each]: readonly [string, Spec]): boolean =>
+      each.quarantine?.mac === mac && each.node === node && other.includes(":") === address.includes(":");
+    const same = [...this.#objects].filter(isSame).length;
+    if (isProxy && same > PROXY_ARP_MOST)
+      this.problems.push(`${same} addresses of ${node} are quarantined because of one machine that answers for all`);
   }
 
   /** Every address that a pod shows is recorded as its own, or quarantined because its node is lost. */
@@ -77,17 +228,19 @@ export class Ledger implements Segment {
       const isHolder =
         spec?.holders?.some(({ podUID, interface: name }) => podUID === nic.uid && name === nic.ifName) === true;
       if (spec?.state === "Quarantined" || (spec?.state === "Bound" && isHolder)) continue;
+      if (this.#finished.has(nic.uid)) continue;
       const found = spec === undefined ? "nothing" : `${spec.state} ${JSON.stringify(spec.holders ?? [])}`;
       this.problems.push(`${address} is on ${describeNic(nic)}, and its record is ${found}`);
     }
   }
 
   /** A pod has shown the addresses. `member`: those of a workload that retains them. */
-  shown({ name, uid }: PodObject, ifName: string, addresses: readonly string[], isMember: boolean): void {
+  shown({ name, uid, node }: PodObject, ifName: string, addresses: readonly string[], isMember: boolean): void {
     this.adds++;
     const families = addresses.map((address) => (address.includes(":") ? 6 : 4));
     if (addresses.length !== 2 || new Set(families).size !== 2)
       this.problems.push(`${name} (${uid}) got ${addresses.join(" ")} for ${ifName}: one of each family was due`);
+    if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
     if (!isMember) return;
     for (const address of addresses) {
       const key = `${name} ${ifName} ${address.includes(":") ? 6 : 4}`;
@@ -98,6 +251,31 @@ export class Ledger implements Segment {
         if (had !== address) this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
+  }
+
+  /** The node's journal is lost. */
+  loseJournal(node: string): void {
+    this.#withoutJournal.add(node);
+  }
+
+  #requireOwn(
+    { name, uid, node }: Pick<PodObject, "name" | "uid" | "node">,
+    ifName: string,
+    now: readonly string[],
+  ): void {
+    for (const address of now) {
+      const key = `${uid} ${ifName} ${address.includes(":")}`;
+      const had = this.#own.get(key);
+      this.#own.set(key, address);
+      const left = had === undefined || had === address ? undefined : this.#left.get(had);
+      const isRecent = left !== undefined && this.#options.nowMs() - left.atMs < OWN_MS && left.pod === name;
+      if (isRecent && !this.#withoutJournal.has(node))
+        this.problems.push(`${name} (${uid}) has released ${had} on ${ifName} only just now, and has ${address}`);
+    }
+  }
+
+  finish(uid: string): void {
+    this.#finished.add(uid);
   }
 
   /** The set no longer has the member, or somebody deleted what it retains. */
@@ -120,8 +298,10 @@ export class Ledger implements Segment {
         const count = had.get(`${uid} ${ifName}`) ?? 0;
         if (count !== 2) faults.push(`${name} (${uid}) has ${count} addresses on ${ifName}`);
       }
-    for (const [address, { state, holders = [], workload }] of this.#objects) {
-      if (state === "Bound" && holders.some(({ podUID }) => uids.has(podUID)) && this.#live.has(address)) continue;
+    for (const [address, { state, node, holders = [], workload }] of this.#objects) {
+      const isOfPod = state === "Bound" && holders.some(({ podUID }) => uids.has(podUID));
+      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod.
+      if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node))) continue;
       faults.push(`${address} is still ${state} ${JSON.stringify(holders)} ${workload?.member ?? ""}`);
     }
     for (const address of this.#live.keys()) {
@@ -135,6 +315,14 @@ export class Ledger implements Segment {
 
 function describeNic({ machine, pod, uid, ifName }: Nic): string {
   return `${ifName} of ${pod} (${uid}) on ${machine}`;
+}
+
+/** Two bytes of the address. */
+function hexOf(address: string): string {
+  const number = address.includes(":")
+    ? Number.parseInt(address.split(":").at(-1) ?? "0", 16)
+    : Number(address.split(".").at(-1)) + 0x8000;
+  return `${((number >> 8) & 255).toString(16).padStart(2, "0")}:${(number & 255).toString(16).padStart(2, "0")}`;
 }
 
 function addressOf(name: string): string {

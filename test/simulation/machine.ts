@@ -2,6 +2,7 @@
  * One machine: its disk, the NICs of its sandboxes, and the agent, which is the product's ClusterBackend, plugin and maintenance. What the shim does
  * when no agent answers (retry, spool) is here in little.
  */
+import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
@@ -33,6 +34,7 @@ const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** Of a probe that names no time: milliseconds. */
 const PROBE_MS = 1_000;
+/** Of links of the node. */
 const MAC = "02:00:00:00:00:01" as Mac;
 const LOG = openLog("simulation", "silent");
 /** No credentials are read: the exchange is given. */
@@ -45,7 +47,11 @@ export interface Nic {
   readonly uid: string;
   readonly containerId: string;
   readonly ifName: string;
+  readonly network: string;
   readonly addresses: Set<string>;
+  readonly mac: Mac;
+  /** When its ADD began, on the simulation's clock: milliseconds. */
+  readonly sinceMs: number;
   /** Its DEL was sent: the link goes in a moment, and its addresses may be recorded as released. */
   isReleased: boolean;
 }
@@ -56,7 +62,13 @@ export interface Segment {
   onUp(nic: Nic): void;
   /** A NIC has lost addresses. */
   onDown(nic: Nic, addresses: readonly string[]): void;
-  answers(address: string): boolean;
+  /** The DEL of the NIC was sent. */
+  onReleasing(nic: Nic): void;
+  /** The DEL was answered. */
+  onReleased(nic: Nic): void;
+  /** Returns the MAC address that answers for the address; undefined if none does. */
+  macOf(address: string): Mac | undefined;
+  loseJournal(node: string): void;
 }
 
 export interface Call {
@@ -76,6 +88,8 @@ interface MachineOptions {
   readonly segment: Segment;
   readonly coreWasm: Uint8Array;
   readonly cniConfDirectory: string;
+  /** The main plugin creates the NIC before it calls the IPAM plugin, as macvlan does: addresses can be probed on it. */
+  readonly hasEarlyNics: boolean;
 }
 
 /** The journal's thread: a call is carried out a moment after it was sent, and answered a moment later. */
@@ -132,6 +146,7 @@ export class Machine {
   readonly sandboxes = new Map<string, Map<string, Nic>>();
   readonly spool: Call[] = [];
   isOff = false;
+  #wallOffsetMs = 0;
   #boot = 1;
   #lives = 0;
   #bootedAtMs: number;
@@ -159,6 +174,7 @@ export class Machine {
     if (this.isOff || this.#agent !== undefined) return;
     const { time, timeline } = this.#options;
     const process = time.process(`agent of ${this.name} (${++this.#lives})`);
+    process.wallOffsetMs = this.#wallOffsetMs;
     const agent: Agent = { process, backend: undefined, plugin: undefined, calls: new Set() };
     this.#agent = agent;
     timeline.note(`${this.name}: the agent starts`);
@@ -250,8 +266,16 @@ export class Machine {
     this.#options.timeline.note(`${this.name}: boots`);
   }
 
+  /** How far its wall clock is ahead: milliseconds. */
+  setWallClock(offsetMs: number): void {
+    this.#wallOffsetMs = offsetMs;
+    if (this.#agent !== undefined) this.#agent.process.wallOffsetMs = offsetMs;
+    this.#options.timeline.note(`${this.name}: the wall clock is ${offsetMs / 1000} s ahead`);
+  }
+
   loseDisk(): void {
     this.disk = openDisk();
+    this.#options.segment.loseJournal(this.name);
     this.#options.timeline.note(`${this.name}: the journal is lost`);
   }
 
@@ -274,6 +298,29 @@ export class Machine {
 
   /** An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. */
   async add(call: Call, signal: AbortSignal): Promise<readonly string[]> {
+    const { time, hasEarlyNics, segment } = this.#options;
+    const { machine, pod, uid, containerId, ifName, network } = { ...call, machine: this.name };
+    const mac = macOfNic(uid, containerId, ifName);
+    const nic: Nic = {
+      ...{ machine, pod, uid, containerId, ifName, network, mac },
+      addresses: new Set(),
+      sinceMs: time.nowMs,
+      isReleased: false,
+    };
+    const nics = this.sandboxes.get(containerId);
+    if (hasEarlyNics) nics?.set(ifName, nic);
+    try {
+      for (const address of await this.#addresses(call, signal)) nic.addresses.add(address);
+    } catch (error) {
+      if (hasEarlyNics) nics?.delete(ifName);
+      throw error;
+    }
+    nics?.set(ifName, nic);
+    segment.onUp(nic);
+    return [...nic.addresses];
+  }
+
+  async #addresses(call: Call, signal: AbortSignal): Promise<readonly string[]> {
     const agent = await this.#connect(CONNECT_MS, signal);
     const added = await this.#ask(
       agent,
@@ -285,20 +332,21 @@ export class Machine {
       },
       { signal, onUndelivered: ({ undo }) => void undo().catch(() => {}) },
     );
-    const { machine, pod, uid, containerId, ifName } = { ...call, machine: this.name };
-    const nic: Nic = { machine, pod, uid, containerId, ifName, addresses: new Set(added.addresses), isReleased: false };
-    this.sandboxes.get(containerId)?.set(ifName, nic);
-    this.#options.segment.onUp(nic);
     return added.addresses;
   }
 
   /** A DEL: carried out, or in the spool. Resolves with whether it was answered. */
   async del(call: Call): Promise<boolean> {
-    const nic = this.sandboxes.get(call.containerId)?.get(call.ifName);
-    if (nic !== undefined) nic.isReleased = true;
+    const found = this.sandboxes.get(call.containerId)?.get(call.ifName);
+    const nic = found?.network === call.network ? found : undefined;
+    if (nic !== undefined) {
+      nic.isReleased = true;
+      this.#options.segment.onReleasing(nic);
+    }
     try {
       const agent = await this.#connect(DEL_CONNECT_MS, new AbortController().signal);
       await this.#ask(agent, (plugin) => this.#delete(plugin, call));
+      if (nic !== undefined) this.#options.segment.onReleased(nic);
       return true;
     } catch {
       this.spool.push(call);
@@ -346,6 +394,7 @@ export class Machine {
     { signal, onUndelivered }: { signal?: AbortSignal; onUndelivered?: (value: T) => void } = {},
   ): Promise<T> {
     const { time } = this.#options;
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
     const caller = time.current;
     const hangingUp = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -355,7 +404,6 @@ export class Machine {
       reject(signal?.reason);
       time.schedule(0, "hang-up", agent.process, () => hangingUp.abort(new Error("The caller hung up")));
     };
-    if (signal?.aborted === true) return Promise.reject(signal.reason);
     signal?.addEventListener("abort", hangUp, { once: true });
     const deliver = (value: T): void => {
       signal?.removeEventListener("abort", hangUp);
@@ -413,21 +461,24 @@ export class Machine {
     const linkOf = (netnsPath: string, name: string) => ({ netnsPath, index: 1, name, mac: MAC });
     return {
       random: () => 0.5,
-      detect: async ({ addresses, windowMs }) => {
+      detect: async ({ addresses, windowMs, ownMacs }) => {
         await time.sleep(windowMs ?? PROBE_MS, "probe");
-        const found = addresses.find((ip) => segment.answers(formatIp(ip)));
-        return found && { ip: found, mac: "02:00:00:00:00:99" as Mac };
+        for (const ip of addresses) {
+          const mac = segment.macOf(formatIp(ip));
+          if (mac !== undefined && !ownMacs?.has(mac)) return { ip, mac };
+        }
+        return undefined;
       },
       withQuietLink: ({ netnsPath, ifName }, work) => work(linkOf(netnsPath, ifName)),
       findNodeLink: (name) => (name === "" ? undefined : linkOf("", name)),
       links: {
         observe: (netns, ifName) => {
           const nic = this.sandboxes.get(containerAt(netns))?.get(ifName);
-          return nic && { index: 1, mac: MAC, flags: 0, up: true, addresses: [] };
+          return nic && { index: 1, mac: nic.mac, flags: 0, up: true, addresses: [] };
         },
         withdraw: ({ netns, ifName, ip }) => {
           const nic = netns === undefined ? undefined : this.sandboxes.get(containerAt(netns))?.get(ifName);
-          return nic !== undefined && this.#withdraw(nic, [ip]) ? MAC : undefined;
+          return nic !== undefined && this.#withdraw(nic, [ip]) ? nic.mac : undefined;
         },
         findParentName: () => "uplink",
         findAskingLink: (nic) => nic,
@@ -438,6 +489,14 @@ export class Machine {
 
 function hasAddress(nics: ReadonlyMap<string, Nic>, ip: Ip): boolean {
   return [...nics.values()].some(({ addresses }) => addresses.has(formatIp(ip)));
+}
+
+function macOfNic(...names: readonly string[]): Mac {
+  return `02:${createHash("sha256")
+    .update(names.join(" "))
+    .digest("hex")
+    .slice(0, 10)
+    .replace(/..(?!$)/g, "$&:")}` as Mac;
 }
 
 function netnsOf(containerId: string): string {

@@ -1,11 +1,11 @@
 /** What may go wrong in a run, and how often: the actions of the people and the machines around Berth. */
 import { Seeded } from "../world/seeded.ts";
-import type { Cluster, ClusterShape, Node, Workload } from "./cluster.ts";
+import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node, type Workload } from "./cluster.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { type NetworkFaults, NO_FAULTS } from "./network.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
-export const PROFILES = ["calm", "faults", "statefulsets", "partition"] as const;
+export const PROFILES = ["calm", "faults", "statefulsets", "partition", "runtimes", "scarce", "conflicts"] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
@@ -21,6 +21,14 @@ interface Profile {
   /** Addresses beyond those that all pods need: a share. */
   readonly spare: number;
   readonly actions: readonly Action[];
+  /** Absent: 5 s. */
+  readonly cooldown?: string;
+  /** Absent: no NIC probes its addresses. */
+  readonly isDetecting?: boolean;
+  /** With static pods, and pods with NICs that other plugins serve and that never come. */
+  readonly isMixed?: boolean;
+  /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
+  readonly isStrict?: boolean;
 }
 
 function up(cluster: Cluster): Node[] {
@@ -232,6 +240,49 @@ const REBOOT: Action = {
   },
 };
 
+const STRAY_DEL: Action = {
+  name: "a DEL names another network",
+  weight: 3,
+  act: (cluster, random, time) => {
+    const { kubelet } = random.pick(cluster.nodes);
+    if (kubelet !== undefined) time.inside(kubelet.process, () => kubelet.strayDel(random));
+  },
+};
+
+const CHANGE_STATIC: Action = {
+  name: "a static pod changes",
+  weight: 2,
+  act: (cluster, random) => cluster.changeStaticPod(random.pick(cluster.nodes).machine.name),
+};
+
+const DELETE_MIRROR: Action = {
+  name: "a mirror pod is deleted",
+  weight: 2,
+  act: (cluster, random) => cluster.deleteMirror(random.pick(cluster.nodes).machine.name),
+};
+
+const SET_CLOCK: Action = {
+  name: "a wall clock jumps",
+  weight: 2,
+  act: (cluster, random) =>
+    random.pick(cluster.nodes).machine.setWallClock(random.pick([0, 90_000, -90_000, 7_200_000, -7_200_000])),
+};
+
+const FOREIGN: Action = {
+  name: "another machine has an address",
+  weight: 8,
+  act: (cluster, random) => {
+    const pick = (from: readonly string[]): string => random.pick(from);
+    cluster.ledger.addForeign(pick, random.pick([5_000, 20_000, 60_000]));
+  },
+};
+
+const PROXY: Action = {
+  name: "a machine answers for every address",
+  weight: 1,
+  act: (cluster, random) => cluster.ledger.answerAll(random.pick([5_000, 20_000])),
+};
+
 const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
 const TROUBLE: readonly Action[] = [
   FORCE,
@@ -284,6 +335,39 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     spare: 0.3,
     actions: [DELETE, SCALE, FORCE, CUT, POWER, REBOOT, HANG, KILL_AGENT, KILL_CONTROLLER, PAUSE_CONTROLLER],
   },
+  runtimes: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.3, twice: 0.3 },
+    spare: 0.3,
+    isMixed: true,
+    actions: [
+      DELETE,
+      FINISH,
+      { ...LOSE_SANDBOX, weight: 8 },
+      { ...COLLECT, weight: 6 },
+      STRAY_DEL,
+      CHANGE_STATIC,
+      DELETE_MIRROR,
+      SET_CLOCK,
+      LOSE_JOURNAL,
+      KILL_AGENT,
+    ],
+  },
+  scarce: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0, lateDel: 0.2, twice: 0.1 },
+    spare: 0.1,
+    cooldown: "90s",
+    isStrict: true,
+    actions: [{ ...DELETE, weight: 20 }, FINISH, SET_CLOCK],
+  },
+  conflicts: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.8,
+    isDetecting: true,
+    actions: [{ ...DELETE, weight: 20 }, FORCE, HANG, CUT, POWER, KILL_AGENT, FOREIGN, PROXY],
+  },
 };
 
 export interface Plan {
@@ -303,13 +387,49 @@ interface PlanOptions {
   readonly faults: number;
 }
 
+/** Pods that announce a second NIC whose ADD never comes, and pods with a NIC of another plugin. */
+const MIXED: readonly Workload[] = [
+  {
+    name: "lazy",
+    kind: "plain",
+    replicas: 2,
+    nics: [["eth0", "lan"]],
+    announced: [["net1", "lan2"]],
+    annotations: {
+      "ipam.vendor.io/ippools": JSON.stringify(
+        ["eth0", "net1"].map((ifName) => ({ interface: ifName, ipv4: ["blue"], ipv6: ["six"] })),
+      ),
+    },
+    life: 1,
+    isAbsent: false,
+  },
+  {
+    name: "mix",
+    kind: "plain",
+    replicas: 2,
+    nics: [["eth0", "lan"]],
+    announced: [[FOREIGN_NIC, "san"]],
+    life: 1,
+    isAbsent: false,
+  },
+];
+
 export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Plan {
   const random = new Seeded(seed);
-  const { network, kubelet, spare, actions } = TABLE[profile];
+  const {
+    network,
+    kubelet,
+    spare,
+    actions,
+    cooldown = "5s",
+    isDetecting = false,
+    isMixed = false,
+    isStrict = false,
+  } = TABLE[profile];
   const one: Workload["nics"] = [["eth0", "lan"]];
   const two: Workload["nics"] = [...one, ["net1", "lan2"]];
-  const dbs = Math.ceil(pods * 0.4);
-  const webs = Math.ceil(pods * 0.3);
+  const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
+  const webs = isStrict ? 1 : Math.ceil(pods * 0.3);
   const workloads: Workload[] = [
     { name: "db", kind: "StatefulSet", replicas: dbs, nics: two, life: 1, isAbsent: false },
     { name: "web", kind: "StatefulSet", replicas: webs, nics: one, life: 1, isAbsent: false },
@@ -322,11 +442,25 @@ export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Pl
       isAbsent: false,
     },
   ];
-  const needed = workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
+  if (isMixed) workloads.push(...MIXED);
+  const needed =
+    workloads.reduce(
+      (sum, { replicas, nics, announced = [] }) => sum + replicas * (nics.length + announced.length),
+      0,
+    ) + (isMixed ? nodes : 0);
   const poolSize = needed + Math.ceil(needed * spare);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);
   return {
-    shape: { machines: nodes, workloads, poolSize, selection: random.chance(0.7) ? "hash" : "ascending" },
+    shape: {
+      machines: nodes,
+      workloads,
+      poolSize,
+      selection: random.chance(0.7) ? "hash" : "ascending",
+      cooldown,
+      isDetecting,
+      hasStaticPods: isMixed,
+      isStrict,
+    },
     network: scaled(network, faults),
     kubelet: scaled(kubelet, faults),
     actionAt: (index) => {

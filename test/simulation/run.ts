@@ -103,7 +103,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
       const untilMs = time.nowMs + CHECK_MS;
       isFine = await runOn(() => time.nowMs < untilMs);
       faults = cluster.isComplete
-        ? cluster.ledger.unfinished(cluster.expected)
+        ? cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods])
         : [
             `pods: ${cluster.pods.map(({ name, node, isDeleting }) => `${name} on ${node}${isDeleting ? " (deleting)" : ""}`).join(", ")}`,
           ];
@@ -134,6 +134,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
 function calm(cluster: Cluster, timeline: Timeline): void {
   timeline.note("# all faults end");
   cluster.network.faults = NO_FAULTS;
+  cluster.ledger.removeForeign();
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
@@ -184,7 +185,10 @@ export function describeReport(report: RunReport, lines = 80): string {
   if (problems.length === 0) return head;
   const names = [
     ...new Set(
-      problems.flatMap((problem) => problem.match(/\b(?:10\.6\.[0-9.]+|fd00::[0-9a-f]+|(?:db|web|app)-[0-9]+)/g) ?? []),
+      problems.flatMap(
+        (problem) =>
+          problem.match(/\b(?:10\.6\.[0-9.]+|fd00::[0-9a-f]+|(?:db|web|app|lazy|mix)-[0-9]+|fix-n[0-9]+)/g) ?? [],
+      ),
     ),
   ];
   const about = names.length === 0 ? undefined : new RegExp(names.map((name) => nameForms(name)).join("|"));

@@ -17,6 +17,8 @@ export class Process {
   isDead = false;
   /** The machine or the process stands still until then: nothing of it runs. */
   pausedUntilMs = 0;
+  /** How far its wall clock is ahead: milliseconds. */
+  wallOffsetMs = 0;
   readonly random: Seeded;
 
   constructor(name: string, seed: number) {
@@ -260,7 +262,7 @@ class SimulatedDate extends real.Date {
 
   static override now(): number {
     const found = floor.getStore();
-    return found === undefined ? real.Date.now() : EPOCH_MS + found.time.nowMs;
+    return found === undefined ? real.Date.now() : EPOCH_MS + found.time.nowMs + found.process.wallOffsetMs;
   }
 }
 

@@ -20,7 +20,7 @@ import { diffPlan } from "../../host/plan/diff.ts";
 import type { Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
 import { lengthOf, NODE_HOSTS, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { ALLOW_LAB, PreparedPod } from "../../scripts/lab/coordinator-worlds.ts";
+import { ALLOW_LAB, PreparedPod, withoutRetired } from "../../scripts/lab/coordinator-worlds.ts";
 import { addVeth } from "../../scripts/lab/netns.ts";
 import { NetnsWorld } from "../../scripts/lab/netns-world.ts";
 import { readNetworkState } from "../../scripts/lab/network-state.ts";
@@ -193,6 +193,7 @@ describe("an underlay pod", () => {
   it("is as it was after DEL, and the node but for the rule of all pods", async () => {
     expect(await world.prepared.run("coordinator", "DEL", { conf })).toMatchObject({ exitCode: 0, text: "" });
     for (const family of FAMILIES) await world.node.ip(`-${family} rule del pref 900`);
+    await withoutRetired(world.node);
     expect(await readState()).toEqual(before);
   });
 });

@@ -11,11 +11,7 @@ import { nameVeth } from "../../coordinator/plan/names.ts";
 import { hostTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
 import { ApplyError, applyOperations } from "../../kernel/apply.ts";
-import { NetlinkError } from "../../kernel/netlink/error.ts";
-import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
-import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
@@ -23,19 +19,10 @@ import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Attachment } from "../../registry/registry.ts";
-import { addressesOf, knownAddresses, observeHost, observePod } from "./observe.ts";
+import { findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
+import { addressesOf, knownAddresses, observeHost } from "./observe.ts";
+import { isRetired } from "./pair-remover.ts";
 import type { CoordinatorDeps } from "./settings.ts";
-
-/** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
-function openPod(netns: string | undefined): OpenNamespace | undefined {
-  if (netns === undefined) return undefined;
-  try {
-    return isOwnNetns(netns) ? undefined : openPodNamespace(netns);
-  } catch (error) {
-    if (error instanceof NetnsError) return undefined;
-    throw error;
-  }
-}
 
 /** The part of a DEL that is needed; an agent that fences an orphaned pod has no more. */
 export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
@@ -72,30 +59,6 @@ function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: re
   );
 }
 
-/**
- * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must not block its
- * deletion.
- */
-const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
-
-/** Observes the pod; returns undefined if the kernel refuses. */
-function observeInside(
-  pod: OpenNamespace,
-  observe: (pod: OpenNamespace) => NamespaceState,
-  log: Log,
-): NamespaceState | undefined {
-  try {
-    return observe(pod);
-  } catch (error) {
-    if (!isOfKernel(error)) throw error;
-    log.warn(
-      { err: error },
-      "Observing the pod's network namespace failed; its contents are deleted with the namespace",
-    );
-    return undefined;
-  }
-}
-
 /** Applies all operations, or only those on the node if the kernel refuses one in the pod. */
 async function applyTolerantly(
   operations: readonly Operation[],
@@ -114,20 +77,45 @@ async function applyTolerantly(
   }
 }
 
-/** Succeeds once nothing of the attachment is left on the node. */
-export async function detach(
+/**
+ * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is cleaned later if
+ * it stays. Returns the pair's deletion; undefined if there is no pair, or more to do. Throws ApplyError.
+ */
+async function retirePair(
+  { host, remover, faults }: CoordinatorDeps,
+  conf: CoordinatorConf,
+  { containerId, ifName, netns }: DetachInput,
+  logPlanned: (operation: Operation) => void,
+): Promise<Operation | undefined> {
+  const veth = nameVeth(containerId);
+  const end = ifName === conf.podDefaultCniNic ? findHostEnd(host, veth) : undefined;
+  if (end === undefined) return undefined;
+  const pod = findDetachedPod(netns, conf.podDefaultCniNic);
+  if (pod === "in use") return undefined;
+  const deletion: Operation = { kind: "delete-veth", veth };
+  logPlanned(deletion);
+  try {
+    faults("kernel.apply");
+    return (await remover.retire(end.index, { containerId, pod })) ? deletion : undefined;
+  } catch (error) {
+    throw new ApplyError(deletion, formatOperation(deletion), error, []);
+  }
+}
+
+/** Deletes everything that is left of the attachment, and waits until it is gone. Returns what was done for that. */
+async function removeAll(
   deps: CoordinatorDeps,
   conf: CoordinatorConf,
   request: DetachInput,
   log: Log,
-): Promise<void> {
+  logPlanned: (operation: Operation) => void,
+): Promise<readonly Operation[]> {
   const { containerId, ifName } = request;
   const addresses = await findAddresses(deps, request);
   const pair = nameVeth(containerId);
   const { host, remover, faults } = deps;
   using pod = openPod(request.netns);
-  const first = conf.podDefaultCniNic;
-  const found = (pod && observeInside(pod, (open) => observePod(open, ifName, first), log)) ?? EMPTY_NAMESPACE;
+  const found = observePod(pod, ifName === conf.podDefaultCniNic, log);
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   // The table may have changed since the ADD.
   const tables = hostTablesOf(host.mirror.read(), conf.hostRuleTable);
@@ -137,12 +125,27 @@ export async function detach(
   };
   const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
   const operations = diffPlan(observed, plan);
-  const about = { container: containerId, interface: ifName, network: request.netConf.name };
-  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
+  operations.forEach(logPlanned);
   // Nothing is planned in a pod that does not exist, so its namespace is not used.
   const namespaces = { pod: pod ?? host, host };
   const apply = (some: readonly Operation[]): Promise<void> => applyOperations(some, namespaces, { remover, faults });
   await applyTolerantly(operations, apply, log);
+  return operations;
+}
+
+/** Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and deleted soon. */
+export async function detach(
+  deps: CoordinatorDeps,
+  conf: CoordinatorConf,
+  request: DetachInput,
+  log: Log,
+): Promise<void> {
+  const { containerId, ifName } = request;
+  const about = { container: containerId, interface: ifName, network: request.netConf.name };
+  const logPlanned = (operation: Operation): void =>
+    log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
+  const retired = await retirePair(deps, conf, request, logPlanned);
+  const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];
   log.info({ ...about, operations: operations.length }, "Detached");
 }
 
@@ -152,8 +155,8 @@ export async function collect({ host, remover }: CoordinatorDeps, { netConf }: N
   if (validAttachments === undefined) return [];
   const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));
   const { links } = observeNamespace(host, {});
-  const dead = links.filter(({ kind, alias }) => {
-    const owner = kind === "veth" ? parseAlias(alias) : undefined;
+  const dead = links.filter(({ kind, alias, group }) => {
+    const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
     return owner?.network === netConf.name && !known.has(owner.containerId);
   });
   for (const { index } of dead) await remover.removeLink(index);

@@ -10,7 +10,7 @@ import {
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
-import { OWN_NETNS } from "../../kernel/netns.ts";
+import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import { openNode } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
@@ -27,6 +27,7 @@ import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
+import { PairRemover } from "./pair-remover.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
 import { type CoordinatorDeps, settingsOf } from "./settings.ts";
 
@@ -40,7 +41,7 @@ interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDe
 type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
 
 interface CoordinatorPlugin extends Plugin, Disposable {
-  /** Does what a DEL does. A DEL that still comes finds nothing to do. */
+  /** Does what a DEL does, and waits until the pair is gone: the pod may still run. A DEL that still comes finds nothing to do. */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
   /** Returns the operations that would restore what the ADD left. Rejects as CHECK does. */
   compare(request: AttachRequest): Promise<readonly Operation[]>;
@@ -57,7 +58,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
   const announcements = new Map<string, Disposable>();
   /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
   const running = new Map<string, AbortController>();
-  /** A DEL waits until its pair is deleted; an ADD of the same container that observed meanwhile would mistake the pair for its own. */
+  /** An ADD waits until a DEL of the same container has retired the pair, which it would otherwise mistake for its own. */
   const queue = new KeyedSerialQueue();
   const stopAnnouncing = (attachment: Attachment): void => {
     announcements.get(keyOf(attachment))?.[Symbol.dispose]();
@@ -99,6 +100,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       try {
         const { result, undo } = await queue.run(containerId, async () => {
           either.throwIfAborted();
+          await options.remover.clear(containerId, () => readNetnsIdentity(request.netns));
           const addition = await attach(context, request, either);
           options.attachments.setRequest(request);
           return addition;
@@ -119,8 +121,10 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       await detachNow(request, conf, log);
       return [];
     },
-    withdraw: ({ containerId, ifName, netns, network }, conf) =>
-      detachNow({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log),
+    withdraw: async ({ containerId, ifName, netns, network }, conf) => {
+      await detachNow({ containerId, ifName, netns, netConf: { name: network } }, conf, options.log);
+      await options.remover.flush();
+    },
     gc: async (request) => {
       const removed = await collect(options, request);
       if (removed.length > 0) options.log.info({ network: request.netConf.name, removed }, "GC removed veth pairs");
@@ -220,7 +224,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       log.info({ err: error }, "Notifications about the node's network were lost; reading its state again"),
   });
   const comparison = startComparing(host.mirror, options);
-  const remover = openLinkRemover(host.entrance);
+  const remover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   const logs = openPluginLogs({ directory, log, nowMs });
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover, logs });

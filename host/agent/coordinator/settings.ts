@@ -13,7 +13,6 @@ import {
   type CoordinatorSettings,
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
-import type { LinkRemover } from "../../kernel/link-remover.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
@@ -22,11 +21,12 @@ import type { Registry } from "../../registry/registry.ts";
 import { type Coordinator, coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
+import type { PairRemover } from "./pair-remover.ts";
 
 export interface CoordinatorDeps {
   /** The node's own namespace. */
   readonly host: NodeNamespace;
-  readonly remover: LinkRemover;
+  readonly remover: PairRemover;
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;

@@ -16,6 +16,7 @@ import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../..
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import { isRetired } from "../coordinator/pair-remover.ts";
 
 /** Most commands that one finding about drift names. @limit */
 export const MAX_DRIFT_COMMANDS = 5;
@@ -107,10 +108,10 @@ function ownTables(host: NamespaceState): ReadonlySet<number> {
   return ruleTablesOf(host).difference(KERNEL_TABLES);
 }
 
-/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace. */
+/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired ones. */
 function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): DamageFinding[] {
-  return links.flatMap(({ name, kind, alias }) => {
-    const owner = kind === "veth" ? parseAlias(alias) : undefined;
+  return links.flatMap(({ name, kind, alias, group }) => {
+    const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
     if (owner === undefined || containerIds.has(owner.containerId)) return [];
     if (macs.has(nameVeth(owner.containerId).pod.mac)) return [];
     const whose = owner.pod === "" ? `container ${owner.containerId}` : `pod ${owner.pod}`;

@@ -13,7 +13,7 @@ import { requirePermitted } from "../../ifacer/permission.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { EBUSY, EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
-import type { LinkRemover } from "../../kernel/link-remover.ts";
+import type { LinkDeleter } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
@@ -41,9 +41,8 @@ export interface IfacerDeps {
 }
 
 /** The ifacer's plans delete no veth. */
-const NO_REMOVER: LinkRemover = {
+const NO_REMOVER: LinkDeleter = {
   removeLink: () => Promise.reject(new Error("The ifacer deletes no veth")),
-  close: async () => {},
 };
 
 /** Reads addresses and routes only if the plan needs them: a node has many. */

@@ -35,5 +35,11 @@ export const REPLY_MARK = 0x0100_0000;
  */
 export const SNAT_GROUPS = { all: 98, untranslated: 97, none: 0 } as const;
 
+/**
+ * Group (IFLA_GROUP) of host ends whose pod is detached: they are down and wait to be deleted. The letters "bert", so
+ * that no other software uses it by accident.
+ */
+export const RETIRED_GROUP = 0x6265_7274;
+
 /** Name of Berth's nf_tables table, in the pod and on the host. */
 export const NFT_TABLE = "berth";

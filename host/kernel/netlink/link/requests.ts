@@ -9,6 +9,7 @@ import { unlessRefused } from "../error.ts";
 import type { Message } from "../message.ts";
 import {
   IFLA_EXT_MASK,
+  IFLA_GROUP,
   IFLA_IFNAME,
   RTEXT_FILTER_SKIP_STATS,
   RTM_DELLINK,
@@ -136,5 +137,15 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
 export function deleteLink(conversation: Conversation, index: number): boolean {
   const operation = `delete link ${index}`;
   const payload = encodeLink({ index });
+  return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
+}
+
+/**
+ * Deletes all links of the group in one step, so that they share the kernel's waits. Returns whether there was one. Throws
+ * NetlinkError with EOPNOTSUPP, and deletes none, if the group has a link that cannot be deleted, such as a physical device.
+ */
+export function deleteLinkGroup(conversation: Conversation, group: number): boolean {
+  const operation = `delete links of group ${group}`;
+  const payload = encodeLink({ index: 0, attributes: [attribute(IFLA_GROUP, encodeUint32(group))] });
   return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
 }

@@ -9,9 +9,11 @@ import {
   MAX_DRIFT_COMMANDS,
 } from "../../../../host/agent/diagnostics/find-drift.ts";
 import { formatAlias } from "../../../../host/coordinator/plan/alias.ts";
+import { RETIRED_GROUP } from "../../../../host/coordinator/plan/constants.ts";
 import { nameVeth } from "../../../../host/coordinator/plan/names.ts";
 import { ruleTo } from "../../../../host/coordinator/plan/own-objects.ts";
 import { hostRule, routeTo } from "../../../../host/coordinator/plan/plan-service-path.ts";
+import { REMOVAL_GROUP } from "../../../../host/kernel/link-remover.ts";
 import { wholePrefix } from "../../../../host/net/prefix.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type LinkState, type NamespaceState, type RuleState } from "../../../../host/plan/state.ts";
@@ -79,6 +81,8 @@ describe("leftovers:", () => {
       { links: [pairOf("c9")] },
       { macs: new Set([STRAY.pod.mac]) },
     ],
+    ["nothing of a pair that waits to be deleted", { links: [{ ...pairOf("c9"), group: RETIRED_GROUP }] }, {}],
+    ["nothing of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }, {}],
     ["nothing of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
     ["nothing of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
     ["nothing of rules for other addresses", { rules: [RULE, foreign({ from: wholePrefix(OTHER) })] }, {}],

@@ -1,0 +1,135 @@
+/**
+ * What the DEL of a pod's only NIC leaves in its namespace, deleted there: rules, routes and the nf_tables table of the reply path.
+ * It goes with the namespace, which a runtime deletes right after the DEL; only a namespace that stays is cleaned.
+ * Effects: changes the pod's namespace.
+ */
+import type { IfName } from "../../cni/names.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
+import { NFT_TABLE, POD_VETH } from "../../coordinator/plan/constants.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
+import { applyOperations } from "../../kernel/apply.ts";
+import { readFirstLinkNames } from "../../kernel/link-names.ts";
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { findLink } from "../../kernel/netlink/link/requests.ts";
+import { isOwnNetns, NetnsError, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import { type NamespaceSource, type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { linkStateOf } from "../../kernel/state-values.ts";
+import { SysctlError } from "../../kernel/sysctl.ts";
+import type { Log } from "../../lib/log.ts";
+import { diffPlan } from "../../plan/diff.ts";
+import type { Veth } from "../../plan/operation.ts";
+import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan/state.ts";
+
+/** Returns undefined if the namespace no longer exists, or is the node's own, which contains nothing of a pod. */
+export function openPod(netns: string | undefined): OpenNamespace | undefined {
+  if (netns === undefined) return undefined;
+  try {
+    return isOwnNetns(netns) ? undefined : openPodNamespace(netns);
+  } catch (error) {
+    if (error instanceof NetnsError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must not block its
+ * deletion.
+ */
+export const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
+
+/** Observes what a detachment may change in the pod: nothing if the kernel refuses. The reply path goes with the first NIC. */
+export function observePod(pod: NamespaceSource | undefined, isFirst: boolean, log: Log): NamespaceState {
+  if (pod === undefined) return EMPTY_NAMESPACE;
+  try {
+    return observeNamespace(pod, {
+      addresses: true,
+      routeTables: "not local",
+      rules: true,
+      tables: isFirst ? [NFT_TABLE] : [],
+    });
+  } catch (error) {
+    if (!isOfKernel(error)) throw error;
+    log.warn(
+      { err: error },
+      "Observing the pod's network namespace failed; its contents are deleted with the namespace",
+    );
+    return EMPTY_NAMESPACE;
+  }
+}
+
+/** Returns the node's end of the pair; undefined if there is none, or another link has its name. */
+export function findHostEnd({ route }: NamespaceSource, { host }: Veth): LinkState | undefined {
+  const message = findLink(route, host.name);
+  const end = message && linkStateOf(linkOf(message), () => undefined);
+  return end?.kind === "veth" && end.mac === host.mac ? end : undefined;
+}
+
+function hasPodEnd({ route }: NamespaceSource, { pod }: Veth): boolean {
+  const message = findLink(route, pod.name);
+  return message !== undefined && linkOf(message).mac === pod.mac;
+}
+
+/** The pod of a detached first NIC. */
+export interface DetachedPod {
+  readonly path: string;
+  readonly identity: NetnsIdentity;
+  readonly ifName: IfName;
+}
+
+export function isSameNetns(one: NetnsIdentity, { device, inode }: NetnsIdentity): boolean {
+  return one.device === device && one.inode === inode;
+}
+
+/** Links that the kernel adds to every namespace when their module is loaded (net.core.fb_tunnels_only_for_init_net). */
+const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
+
+/**
+ * Returns the pod that the namespace at `path` is of, "gone" if there is no such namespace, or "in use" if it has links besides the
+ * NIC and its pair: other NICs need their routes and rules to be right when the DEL is answered.
+ */
+export function findDetachedPod(path: string | undefined, ifName: IfName): DetachedPod | "gone" | "in use" {
+  if (path === undefined) return "gone";
+  try {
+    using netns = openNetns(path);
+    const known = ["lo", POD_VETH, ifName, ...FALLBACK_TUNNELS];
+    const isAlone = readFirstLinkNames({ fd: netns.fd, path }).every((name) => known.includes(name));
+    return isAlone ? { path, identity: netns.identity, ifName } : "in use";
+  } catch (error) {
+    if (error instanceof NetnsError) return "gone";
+    throw error;
+  }
+}
+
+/**
+ * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace. To close it waits
+ * until the kernel has freed a deleted table, a dozen milliseconds after this returns.
+ */
+export async function cleanPod(
+  host: NamespaceSource,
+  containerId: string,
+  { path, identity, ifName }: DetachedPod,
+  log: Log,
+): Promise<Disposable | undefined> {
+  const pod = openPod(path);
+  if (pod === undefined) return undefined;
+  const pair = nameVeth(containerId);
+  try {
+    const end = findHostEnd(host, pair);
+    if (end === undefined || !isSameNetns(pod.identity, identity) || !hasPodEnd(pod, pair)) return pod;
+    const observed = { pod: observePod(pod, true, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
+    // Other settings concern the node, where everything lies on the pair.
+    const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };
+    const { plan } = planDetachment({ conf, ifName, addresses: [], pair, observed });
+    const operations = diffPlan(observed, plan).filter(({ kind }) => kind !== "delete-veth");
+    await applyOperations(operations, { pod, host }, { remover: NO_REMOVER });
+  } catch (error) {
+    const about = { err: error, container: containerId };
+    log.warn(about, "Cleaning up the pod's network namespace failed; its contents are deleted with the namespace");
+  }
+  return pod;
+}
+
+const NO_REMOVER = { removeLink: () => Promise.reject(new Error("Cleaning a pod deletes no pair")) };

@@ -1,0 +1,184 @@
+/**
+ * Removes pairs of detached pods without making their DELs wait: a DEL sets the pair down, which deletes the routes over it, and
+ * marks it by its group. Marked pairs are deleted several at a time, or have gone with their pods' namespaces by then. The mark is
+ * in the kernel, with the path of the pod's namespace, so the next agent finds and finishes what this one leaves.
+ * Effects: changes links of the host's namespace; a timer.
+ */
+import { setImmediate } from "node:timers/promises";
+import { type IfName, parseIfName } from "../../cni/names.ts";
+import { formatRetiredAlias, parseAlias, parseRetiredAlias } from "../../coordinator/plan/alias.ts";
+import { RETIRED_GROUP } from "../../coordinator/plan/constants.ts";
+import { ENODEV } from "../../kernel/errno.ts";
+import { type LinkRemover, REMOVAL_GROUP } from "../../kernel/link-remover.ts";
+import { unlessRefused } from "../../kernel/netlink/error.ts";
+import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
+import { NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import type { NamespaceSource } from "../../kernel/open-namespace.ts";
+import type { Log } from "../../lib/log.ts";
+import { SerialQueue } from "../../lib/serial.ts";
+import { cleanPod, type DetachedPod, isSameNetns } from "./clean-pod.ts";
+
+/**
+ * How long the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds. Usually the runtime
+ * deletes the pod's namespace first, and the pair goes with it. @limit
+ */
+export const RETIREMENT_MS = 500;
+
+/**
+ * Most pairs that are deleted in one step. The kernel holds its lock on all links for 0.5 ms per pair, and all network set-up of
+ * the node waits. @limit
+ */
+export const REMOVAL_BATCH = 16;
+
+/** Most pairs of detached pods that wait to be deleted; with more, a DEL waits until they are gone. @limit */
+export const MAX_RETIRED_PAIRS = 256;
+
+/** Pause after the kernel refused to delete retired pairs: milliseconds. */
+const RETRY_MS = 5_000;
+
+/** Returns whether links of this group are pairs of detached pods, which are deleted soon. */
+export function isRetired(group: number): boolean {
+  return group === RETIRED_GROUP || group === REMOVAL_GROUP;
+}
+
+/** Whose pair it was. */
+interface RetiredOwner {
+  readonly containerId: string;
+  /** Has the other end. Unknown if the pair's alias does not tell. */
+  readonly pod: DetachedPod | "gone" | "unknown";
+}
+
+/** Returns the owner of a pair that a previous agent retired. */
+function ownerFrom(alias: string): RetiredOwner | undefined {
+  const retired = parseRetiredAlias(alias);
+  if (retired !== undefined) {
+    const { containerId, netns: path } = retired;
+    const ifName = parseIfName(retired.ifName);
+    return { containerId, pod: path === "" || ifName === undefined ? "gone" : podAt(path, ifName) };
+  }
+  const owner = parseAlias(alias);
+  return owner && { containerId: owner.containerId, pod: "unknown" };
+}
+
+/** The path may lead to another pod by now; cleaning recognises the pod by its end of the pair. */
+function podAt(path: string, ifName: IfName): DetachedPod | "gone" {
+  try {
+    return { path, identity: readNetnsIdentity(path), ifName };
+  } catch (error) {
+    if (error instanceof NetnsError) return "gone";
+    throw error;
+  }
+}
+
+interface PairRemoverOptions {
+  readonly host: NamespaceSource;
+  readonly links: LinkRemover;
+  readonly log: Log;
+}
+
+export class PairRemover {
+  readonly #options: PairRemoverOptions;
+  /** Keyed by index. */
+  readonly #retired = new Map<number, RetiredOwner>();
+  readonly #queue = new SerialQueue();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Takes over the pairs that a previous agent has left. Throws NetlinkError. */
+  constructor(options: PairRemoverOptions) {
+    this.#options = options;
+    for (const { index, alias, group } of listLinks(options.host.route).map(linkOf)) {
+      const owner = isRetired(group) ? ownerFrom(alias) : undefined;
+      if (owner !== undefined) this.#retired.set(index, owner);
+    }
+    this.#schedule(0);
+  }
+
+  /** Deletes the pair; resolves when both ends are gone. */
+  removeLink(index: number): Promise<boolean> {
+    return this.#options.links.removeLink(index);
+  }
+
+  /**
+   * Takes the pair of a pod's only NIC down and leaves its deletion to later. The kernel drops all neighbours and routes over it.
+   * Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the pair is gone, the next agent
+   * could not finish it, or an earlier DEL did not know the pod's namespace. Throws NetlinkError.
+   */
+  async retire(index: number, owner: RetiredOwner & { readonly pod: DetachedPod | "gone" }): Promise<boolean> {
+    const { containerId, pod } = owner;
+    const known = this.#retired.get(index);
+    // It may be being deleted, and must not leave the group then.
+    if (known !== undefined) return pod === "gone" || typeof known.pod !== "string";
+    const { ifName, path: netns } = pod === "gone" ? { ifName: "-", path: "" } : pod;
+    const alias = formatRetiredAlias({ containerId, ifName, netns });
+    if (alias === undefined) return false;
+    const takeDown = (): true => {
+      setLink(this.#options.host.route, index, { up: false, group: RETIRED_GROUP, alias });
+      return true;
+    };
+    if (unlessRefused([ENODEV], takeDown) === undefined) return false;
+    this.#retired.set(index, owner);
+    if (this.#retired.size >= MAX_RETIRED_PAIRS) await this.flush();
+    else this.#schedule(RETIREMENT_MS);
+    return true;
+  }
+
+  /** Resolves when neither the container nor the namespace has a retired pair, whose names a new one is to have. */
+  async clear(containerId: string, readNetns: () => NetnsIdentity): Promise<void> {
+    if (this.#retired.size === 0) return;
+    const identity = readNetns();
+    const isSame = (pod: RetiredOwner["pod"]): boolean =>
+      typeof pod === "string" ? pod === "unknown" : isSameNetns(pod.identity, identity);
+    const isInTheWay = (owner: RetiredOwner): boolean => owner.containerId === containerId || isSame(owner.pod);
+    if ([...this.#retired.values()].some(isInTheWay)) await this.flush();
+  }
+
+  /** Resolves when all pairs retired so far are gone. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return this.#queue.run(() => this.#deleteRetired());
+  }
+
+  /** Deletes what is retired. A failure is logged; the next agent deletes the rest. */
+  async close(): Promise<void> {
+    await this.flush().catch(() => {});
+    clearTimeout(this.#timer);
+    await this.#options.links.close();
+  }
+
+  #schedule(milliseconds: number): void {
+    if (this.#timer !== undefined || this.#retired.size === 0) return;
+    this.#timer = setTimeout(() => void this.flush().catch(() => {}), milliseconds).unref();
+  }
+
+  async #deleteRetired(): Promise<void> {
+    const retired = [...this.#retired];
+    try {
+      for (let at = 0; at < retired.length; at += REMOVAL_BATCH)
+        await this.#delete(retired.slice(at, at + REMOVAL_BATCH));
+    } catch (error) {
+      const { log } = this.#options;
+      log.warn({ err: error, pairs: this.#retired.size }, "Deleting the pairs of detached pods failed; retrying");
+      this.#schedule(RETRY_MS);
+      throw error;
+    }
+    this.#schedule(RETIREMENT_MS);
+  }
+
+  async #delete(batch: readonly (readonly [index: number, owner: RetiredOwner])[]): Promise<void> {
+    // Closed after the kernel's long wait for the pairs, in which it also frees what was deleted in the pods.
+    using cleaned = new DisposableStack();
+    for (const [, owner] of batch) cleaned.use(await this.#clean(owner));
+    // Those that are gone are left to the thread: each question waits for the kernel's lock on all links.
+    await this.#options.links.removeLinks(batch.map(([index]) => index));
+    for (const [index] of batch) this.#retired.delete(index);
+  }
+
+  async #clean({ containerId, pod }: RetiredOwner): Promise<Disposable | undefined> {
+    if (typeof pod === "string") return undefined;
+    const { host, log } = this.#options;
+    await setImmediate(); // other requests come between two pods
+    return cleanPod(host, containerId, pod, log);
+  }
+}

@@ -1,0 +1,302 @@
+/** What a DEL leaves for later: a pair that is down, through which nothing is reached, and which is soon gone. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/coordinator/pair-remover.ts";
+import type { IfName } from "../../host/cni/names.ts";
+import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
+import { nameVeth } from "../../host/coordinator/plan/names.ts";
+import { type LinkRemover, openLinkRemover, REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
+import { setLink } from "../../host/kernel/netlink/link/requests.ts";
+import { readNetnsIdentity } from "../../host/kernel/netns.ts";
+import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
+import { openLog } from "../../host/lib/log.ts";
+import { coordinateEach } from "./coordinator-lab.ts";
+import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
+import { addressOf, containerOf, makeNic, nicOf, openWorld, removeNic } from "./coordinator-world.ts";
+import { ipIn, ipJson, showIn, unmountNetns } from "./kernel-scene.ts";
+
+const CONF = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
+const lab = coordinateEach("bcrt");
+const nic = nicOf("eth0", 6);
+
+/** Of the node; the pod's end is `veth0`. */
+const pairName = (containerId = containerOf(lab.names)): string => nameVeth(containerId).host.name;
+
+function pairLinks(): string[] {
+  const links: { ifname: string }[] = ipJson(lab.names.node, "link show type veth");
+  return links.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$|^r[0-9]+$/.test(name));
+}
+
+const goneSoon = () => expect.poll(pairLinks, { timeout: 10 * RETIREMENT_MS, interval: 20 }).toEqual([]);
+
+function expectUnreached(): void {
+  for (const family of [4, 6] as const) {
+    const address = addressOf(nic, family);
+    expect(showIn(lab.names.node, `-${family} route show table all`)).not.toContain(` ${address} dev veth`);
+    expect(showIn(lab.names.node, `-${family} route show table 500`)).not.toContain(address);
+    expect(showIn(lab.names.node, `-${family} neigh show`)).not.toContain(pairName());
+    expect(showIn(lab.names.node, `-${family} route get ${address}`)).toContain("dev up0");
+  }
+}
+
+const groupOf = (name: string): string | undefined => {
+  const links: { ifname: string; group: string }[] = ipJson(lab.names.node, "link show type veth");
+  return links.find(({ ifname }) => ifname === name)?.group;
+};
+const [RETIRED, BEING_DELETED] = [String(RETIRED_GROUP), String(REMOVAL_GROUP)];
+
+/** Before an ADD of {@link nic}, but with what the first one leaves for all pods of the node. */
+async function makeDetached(): Promise<Snapshot> {
+  makeNic(lab.names, nic);
+  const { pod } = await snapshot(lab.names);
+  await lab.world.add(nic, CONF);
+  await lab.world.del(nic, CONF);
+  const { node } = await snapshot(lab.names);
+  return { pod, node };
+}
+
+describe("a DEL of the first NIC", () => {
+  it("answers when nothing reaches the pod any more; the pair goes within a second", async () => {
+    const detached = await makeDetached();
+    await lab.world.add(nic, CONF);
+    expect(showIn(lab.names.node, `route get ${addressOf(nic, 4)}`)).toContain(`dev ${pairName()}`);
+    await lab.world.delQuickly(nic, CONF);
+    const [end] = ipJson(lab.names.node, `link show ${pairName()}`);
+    expect([end.flags.includes("UP"), end.group]).toEqual([false, RETIRED]);
+    expect(end.ifalias).toBe(`berth retired ${containerOf(lab.names)} eth0 /run/netns/${lab.names.pod}`);
+    expectUnreached();
+    await goneSoon();
+    expect(await snapshot(lab.names)).toEqual(detached);
+  });
+
+  it("beside a tunnel that the kernel made does so, too", async () => {
+    makeNic(lab.names, nic);
+    ipIn(lab.names.pod, `link add ip_vti0 type veth peer name peer0 netns ${lab.names.node}`);
+    await lab.world.add(nic, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    expect(groupOf(pairName())).toBe(RETIRED);
+  });
+
+  it.each([
+    ["another NIC of the coordinator", true],
+    ["a NIC without the coordinator", false],
+  ])("beside %s answers when all is done", async (_what, isCoordinated) => {
+    const net1 = nicOf("net1", 7);
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    makeNic(lab.names, net1);
+    if (isCoordinated) await lab.world.add(net1, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    const answered = await snapshot(lab.names);
+    expect(pairLinks()).toEqual([]);
+    expectUnreached();
+    for (const family of [4, 6] as const) {
+      const main = showIn(lab.names.pod, `-${family} route show default`);
+      expect(main).toContain(`via ${addressOf(net1, family, 1)} dev net1`);
+      expect(showIn(lab.names.pod, `-${family} route show table all`)).not.toContain("dev veth0");
+      expect(showIn(lab.names.pod, `-${family} rule show`)).not.toContain("proto 98");
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2 * RETIREMENT_MS));
+    expect(await snapshot(lab.names)).toEqual(answered);
+  });
+
+  it("of an agent that is killed right after its answer leaves nothing once the next one runs", async () => {
+    const detached = await makeDetached();
+    await lab.world.add(nic, CONF);
+    const { node, pod } = lab.names;
+    const words = [node, pod, "0", "DEL-ANSWERED", JSON.stringify(nic), JSON.stringify(CONF)];
+    const script = join(import.meta.dirname, "coordinator-faults-child.ts");
+    expect(spawnSync(process.execPath, [script, ...words], { stdio: "inherit" }).signal).toBe("SIGKILL");
+    expect(groupOf(pairName())).toBe(RETIRED);
+    expectUnreached();
+    expect(await snapshot(lab.names)).not.toEqual(detached);
+    await using _next = await openWorld(lab.names);
+    await goneSoon();
+    expect(await snapshot(lab.names)).toEqual(detached);
+  });
+
+  it("leaves nothing when its agent has ended in good order", async () => {
+    const detached = await makeDetached();
+    const world = await openWorld(lab.names);
+    await world.add(nic, CONF);
+    await world.delQuickly(nic, CONF);
+    await world[Symbol.asyncDispose]();
+    expect(await snapshot(lab.names)).toEqual(detached);
+  });
+
+  it("again before the pair is gone succeeds", async () => {
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    await goneSoon();
+    await lab.world.delQuickly(nic, CONF);
+    expectUnreached();
+  });
+
+  it("whose pod's namespace is gone leaves nothing", async () => {
+    const path = `/run/netns/${lab.names.pod}`;
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    // The kernel keeps an open namespace, so the pair does not go by itself.
+    using _open = openNamespace(path);
+    unmountNetns(lab.names.pod);
+    await lab.world.delQuickly(nic, CONF);
+    expectUnreached();
+    await goneSoon();
+    execFileSync("ip", ["netns", "add", lab.names.pod]);
+  });
+
+  it("goes with the pod's namespace if that goes first", async () => {
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    unmountNetns(lab.names.pod);
+    await goneSoon();
+    execFileSync("ip", ["netns", "add", lab.names.pod]);
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    await lab.world.check(nic, CONF);
+  });
+});
+
+describe("an ADD right after a DEL", () => {
+  it("of the same container and address gets a new pair", async () => {
+    makeNic(lab.names, nic);
+    for (let round = 0; round < 5; round++) {
+      await lab.world.add(nic, CONF);
+      await lab.world.check(nic, CONF);
+      await lab.world.delQuickly(nic, CONF);
+    }
+    await lab.world.add(nic, CONF);
+    await lab.world.check(nic, CONF);
+    await new Promise((resolve) => setTimeout(resolve, 2 * RETIREMENT_MS));
+    await lab.world.check(nic, CONF);
+    expect(pairLinks()).toEqual([pairName()]);
+  });
+
+  it("of another container in the same namespace, with the same address, does too", async () => {
+    let containerId = "one";
+    makeNic(lab.names, nic);
+    await using world = await openWorld(lab.names, undefined, undefined, { containerId: () => containerId });
+    await world.add(nic, CONF);
+    await world.delQuickly(nic, CONF);
+    containerId = "two";
+    await world.add(nic, CONF);
+    await world.check(nic, CONF);
+    expect(pairLinks()).toEqual([pairName("two")]);
+  });
+
+  it("of another pod with the same address keeps its routes when the old pair goes", async () => {
+    const other = `${lab.names.pod}b`;
+    execFileSync("ip", ["netns", "add", other]);
+    ipIn(other, "link set lo up");
+    makeNic(lab.names, nic);
+    await lab.world.add(nic, CONF);
+    await lab.world.delQuickly(nic, CONF);
+    removeNic(lab.names, nic);
+    const names = { ...lab.names, pod: other };
+    makeNic(names, nic);
+    await using world = await openWorld(names);
+    await world.add(nic, CONF);
+    const name = pairName(containerOf(names));
+    await expect.poll(pairLinks, { timeout: 10 * RETIREMENT_MS }).toEqual([name]);
+    await world.check(nic, CONF);
+    expect(showIn(names.node, `route get ${addressOf(nic, 4)}`)).toContain(`dev ${name}`);
+    await world.del(nic, CONF);
+    unmountNetns(other);
+  });
+});
+
+describe("the pairs of detached pods", () => {
+  const log = openLog("coordinator", "silent");
+
+  function open(host: OpenNamespace, links: LinkRemover = openLinkRemover(host.entrance)): PairRemover {
+    return new PairRemover({ host, links, log });
+  }
+
+  /** Pairs as the coordinator makes them, into the pod; returns their indexes. */
+  function makePairs(count: number): number[] {
+    const lines = Array.from({ length: count }, (_, at) => [
+      `link add r${at} type veth peer name p${at} netns ${lab.names.pod}`,
+      `link set r${at} up alias "berth uid c${at} lan shop/web-${at}"`,
+      `route add 10.9.${at >> 8}.${at & 255} dev r${at} table 500`,
+    ]);
+    ipIn(lab.names.node, ...lines.flat());
+    const links: { ifindex: number; ifname: string }[] = ipJson(lab.names.node, "link show type veth");
+    return links.filter(({ ifname }) => /^r[0-9]+$/.test(ifname)).map(({ ifindex }) => ifindex);
+  }
+
+  const ownerOf = (index: number) => ({ containerId: `c${index}`, pod: "gone" as const });
+
+  it("hundreds at once: no more than the limit wait, and soon there are none", async () => {
+    using host = openNamespace(`/run/netns/${lab.names.node}`);
+    const remover = open(host);
+    const pairs = makePairs(MAX_RETIRED_PAIRS + 44);
+    let waiting = pairs.length;
+    const answers = pairs.map(async (index) => {
+      await remover.retire(index, ownerOf(index));
+      waiting--;
+    });
+    expect(showIn(lab.names.node, "route show table 500")).not.toContain("10.9.");
+    await Promise.resolve();
+    // Those below the limit have been answered; the others wait for the kernel.
+    expect(waiting).toBe(45);
+    await Promise.all(answers);
+    await goneSoon();
+    await remover.close();
+  }, 60_000);
+
+  it("of an agent that was killed go when the next one starts; an ADD waits for it", async () => {
+    using host = openNamespace(`/run/netns/${lab.names.node}`);
+    const count = makePairs(20).length;
+    for (let at = 0; at < count; at++) ipIn(lab.names.node, `link set r${at} down group ${RETIRED_GROUP}`);
+    const remover = open(host);
+    await remover.clear("another", () => readNetnsIdentity(`/run/netns/${lab.names.pod}`));
+    expect(pairLinks()).toEqual([]);
+    await remover.close();
+  });
+
+  it("a DEL that knows the pod's namespace is not satisfied with one that did not, but the other way round", async () => {
+    using host = openNamespace(`/run/netns/${lab.names.node}`);
+    const remover = open(host);
+    const [one = 0, two = 0, three = 0] = makePairs(3);
+    const path = `/run/netns/${lab.names.pod}`;
+    const pod = { path, identity: readNetnsIdentity(path), ifName: "eth0" as IfName };
+    await expect(remover.retire(one, { containerId: "c1", pod })).resolves.toBe(true);
+    await expect(remover.retire(one, { containerId: "c1", pod: "gone" })).resolves.toBe(true);
+    await expect(remover.retire(one, { containerId: "c1", pod })).resolves.toBe(true);
+    await expect(remover.retire(two, { containerId: "c2", pod: "gone" })).resolves.toBe(true);
+    await expect(remover.retire(two, { containerId: "c2", pod })).resolves.toBe(false);
+    const far = { ...pod, path: `/${"n".repeat(255)}` };
+    await expect(remover.retire(three, { containerId: "c3", pod: far })).resolves.toBe(false);
+    expect(groupOf("r2")).toBe("default"); // the next agent would not find its pod
+    await remover.close();
+  });
+
+  it("stay in the group that is being deleted if a DEL comes again meanwhile", async () => {
+    using host = openNamespace(`/run/netns/${lab.names.node}`);
+    const [index = 0] = makePairs(1);
+    const links = openLinkRemover(host.entrance);
+    const removeLinks = async (indexes: readonly number[]): Promise<boolean> => {
+      setLink(host.route, index, { group: REMOVAL_GROUP });
+      await expect(remover.retire(index, ownerOf(index))).resolves.toBe(true);
+      expect(groupOf("r0")).toBe(BEING_DELETED);
+      return links.removeLinks(indexes);
+    };
+    const remover = open(host, { removeLink: links.removeLink.bind(links), removeLinks, close: () => links.close() });
+    await remover.retire(index, ownerOf(index));
+    await remover.flush();
+    expect(pairLinks()).toEqual([]);
+    await remover.close();
+  });
+
+  it("are gone when the agent has ended", async () => {
+    using host = openNamespace(`/run/netns/${lab.names.node}`);
+    const remover = open(host);
+    for (const index of makePairs(3)) await remover.retire(index, ownerOf(index));
+    await remover.close();
+    expect(pairLinks()).toEqual([]);
+  });
+});
