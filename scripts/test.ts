@@ -11,6 +11,7 @@
  * failures.
  */
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { mkdtemp, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,6 +44,18 @@ interface Run {
 interface Result extends Run {
   readonly stage: Stage;
   readonly seconds: number;
+  /** Of the processors, by the stage's processes that their parents waited for. */
+  readonly cpuSeconds: number;
+}
+
+/** Unit of /proc/self/stat: USER_HZ, 100 on every architecture of Linux that Node.js runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** Seconds of processor time of the children that have ended, and of theirs: proc_pid_stat(5), fields 16 and 17. */
+function readChildrenCpu(): number {
+  const stat = readFileSync("/proc/self/stat", "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;
 }
 
 /** Runs one of the npm tools; resolves with the exit code, 1 if a signal ended it. */
@@ -102,10 +115,16 @@ function testStage(kind: string, directory: string): Stage {
   return { name: `${kind} tests`, run: (log) => runFiles([], log), repeat: (files) => runFiles(files, undefined) };
 }
 
+/** Of the stages that have ended: children count when they end, so each stage adds its own. */
+let countedCpuSeconds = 0;
+
 async function runStage(stage: Stage, log?: string): Promise<Result> {
   const startMs = performance.now();
   const result = await stage.run(log);
-  return { ...result, stage, seconds: (performance.now() - startMs) / 1000 };
+  const before = countedCpuSeconds;
+  countedCpuSeconds = readChildrenCpu();
+  const cpuSeconds = countedCpuSeconds - before;
+  return { ...result, stage, seconds: (performance.now() - startMs) / 1000, cpuSeconds };
 }
 
 /** Runs stages beside each other: those of the foreground on this terminal, those of the background into files that are printed between them. */
@@ -163,10 +182,10 @@ async function lookAgain({ stage, tally, report }: Result): Promise<Tally> {
 async function summarize(results: readonly Result[]): Promise<boolean> {
   const tallies: Tally[] = [];
   for (const result of results) tallies.push(await lookAgain(result));
-  const lines = results.flatMap(({ stage, seconds }, index) => {
+  const lines = results.flatMap(({ stage, seconds, cpuSeconds }, index) => {
     const { passed = 0, failed = 0, complaints = [] } = tallies[index] ?? {};
     const counts = `${String(passed).padStart(6)} passed ${String(failed).padStart(5)} failed`;
-    const line = `${stage.name.padEnd(16)} ${counts} ${seconds.toFixed(1).padStart(8)} s`;
+    const line = `${stage.name.padEnd(16)} ${counts} ${seconds.toFixed(1).padStart(8)} s, ${cpuSeconds.toFixed(0).padStart(4)} s of CPU`;
     return [line, ...complaints.map((complaint) => `  ${complaint}`)];
   });
   const sum = (count: "passed" | "failed" | "unsteady"): number =>

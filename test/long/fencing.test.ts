@@ -1,6 +1,6 @@
 /**
  * A StatefulSet's pod that leaves its node in every way in which its earlier life could go on there, with detection and without. The hung kubelet
- * itself is in test/nodes/trouble.test.ts. No sample of the kernel state shows two holders of the address, and the set has it in the end.
+ * itself is in test/nodes/trouble.ts. No sample of the kernel state shows two holders of the address, and the set has it in the end.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";

@@ -21,7 +21,7 @@ export type Place =
   | "helm"
   /** test/long/chart.test.ts: three nodes with the chart's packages, of a release with other names. */
   | "chart"
-  /** test/nodes/networks.test.ts: three nodes with Multus. */
+  /** test/nodes/networks.ts: three nodes with Multus. */
   | "nodes"
   /** test/e2e/release/release.test.ts: a checkout with a release in dist/release. */
   | "release"

@@ -1,10 +1,10 @@
 import { unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, observe, ownerOf, until } from "../../scripts/lab/nodes/observe.ts";
+import { ownerOf, until } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, jobOf, paths, podOf, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const statefulSets = paths.statefulSets(NAMESPACE);
@@ -13,13 +13,6 @@ const pods = paths.pods(NAMESPACE);
 /** What a person who deletes a Job means: its pods, too. */
 const WITH_PODS = { propagationPolicy: "Background" };
 
-let cluster: RealCluster;
-let seen: Observer;
-beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3 });
-  seen = observe(cluster);
-});
-afterAll(() => cluster?.stop());
 /** Every address comes back after every test. */
 afterEach(async () => void (await seen.untilReturned()));
 

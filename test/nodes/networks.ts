@@ -1,30 +1,24 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { applyObject } from "../../scripts/lab/apply.ts";
 import { applyWorkloadKinds, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, pool, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import { pool } from "../../scripts/lab/nodes/cluster.ts";
 import { measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
 import { type NetworkName, secondNetwork } from "../../scripts/lab/nodes/networks.ts";
-import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { percentile } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { executePart, partsAt, Workstation } from "../e2e/pages/script.ts";
+import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const STATUS = "k8s.v1.cni.cncf.io/network-status";
 
-let cluster: RealCluster;
-let seen: Observer;
-beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3, network: "multus" });
-  seen = observe(cluster);
-});
-afterAll(() => cluster?.stop());
+beforeAll(() => cluster.setNetwork("multus"));
 afterEach(async () => void (await seen.untilReturned()));
 
 test("Multus gives pods a second NIC by the definition that berthctl prints, and both its addresses are objects", async () => {
@@ -191,7 +185,7 @@ function thirdByteRange(address: string): "pool" | "node" {
 
 /** Of the namespace's events. */
 async function readMessages(namespace: string): Promise<string> {
-  const { items } = await cluster.client.get(`/api/v1/namespaces/${namespace}/events?limit=500`);
+  const { items } = await cluster.client.get(`/api/v1/namespaces/${namespace}/events?fieldSelector=type%3DWarning`);
   return items.map(({ message }: KubeObject) => message).join("\n");
 }
 

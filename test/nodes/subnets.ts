@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 import { parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { LAN } from "../../scripts/lab/nodes/networks.ts";
-import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
+import { until } from "../../scripts/lab/nodes/observe.ts";
 import {
   cronJobOf,
   daemonSetOf,
@@ -16,6 +15,7 @@ import {
   statefulSetOf,
   type WorkloadSpec,
 } from "../../scripts/lab/nodes/workloads.ts";
+import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const GROUP = "/apis/ipam.vendor.io/v1";
 const deployments = paths.deployments(NAMESPACE);
@@ -32,11 +32,7 @@ const SUBNETS = {
   tiny: "10.99.42.1-10.99.42.6",
 } as const;
 
-let cluster: RealCluster;
-let seen: Observer;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 2 });
-  seen = observe(cluster);
   const { subnet, gateway } = LAN;
   for (const [name, ips] of Object.entries(SUBNETS))
     await cluster.client.create(`${GROUP}/subnets`, {
@@ -44,7 +40,6 @@ beforeAll(async () => {
       spec: { subnet, gateway, ips: [ips] },
     });
 });
-afterAll(() => cluster?.stop());
 /** Every pool and every address comes back after every test. */
 afterEach(async () => {
   await seePools();
@@ -159,17 +154,17 @@ test("StatefulSet, DaemonSet, Job and CronJob have pools of their own", async ()
   const created = await client.create(paths.cronJobs(NAMESPACE), nightly);
   await seePools(
     "first StatefulSet/db 4 of 4",
-    "first DaemonSet/log 3 of 3",
+    "first DaemonSet/log 4 of 4",
     "first Job/sum 5 of 5",
     "first CronJob/nightly 3 of 3",
   );
   await client.create(paths.jobs(NAMESPACE), runOf(created, "tonight"));
   expectFrom("first", await seen.untilReady("db", 3));
-  expectFrom("first", await seen.untilReady("log", 2));
+  expectFrom("first", await seen.untilReady("log", 3));
   await untilSucceeded("sum", 4);
   await untilSucceeded("tonight", 2);
   // A Job that has finished needs nothing more, though it is still there.
-  await seePools("first StatefulSet/db 4 of 4", "first DaemonSet/log 3 of 3", "first CronJob/nightly 3 of 3");
+  await seePools("first StatefulSet/db 4 of 4", "first DaemonSet/log 4 of 4", "first CronJob/nightly 3 of 3");
   await Promise.all([
     remove(paths.statefulSets(NAMESPACE), "db"),
     remove(paths.daemonSets(NAMESPACE), "log"),
@@ -211,7 +206,7 @@ test("of a full Subnet pods wait with a reason, and start by themselves when ano
 
 /** What a warning says of a Subnet, about an object of that kind whose name begins so. */
 async function warningOf(kind: string, name: string): Promise<string | undefined> {
-  const { items } = await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events?limit=500`);
+  const { items } = await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events?fieldSelector=type%3DWarning`);
   const isOne = ({ type, involvedObject: about }: KubeObject): boolean =>
     type === "Warning" && about.kind === kind && about.name.startsWith(name);
   return items

@@ -1,26 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import type { RealNode } from "../../scripts/lab/nodes/node.ts";
-import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
+import { until } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
+import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const NOTICED_MS = 60_000;
 /** Several times the grace, the cooldown and the pause between two sweeps of the lab. */
 const WATCHED_MS = 12_000;
 
-let cluster: RealCluster;
-let seen: Observer;
 let node: RealNode;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3 });
-  seen = observe(cluster);
   node = cluster.node("node2");
 });
-afterAll(() => cluster?.stop());
 
 /** Everything of a pod that must not change while it lives. */
 const lifeOf = ({ metadata, spec, status }: KubeObject): unknown => ({
