@@ -134,6 +134,23 @@ function reexportFaults({ path, text }: Source): string[] {
   return isBarrel ? [`${basename(path)}: ${path} exports what another file declares; import it from there`] : [];
 }
 
+/** An import of zod that makes the bundler keep all of it: error texts in 60 languages, evaluated at each start. */
+const WHOLE_ZOD = /import \{[^}]*\} from "zod"/;
+
+describe("imports of zod", () => {
+  it("name the namespace, so that a bundle has only what it uses", () => {
+    const faults = host.filter(({ text }) => WHOLE_ZOD.test(text)).map(({ path }) => path);
+    expect(faults.map((path) => `${path}: write import * as z from "zod"`)).toEqual([]);
+  });
+
+  it("one that keeps all of it is found, and a type is not", () => {
+    expect(['import { z } from "zod";', 'import type { z } from "zod";'].map((text) => WHOLE_ZOD.test(text))).toEqual([
+      true,
+      false,
+    ]);
+  });
+});
+
 describe("exports", () => {
   it("are not passed on by other files", () =>
     expect(remaining("reexports", host.flatMap(reexportFaults))).toEqual([]));
