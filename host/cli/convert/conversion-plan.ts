@@ -1,7 +1,7 @@
 /** What a conversion makes: Berth's objects, files for nodes, patches of workloads, and findings. What Berth itself would refuse is left out with a problem. */
 import { createHash } from "node:crypto";
 import { ConfigError } from "../../config/config-error.ts";
-import { isDnsSubdomain, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
+import { isDnsLabel, isDnsSubdomain, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
 import { joinRanges } from "../../core/spans.ts";
 import { FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix } from "../../net/prefix.ts";
@@ -241,10 +241,7 @@ export class PlanBuilder {
 
   /** Returns a name that Kubernetes accepts and no other object of the kind has. */
   #nameFor({ kind, name: wanted, spec }: Draft, place: Place): string {
-    const digest = createHash("sha256")
-      .update(`${wanted} ${JSON.stringify(spec)}`)
-      .digest("hex")
-      .slice(0, 8);
+    const digest = digestOf(`${wanted} ${JSON.stringify(spec)}`);
     const valid = toName(wanted, digest);
     if (valid !== wanted) this.findings.add("changed", place, "metadata.name", wanted, `named ${valid}`);
     if (!this.#added.has(`${kind} ${valid}`)) return valid;
@@ -338,8 +335,23 @@ export function patchName({ kind, namespace, name }: WorkloadPatch): string {
   return [kind.toLowerCase(), ...(namespace === "" ? [] : [namespace]), name].join("/");
 }
 
+/** Returns the text as an address space, a DNS label: two texts never give the same one. */
+export function toAddressSpace(text: string): string {
+  if (text === "" || isDnsLabel(text)) return text;
+  const digest = digestOf(text);
+  return `${toName(text, digest)
+    .replaceAll(".", "-")
+    .slice(0, MAX_LABEL_LENGTH - digest.length - 1)
+    .replace(/-+$/, "")}-${digest}`;
+}
+
+/** Returns eight hexadecimal digits. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+}
+
 /** Returns the text as the name of an object; `digest` stands in where nothing is left of it, or too much. */
-export function toName(text: string, digest: string): string {
+function toName(text: string, digest: string): string {
   if (isDnsSubdomain(text)) return text;
   const cleaned = text
     .toLowerCase()

@@ -1,5 +1,6 @@
 /** Decodes objects of peers. Nothing of them is ignored silently: fields that the schema does not have become findings. */
 import * as z from "zod";
+import { describeValue } from "../../lib/describe.ts";
 import { decode } from "../../lib/schema.ts";
 import type { Findings, Place } from "./findings.ts";
 
@@ -41,7 +42,7 @@ function unknownFields(schema: z.core.$ZodType, value: unknown, path = ""): Unkn
   if (!(inner instanceof z.ZodObject) || typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, found]) => {
     const own: z.core.$ZodType | undefined = Object.hasOwn(inner.shape, key) ? inner.shape[key] : undefined;
-    const at = joinPath(path, /^[\w-]+$/.test(key) ? key : `[${JSON.stringify(key)}]`);
+    const at = joinPath(path, /^[\w-]+$/.test(key) ? key : `[${describeValue(key)}]`);
     if (own !== undefined) return unknownFields(own, found, at);
     return inner.def.catchall === undefined ? [{ path: at, found }] : [];
   });

@@ -62,9 +62,12 @@ export function isInputName(path: string): boolean {
   return [...CONFIG_EXTENSIONS, ".yaml", ".yml"].includes(extname(name)) || parseIp(name) !== undefined;
 }
 
+/** Deepest nesting of an object or a configuration. Kubernetes' own objects have about 20 levels. @limit */
+export const MAX_INPUT_DEPTH = 64;
+
 const head = z.object({
-  apiVersion: z.string().min(1),
-  kind: z.string().min(1),
+  apiVersion: z.string().regex(/^[a-z0-9./-]+$/i),
+  kind: z.string().regex(/^[A-Za-z][A-Za-z0-9]*$/),
   metadata: z.object({
     name: z.string().min(1),
     namespace: z.string().default(""),
@@ -90,7 +93,8 @@ export function readInput(files: readonly InputFile[], findings: Findings): Inpu
       continue;
     }
     for (const { value, source } of valuesOf(file)) {
-      if (isConfig(value)) {
+      if (isTooDeep(value)) refuseDepth({ source, object: "document" }, "", findings);
+      else if (isConfig(value)) {
         const place = { source, object: `network ${describeValue(value.name ?? fileName)}` };
         configs.push({ place, fileName, node: file.node, value });
       } else objects.push(...objectsOf(value, source, findings));
@@ -102,6 +106,26 @@ export function readInput(files: readonly InputFile[], findings: Findings): Inpu
 /** Returns the objects of an API server's list. */
 export function readServed(items: readonly unknown[], findings: Findings): PlacedObject[] {
   return items.flatMap((item) => objectsOf(item, "cluster", findings));
+}
+
+/** Returns whether lists and objects are nested more deeply than {@link MAX_INPUT_DEPTH}; without recursion, which could overflow the stack. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= MAX_INPUT_DEPTH; depth++) {
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+    if (level.length === 0) return false;
+  }
+  return true;
+}
+
+export function refuseDepth(place: Place, field: string, findings: Findings): void {
+  findings.addPhrase(
+    "problem",
+    place,
+    field,
+    "deeper nesting",
+    `not converted: want at most ${MAX_INPUT_DEPTH} levels`,
+  );
 }
 
 interface SourcedValue {

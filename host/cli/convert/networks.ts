@@ -3,15 +3,16 @@ import { pluginKeys } from "../../cni/net-conf.ts";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../../cni/request.ts";
 import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
 import { ConfigError } from "../../config/config-error.ts";
+import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
 import { decodeIfacerConf } from "../../config/ifacer-conf.ts";
 import { decodeAttachedNetwork, findCoordinatorSettings, findIpamConf } from "../../config/network-definition.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { JsonError, parseJson } from "../../lib/json.ts";
 import type { Family } from "../../net/ip.ts";
-import { CONVERTED_LABEL, type PlanBuilder, toName } from "./conversion-plan.ts";
+import { CONVERTED_LABEL, type PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";
 import type { Findings, Place } from "./findings.ts";
-import type { Input } from "./input.ts";
+import { type Input, isTooDeep, refuseDepth } from "./input.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -77,6 +78,10 @@ interface ConfigPlace {
 export function parseConfig(text: string, { place, field, findings }: ConfigPlace): Json | undefined {
   try {
     const value = parseJson(text);
+    if (isTooDeep(value)) {
+      refuseDepth(place, field, findings);
+      return undefined;
+    }
     if (isJson(value)) return value;
     findings.add("problem", place, field, value, "not converted: want an object in JSON");
   } catch (error) {
@@ -143,9 +148,19 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
     builder.addNodeFile({ path: node === undefined ? fileName : `${node}/${fileName}`, text: `${text}\n` });
     return;
   }
+  if (!isDnsSubdomain(name) || !isDnsLabel(namespace)) {
+    findings.add(
+      "problem",
+      place,
+      "metadata",
+      `${namespace}/${name}`,
+      "not converted: want names that Kubernetes accepts",
+    );
+    return;
+  }
   const kept = Object.entries(annotations).filter(([key]) => key.startsWith("k8s.v1.cni.cncf.io/"));
   const metadata = {
-    name: toName(name, ""),
+    name,
     namespace,
     labels: { [CONVERTED_LABEL]: builder.peer },
     ...(kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) }),

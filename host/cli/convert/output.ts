@@ -1,5 +1,6 @@
 /** A plan as files and as text. Pure: the same plan gives the same bytes. */
-import { stringify } from "yaml";
+import { Document, Scalar, visit } from "yaml";
+import { escapeUnprintable, printableLines } from "../text.ts";
 import { type ConversionPlan, type Manifest, patchName, type WorkloadPatch } from "./conversion-plan.ts";
 import { type Finding, LEVELS } from "./findings.ts";
 import { NETWORK_DEFINITION_KIND } from "./networks.ts";
@@ -21,7 +22,17 @@ export function planRecord(plan: ConversionPlan): object {
   return { peer, isLossy: isLossy(plan), findings, manifests, nodeFiles, patches, used };
 }
 
-const formatYaml = (value: unknown): string => stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
+/** Texts with unprintable characters are quoted, because only quoted text has escapes. JSON in several lines stays readable. */
+function formatYaml(value: unknown): string {
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === "string" && escapeUnprintable(node.value) !== node.value)
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return escapeUnprintable(document.toString({ lineWidth: 0 }));
+}
 
 export function formatManifests(manifests: readonly Manifest[]): string {
   return manifests.map((manifest) => `---\n${formatYaml(manifest)}`).join("");
@@ -47,8 +58,8 @@ export function planFiles(plan: ConversionPlan): OutputFile[] {
     ...lists,
     ...patches.map((each) => patchFile("patches", each, each.patch)),
     ...patches.map((each) => patchFile("rollback", each, each.rollback)),
-    { path: "report.txt", text: `${reportLines(plan).join("\n")}\n` },
-    { path: "report.json", text: `${JSON.stringify(planRecord(plan), undefined, 2)}\n` },
+    { path: "report.txt", text: `${printableLines(reportLines(plan).join("\n"))}\n` },
+    { path: "report.json", text: `${escapeUnprintable(JSON.stringify(planRecord(plan), undefined, 2))}\n` },
   ];
 }
 

@@ -5,7 +5,7 @@ import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import { type AddressDraft, convertAddresses, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
-import { type PlanBuilder, toName } from "./conversion-plan.ts";
+import { type PlanBuilder, toAddressSpace } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Place } from "./findings.ts";
 import type { Input, PlacedObject } from "./input.ts";
@@ -145,7 +145,7 @@ function convertNetwork(
   { ipam, field, builder }: NetworkContext,
 ): KnownRange[] {
   const { network_name: networkName = "", ipRanges = [], range, range_start, range_end, exclude } = ipam;
-  const space = networkName === "" ? "" : toName(networkName, "").replaceAll(".", "-").slice(0, 63);
+  const space = toAddressSpace(networkName);
   if (space !== networkName)
     builder.findings.add("changed", network.place, `${field}.network_name`, networkName, `address space "${space}"`);
   else if (space !== "")

@@ -1,12 +1,14 @@
 /** Workloads, namespaces and pods: their annotations as patches, and the addresses that pods have. */
 import * as z from "zod";
 import {
+  ANNOTATION_PREFIX,
   DEFAULT_NETWORK_ANNOTATION,
   decodeNamespaceAnnotations,
   decodePodAnnotations,
   NETWORKS_ANNOTATION,
 } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
+import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
 import { JsonError, parseJson } from "../../lib/json.ts";
 import { textMap } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
@@ -34,7 +36,7 @@ export interface AnnotationConverter {
 
 const ALLOW_SINGLE = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
-/** The API groups whose objects may have pod templates; others are custom resources, which are recognized by their templates. */
+/** Phases of pods that have no addresses any longer. */
 const FINAL_PHASES = ["Succeeded", "Failed"];
 
 /** Adds a patch for each object whose annotations change. `renamed`: definitions of the peer, `namespace/name`, that have a replacement. */
@@ -52,33 +54,40 @@ export function convertWorkloads(
     const isNamespace = object.kind === "Namespace";
     const own = checked(isNamespace ? converter.ofNamespace(found) : converter.ofPod(found), found, isNamespace);
     const networks = isNamespace ? {} : renameNetworks(object, found, { renamed, suffix: builder.suffix });
+    reportSingleFamily(own, found);
     const set = Object.entries({ ...own, ...networks }).filter(([key, text]) => annotations[key] !== text);
     if (set.length === 0) continue;
-    if (object.kind === "Pod" || object.kind === "Job") {
-      const keys = set.map(([key, text]) => `${key}: ${text}`).join(", ");
-      findings.add(
-        "changed",
-        object.place,
-        found.field,
-        object.kind,
-        `cannot be changed while it exists; create it again with ${keys}`,
-      );
-      continue;
-    }
-    const [owner] = object.owners;
-    if (owner !== undefined)
-      findings.add(
-        "changed",
-        object.place,
-        "metadata.ownerReferences",
-        owner,
-        "the owner may undo the patch; change the owner",
-      );
-    const before = set.map(([key]) => [key, annotations[key] ?? null] as const);
-    const { apiVersion, kind, namespace, name } = object;
-    const patch = nest(path, Object.fromEntries(set));
-    builder.addPatch({ apiVersion, kind, namespace, name, patch, rollback: nest(path, Object.fromEntries(before)) });
+    addPatch(object, { builder, path, set });
   }
+}
+
+interface AnnotationPatch {
+  readonly builder: PlanBuilder;
+  readonly path: readonly string[];
+  readonly set: readonly (readonly [key: string, text: string])[];
+}
+
+/** Adds the patch, or says why there is none. */
+function addPatch(object: PlacedObject, { builder, path, set }: AnnotationPatch): void {
+  const { apiVersion, kind, namespace, name, place, owners } = object;
+  const { findings } = builder;
+  if (kind === "Pod" || kind === "Job") {
+    const keys = set.map(([key, text]) => `${key}: ${text}`).join(", ");
+    const text = `cannot be changed while it exists; create it again with ${keys}`;
+    findings.add("changed", place, path.join("."), kind, text);
+    return;
+  }
+  if (!isDnsSubdomain(name) || !(namespace === "" || isDnsLabel(namespace))) {
+    findings.add("problem", place, "metadata", `${namespace}/${name}`, "no patch: want names that Kubernetes accepts");
+    return;
+  }
+  const [owner] = owners;
+  if (owner !== undefined)
+    findings.add("changed", place, "metadata.ownerReferences", owner, "the owner may undo the patch; change the owner");
+  const annotations = annotationsAt(object.value, path);
+  const before = set.map(([key]) => [key, annotations[key] ?? null] as const);
+  const patch = nest(path, Object.fromEntries(set));
+  builder.addPatch({ apiVersion, kind, namespace, name, patch, rollback: nest(path, Object.fromEntries(before)) });
 }
 
 /** Records the addresses that pods report. */
@@ -162,6 +171,20 @@ function checked(
       }
     }),
   );
+}
+
+const familyEntries = z.array(z.looseObject({ ipv4: z.unknown().optional(), ipv6: z.unknown().optional() }));
+
+/** Berth refuses a pod whose annotation omits an enabled family. */
+function reportSingleFamily(own: Record<string, string>, { place, findings }: AnnotationsToConvert): void {
+  for (const key of ["subnet", "subnets", "ippool", "ippools"].map((name) => ANNOTATION_PREFIX + name)) {
+    const text = own[key];
+    const entries = text === undefined ? [] : familyEntries.parse([parseQuietly(text)].flat());
+    const isSingle = entries.some(({ ipv4, ipv6 }) => (ipv4 === undefined) !== (ipv6 === undefined));
+    if (!isSingle) continue;
+    const remedy = "unless vendor-conf has allowSingleFamily: true or disables the other family, the pod is refused";
+    findings.add("changed", place, key, text, `names one family: ${remedy}`);
+  }
 }
 
 interface Renaming {
