@@ -29,7 +29,7 @@ export function addConvert(cli: CommandLine): void {
       "--out <directory>",
       "write manifests, patches, files for nodes and the report here; default: manifests on stdout",
     )
-    .option("--suffix <text>", 'appended to names of network definitions; "" replaces them', "-berth")
+    .option("--suffix <text>", "appended to names of network definitions", "-berth")
     .option("--apply", "write the manifests to the cluster, by server-side apply")
     .option(
       "--patch <workload...>",
@@ -74,9 +74,9 @@ function checkFlags(cli: CommandLine, { paths, flags }: Words): void {
   if (flags.apply === true && !cli.isCluster)
     throw new UsageError("--apply needs a cluster: --kubeconfig or --context");
   if (flags.patch !== undefined && flags.apply !== true) throw new UsageError("--patch needs --apply");
-  if (!/^[a-z0-9.-]*$/.test(flags.suffix))
+  if (!/^[a-z0-9.-]*[a-z0-9]$/.test(flags.suffix))
     throw new UsageError(
-      `Option --suffix: found ${JSON.stringify(flags.suffix)}, want lower-case letters, digits, "-" and "."`,
+      `Option --suffix: found ${JSON.stringify(flags.suffix)}, want lower-case letters, digits, "-" and ".", with a letter or digit at the end`,
     );
 }
 

@@ -124,17 +124,18 @@ function convertPool(
     findings.add("unneeded", place, "spec.allowedUses", allowedUses, "not converted: the pool is not for pods");
     return;
   }
-  const ownNetwork = "Calico's own network: Berth's pods are on the data-centre network";
+  const ownNetwork = "Berth has no overlay; the pool is disabled until you have made a network for it";
   if (ipipMode !== "Never") lose("ipipMode", ownNetwork);
   if (vxlanMode !== "Never") lose("vxlanMode", ownNetwork);
   if (spec.natOutgoing === true)
     lose("natOutgoing", "pods are not masqueraded, except by serviceSnat of the coordinator");
-  if (spec.disableBGPExport === true) lose("disableBGPExport", ownNetwork);
+  if (spec.disableBGPExport === true) lose("disableBGPExport", "Berth announces no routes");
   if (blockSize !== undefined)
     findings.add("unneeded", place, "spec.blockSize", blockSize, "Berth's pools are not divided into blocks of nodes");
   const node = selectorOf(spec.nodeSelector);
   const namespace = selectorOf(spec.namespaceSelector);
-  const isOpen = node !== undefined && namespace !== undefined;
+  const isOverlay = ipipMode !== "Never" || vxlanMode !== "Never";
+  const isOpen = node !== undefined && namespace !== undefined && !isOverlay;
   const why = "a label selector cannot express it; the pool is disabled until you restrict it";
   if (node === undefined) lose("nodeSelector", why);
   if (namespace === undefined) lose("namespaceSelector", why);
@@ -286,12 +287,12 @@ function convertNetworks(input: Input, names: PoolNames, builder: PlanBuilder): 
       4: poolsNamed(ipam.ipv4_pools ?? [], names, { ...context, field: `${field}.ipv4_pools` }),
       6: poolsNamed(ipam.ipv6_pools ?? [], names, { ...context, field: `${field}.ipv6_pools` }),
     };
-    addNetwork(
+    const isAdded = addNetwork(
       network,
       network.plugins.map((each) => (each === plugin ? { ...each.entry, ipam: berthIpam(pools) } : each.entry)),
       builder,
     );
-    if (network.namespace !== undefined) renamed.add(`${network.namespace}/${network.name}`);
+    if (isAdded) renamed.add(`${network.namespace}/${network.name}`);
   }
   return renamed;
 }

@@ -31,8 +31,11 @@ interface NetworkPools {
   readonly node?: string | undefined;
 }
 
-/** Makes a pool of each range, and the network with the pools' names. Berth gives a NIC one address of each family. */
-export function addNetworkWithPools({ network, plugin, sets, builder, node }: NetworkPools): void {
+/**
+ * Makes a pool of each range, and the network with the pools' names. Berth gives a NIC one address of each family. Returns whether there is a definition
+ * that replaces the peer's.
+ */
+export function addNetworkWithPools({ network, plugin, sets, builder, node }: NetworkPools): boolean {
   const { place, name, namespace, plugins } = network;
   const pools: Record<Family, string[]> = { 4: [], 6: [] };
   for (const { field, drafts } of sets) {
@@ -56,10 +59,10 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
   }
   if (pools[4].length + pools[6].length === 0) {
     builder.findings.add("problem", place, plugin.field, name, "not converted: no pool could be made for this network");
-    return;
+    return false;
   }
   const converted = plugins.map((each) => (each === plugin ? { ...each.entry, ipam: berthIpam(pools) } : each.entry));
-  addNetwork(network, converted, builder);
+  return addNetwork(network, converted, builder);
 }
 
 /** Reports keys of an `ipam` object: those that configure the peer's own program, and those that have a meaning for pods. */

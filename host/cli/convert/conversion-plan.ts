@@ -121,7 +121,7 @@ interface Added {
 
 export interface PlanOptions {
   readonly peer: Peer;
-  /** Appended to the names of network definitions; "" replaces them. */
+  /** Appended to the names of network definitions, so that both IPAMs have theirs while workloads move. */
   readonly suffix: string;
   readonly target: Target;
 }

@@ -25,11 +25,18 @@ export interface Finding extends Place {
   readonly text: string;
 }
 
+/** Fields whose values do not belong into a report. */
+const SECRET = /password|passwd|secret|token|credential/i;
+
 export class Findings {
   readonly #list: Finding[] = [];
 
   /** Adds a finding about a value. */
   add(level: Level, place: Place, field: string, value: unknown, text: string): void {
+    if (SECRET.test(field)) {
+      this.addPhrase(level, place, field, "a value that is not shown", text);
+      return;
+    }
     const found = typeof value === "object" && value !== null ? describeJson(value) : describeValue(value);
     this.addPhrase(level, place, field, found, text);
   }

@@ -63,8 +63,8 @@ export function convertHostLocal(input: Input, builder: PlanBuilder): void {
     const isDivided = ours.some(
       (other) => isOtherNode(network, other.network) && subnetsOf(other.ipam) !== subnetsOf(ipam),
     );
-    addNetworkWithPools({ network, plugin, sets, builder, node: isDivided ? network.node : undefined });
-    if (network.namespace !== undefined) renamed.add(`${network.namespace}/${network.name}`);
+    const isAdded = addNetworkWithPools({ network, plugin, sets, builder, node: isDivided ? network.node : undefined });
+    if (isAdded) renamed.add(`${network.namespace}/${network.name}`);
   }
   useAddressFiles(input, builder);
   convertWorkloads(input.objects, builder, { converter: NO_ANNOTATIONS, renamed });

@@ -123,8 +123,11 @@ export function newNetworkName(name: string, suffix: string): string {
   return `${name}${suffix}`;
 }
 
-/** Adds the network with these plugins in place of the peer's. Berth's decoders check it, as the agent would. */
-export function addNetwork(network: PeerNetwork, plugins: readonly Json[], builder: PlanBuilder): void {
+/**
+ * Adds the network with these plugins in place of the peer's. Berth's decoders check it, as the agent would. Returns whether there is a definition that
+ * replaces the peer's.
+ */
+export function addNetwork(network: PeerNetwork, plugins: readonly Json[], builder: PlanBuilder): boolean {
   const { place, config, namespace, node, fileName, annotations } = network;
   const { findings } = builder;
   const name = newNetworkName(network.name, namespace === undefined ? "" : builder.suffix);
@@ -142,11 +145,11 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
       const where = error.source === place.object ? path : `${error.source.slice(place.object.length + 2)}, ${path}`;
       findings.addPhrase("problem", place, where, got, `not converted: Berth wants ${wanted}`);
     }
-    return;
+    return false;
   }
   if (namespace === undefined) {
     builder.addNodeFile({ path: node === undefined ? fileName : `${node}/${fileName}`, text: `${text}\n` });
-    return;
+    return false;
   }
   if (!isDnsSubdomain(name) || !isDnsLabel(namespace)) {
     findings.add(
@@ -156,7 +159,7 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
       `${namespace}/${name}`,
       "not converted: want names that Kubernetes accepts",
     );
-    return;
+    return false;
   }
   const kept = Object.entries(annotations).filter(([key]) => key.startsWith("k8s.v1.cni.cncf.io/"));
   const metadata = {
@@ -171,6 +174,7 @@ export function addNetwork(network: PeerNetwork, plugins: readonly Json[], build
     metadata,
     spec: { config: `${text}\n` },
   });
+  return true;
 }
 
 const OLDEST_VERSION = "0.3.1";

@@ -240,8 +240,9 @@ function convertEntry(entry: Readonly<Record<string, unknown>>, context: Context
   };
 }
 
-/** Returns whether one of the plugins is Spiderpool's. A coordinator alone, as behind Calico, is one too. */
+/** Returns whether one of the plugins is Spiderpool's. A coordinator alone, as behind Calico, is one too; one behind Berth is Berth's. */
 function isSpiderpools({ plugins }: PeerNetwork): boolean {
+  if (plugins.some((plugin) => ipamOf(plugin, ["berth"]) !== undefined)) return false;
   return plugins.some(
     (plugin) => ipamOf(plugin, [IPAM_TYPE]) !== undefined || plugin.entry.type === COORDINATOR_TYPES[0],
   );
@@ -259,17 +260,14 @@ export function convertSpiderpoolNetworks(
   const found = findNetworks(input, findings).filter(isSpiderpools);
   // Spiderpool made these out of a SpiderMultusConfig.
   const others = found.filter(({ namespace, name }) => namespace === undefined || !names.has(`${namespace}/${name}`));
-  for (const network of [...made, ...others])
+  const replaced = [...made, ...others].filter((network) =>
     addNetwork(
       network,
       network.plugins.map((plugin) => convertPlugin(plugin, network.place, findings)),
       builder,
-    );
-  return new Set(
-    [...made, ...others]
-      .filter(({ namespace }) => namespace !== undefined)
-      .map(({ namespace, name }) => `${namespace}/${name}`),
+    ),
   );
+  return new Set(replaced.map(({ namespace, name }) => `${namespace}/${name}`));
 }
 
 const pools = orAbsent(z.object({ matchMasterSubnet: flag, ipv4: texts, ipv6: texts }));

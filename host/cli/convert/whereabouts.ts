@@ -99,10 +99,10 @@ export function convertWhereabouts(input: Input, builder: PlanBuilder): void {
     const ipam = decodePlaced(ipamSchema, own, context);
     if (ipam === undefined) continue;
     reportKeys(own, { place: network.place, field, findings }, { unneeded: UNNEEDED, lost: LOST });
-    known.push(
-      ...convertNetwork(network, plugin, { ipam: { ...defaults, ...withoutUndefined(ipam) }, field, builder }),
-    );
-    if (network.namespace !== undefined) renamed.add(`${network.namespace}/${network.name}`);
+    const inherited = { ...defaults, ...withoutUndefined(ipam) };
+    const { isAdded, ranges } = convertNetwork(network, plugin, { ipam: inherited, field, builder });
+    known.push(...ranges);
+    if (isAdded) renamed.add(`${network.namespace}/${network.name}`);
   }
   const objects = input.objects.filter(({ apiVersion }) => apiVersion === WHEREABOUTS_API);
   for (const object of objects) {
@@ -138,12 +138,12 @@ interface NetworkContext {
   readonly builder: PlanBuilder;
 }
 
-/** Adds pools and network; returns the ranges. */
+/** Adds pools and network; returns the ranges, and whether the definition has a replacement. */
 function convertNetwork(
   network: PeerNetwork,
   plugin: PlacedPlugin,
   { ipam, field, builder }: NetworkContext,
-): KnownRange[] {
+): { readonly isAdded: boolean; readonly ranges: KnownRange[] } {
   const { network_name: networkName = "", ipRanges = [], range, range_start, range_end, exclude } = ipam;
   const space = toAddressSpace(networkName);
   if (space !== networkName)
@@ -162,13 +162,9 @@ function convertNetwork(
     const draft = draftOf(each, { ipam, field, space, isGatewayDefault: hasDefaultGateway(plugin) });
     return { field: `${each.at}.range`, drafts: [draft] };
   });
-  addNetworkWithPools({ network, plugin, sets, builder });
-  return sets.flatMap(({ drafts }) =>
-    drafts.flatMap(({ subnet }) => {
-      const prefix = parsePrefix(subnet.value);
-      return prefix === undefined ? [] : [{ prefix: maskPrefix(prefix), space, networkName }];
-    }),
-  );
+  const isAdded = addNetworkWithPools({ network, plugin, sets, builder });
+  const prefixes = sets.flatMap(({ drafts }) => drafts.flatMap(({ subnet }) => parsePrefix(subnet.value) ?? []));
+  return { isAdded, ranges: prefixes.map((prefix) => ({ prefix: maskPrefix(prefix), space, networkName })) };
 }
 
 interface RangeText {
@@ -250,10 +246,7 @@ function convertPool({ place, value, name }: PlacedObject, known: readonly Known
   const around = known.filter(
     (range) => range.prefix.length <= prefix.length && prefixContains(range.prefix, prefix.ip),
   );
-  // The object's name begins with the network's unless that is empty.
-  const own =
-    around.find(({ networkName }) => networkName !== "" && name.startsWith(`${networkName}-`)) ??
-    around.find(({ networkName }) => networkName === "");
+  const own = ownerOf(name, around) ?? around.find(({ networkName }) => networkName === "");
   if (own === undefined) {
     const fields = convertAddresses(
       { subnet: { field: "spec.range", value: spec.range }, isGatewayDefault: false },
@@ -283,6 +276,12 @@ function convertPool({ place, value, name }: PlacedObject, known: readonly Known
   }
 }
 
+/** Returns the range of the network with whose name the object's begins, and a dash; the longest counts. */
+function ownerOf(name: string, ranges: readonly KnownRange[]): KnownRange | undefined {
+  const named = ranges.filter(({ networkName }) => networkName !== "" && name.startsWith(`${networkName}-`));
+  return named.sort((a, b) => b.networkName.length - a.networkName.length)[0];
+}
+
 interface Use {
   readonly space: string;
   readonly podref: string;
@@ -304,7 +303,7 @@ function useReservation(
   const { findings } = builder;
   const spec = decodePlaced(reservationSpec, value.spec, { place, field: "spec", findings });
   if (spec === undefined) return;
-  const own = known.find(({ networkName }) => networkName !== "" && name.startsWith(`${networkName}-`));
+  const own = ownerOf(name, known);
   const address = own === undefined ? name : name.slice(own.networkName.length + 1);
   const ip = parseIp(address) ?? parseIp(address.replaceAll("-", ":"));
   if (ip === undefined)

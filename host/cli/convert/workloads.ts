@@ -198,7 +198,6 @@ function renameNetworks(
   { annotations }: AnnotationsToConvert,
   { renamed, suffix }: Renaming,
 ): Record<string, string> {
-  if (suffix === "") return {};
   const home = { [NETWORKS_ANNOTATION]: object.namespace || "default", [DEFAULT_NETWORK_ANNOTATION]: "kube-system" };
   const changed = Object.entries(home).flatMap(([key, namespace]) => {
     const text = annotations[key];

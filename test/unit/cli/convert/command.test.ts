@@ -102,6 +102,7 @@ it.each<[words: string[], error: RegExp]>([
   [["spiderpool", "/dev/null", "--apply"], /--apply needs a cluster/],
   [["spiderpool", "/dev/null", "--patch", "all"], /--patch needs --apply/],
   [["spiderpool", "/dev/null", "--suffix", "_x"], /Option --suffix: found "_x"/],
+  [["spiderpool", "/dev/null", "--suffix", ""], /Option --suffix: found ""/],
   [["flannel"], /Allowed choices are spiderpool, whereabouts, host-local, calico/],
 ])("%j is a usage error", async (words, error) => {
   const ending = await berthctl(...words);

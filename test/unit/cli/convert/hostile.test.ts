@@ -369,6 +369,58 @@ describe("network definitions", () => {
   });
 });
 
+describe("a workload keeps its network", () => {
+  const workload = {
+    ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", namespace: "shop" } },
+    spec: { template: { metadata: { annotations: { "k8s.v1.cni.cncf.io/networks": "lan, far/lan" } } } },
+  };
+  const ipam = { range: "10.6.0.0/24" };
+
+  it("if the network could not be converted", () => {
+    expect(convertFiles("whereabouts", yaml(workload, whereabouts("lan", { range: "x" }))).patches).toEqual([]);
+  });
+
+  it("if a network of that name is in another namespace", () => {
+    const other = definition("lan", macvlan("lan", { type: "whereabouts", ...ipam }), "elsewhere");
+    expect(convertFiles("whereabouts", yaml(workload, other)).patches).toEqual([]);
+    const [patch] = convertFiles("whereabouts", yaml(workload, whereabouts("lan", ipam))).patches;
+    expect(JSON.stringify(patch?.patch)).toContain('"lan-berth, far/lan"');
+  });
+
+  it("if the network is Berth's already", () => {
+    const list = {
+      cniVersion: "1.0.0",
+      name: "lan",
+      plugins: [macvlan("lan", { type: "berth" }), { type: "coordinator" }],
+    };
+    const plan = convertFiles("spiderpool", yaml(workload, definition("lan", list)));
+    expect([names(plan), plan.patches]).toEqual([[], []]);
+  });
+});
+
+it("whereabouts' records are of the network with the longest name", () => {
+  const networks = ["a", "a-b"].map((name) => whereabouts(name, { range: "10.6.0.0/24", network_name: name }));
+  const records = ["a-10.6.0.0-24", "a-b-10.6.0.0-24"].map((name, at) =>
+    whereaboutsPool(name, "10.6.0.0/24", { [`${at + 5}`]: { id: "c", podref: `shop/p${at}` } }),
+  );
+  const plan = convertFiles("whereabouts", yaml(...networks, ...records));
+  expect(plan.used.map(({ address, addressSpace }) => `${address} ${addressSpace}`)).toEqual([
+    "10.6.0.5 a",
+    "10.6.0.6 a-b",
+  ]);
+});
+
+it("secrets are not in the report", () => {
+  const plan = convertFiles(
+    "whereabouts",
+    yaml(whereabouts("n", { range: "10.6.0.0/24", etcd_password: "swordfish", my_token: "swordfish" })),
+  );
+  expect(JSON.stringify(plan)).not.toContain("swordfish");
+  expect(linesOf(plan, "lost", "unneeded").filter((line) => line.includes("a value that is not shown"))).toHaveLength(
+    2,
+  );
+});
+
 it("invisible characters are escaped in manifests and report", () => {
   const plan = convertFiles("spiderpool", yaml(pool("p", { "\u202egateway": "\u001b[31m" })));
   const texts = planFiles(plan)
