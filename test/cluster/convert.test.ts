@@ -5,9 +5,9 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCommands } from "../../host/cli/berthctl.ts";
 import type { Manifest, WorkloadPatch } from "../../host/cli/convert/conversion-plan.ts";
 import { readDocuments } from "../../scripts/lab/apply.ts";
+import { runBerthctl } from "../../scripts/lab/berthctl.ts";
 import { applyPeerKinds, createObjects } from "../../scripts/lab/cluster/peer-kinds.ts";
 import { startPlane } from "../../scripts/lab/cluster/plane.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -34,21 +34,7 @@ async function goldenObjects(peer: string): Promise<KubeObject[]> {
   return (await Promise.all(names.sort().map((name) => readDocuments(join(folder, name))))).flat();
 }
 
-async function berthctl(...words: string[]) {
-  const texts = { out: "", error: "" };
-  const terminal = {
-    write: (text: string) => {
-      texts.out += text;
-    },
-    writeError: (text: string) => {
-      texts.error += text;
-    },
-    isColored: false,
-  };
-  const all = ["--kubeconfig", plane.kubeconfig, ...words];
-  const code = await runCommands({ program: "berthctl", version: "1.2.3", words: all, terminal });
-  return { code, ...texts };
-}
+const berthctl = (...words: string[]) => runBerthctl("--kubeconfig", plane.kubeconfig, ...words);
 
 interface Converted {
   readonly manifests: readonly Manifest[];

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runCommands } from "../../../host/cli/berthctl.ts";
+import { runBerthctl as run } from "../../../scripts/lab/berthctl.ts";
 
 /** An agent that gives these answers by path. */
 async function withAgent(answers: Record<string, unknown>, test: (socket: string) => Promise<void>): Promise<void> {
@@ -23,27 +23,6 @@ async function withAgent(answers: Record<string, unknown>, test: (socket: string
     await new Promise((resolve) => server.close(resolve));
     rmSync(directory, { recursive: true });
   }
-}
-
-interface Ending {
-  readonly code: number;
-  readonly out: string;
-  readonly error: string;
-}
-
-async function run(...words: string[]): Promise<Ending> {
-  const texts = { out: "", error: "" };
-  const terminal = {
-    write: (text: string) => {
-      texts.out += text;
-    },
-    writeError: (text: string) => {
-      texts.error += text;
-    },
-    isColored: false,
-  };
-  const code = await runCommands({ program: "berthctl", version: "1.2.3", words, terminal });
-  return { code, ...texts };
 }
 
 const HEALTH = { status: "ready", version: "1", mode: "embedded", problems: [], spool: { waiting: 0, rejected: 0 } };

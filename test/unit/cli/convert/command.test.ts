@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { runCommands } from "../../../../host/cli/berthctl.ts";
+import { runBerthctl } from "../../../../scripts/lab/berthctl.ts";
 
 let directory: string;
 beforeAll(() => {
@@ -12,20 +12,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-async function berthctl(...words: string[]) {
-  const texts = { out: "", error: "" };
-  const terminal = {
-    write: (text: string) => {
-      texts.out += text;
-    },
-    writeError: (text: string) => {
-      texts.error += text;
-    },
-    isColored: false,
-  };
-  const code = await runCommands({ program: "berthctl", version: "1.2.3", words: ["convert", ...words], terminal });
-  return { code, ...texts };
-}
+const berthctl = (...words: readonly string[]) => runBerthctl("convert", ...words);
 
 /** Writes a file with SpiderIPPools and returns its path. */
 function poolsFile(name: string, ...specs: readonly object[]): string {
