@@ -32,9 +32,9 @@ const FIXED: Readonly<Record<ProfileName, readonly number[]>> = {
   faults: [1, 2],
   statefulsets: [2, 3],
   partition: [2, 3],
-  runtimes: [],
-  scarce: [],
-  conflicts: [],
+  runtimes: [1],
+  scarce: [1],
+  conflicts: [1],
 };
 
 const seeds: readonly (readonly [ProfileName, number])[] = PROFILES.flatMap((profile) =>

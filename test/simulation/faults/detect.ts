@@ -12,8 +12,9 @@ import { parseArgs } from "node:util";
 import { root } from "../../unit/house/sources.ts";
 import type { Question, SeedReport } from "./detect-one.ts";
 import type { Fault } from "./fault.ts";
-import { FAULTS } from "./faults.ts";
-import { type Detection, PAGE, replaceTable, rowOf, TABLE_HEAD } from "./table.ts";
+import { FAULTS, TESTED_FAULTS } from "./faults.ts";
+import { type Detection, PAGE, replaceTable, rowOf, TABLE_HEAD, TESTED_HEAD, testedRowOf } from "./table.ts";
+import { findFailingTest } from "./tested.ts";
 
 const STEPS = 5_000;
 /** A run that takes longer has come to a stand: milliseconds. */
@@ -80,25 +81,35 @@ const { values } = parseArgs({
   },
 });
 setPriority(constants.priority.PRIORITY_LOW);
-const wanted = FAULTS.filter(({ name, breaks }) => `${breaks}: ${name}`.includes(values.only));
-const found = new Map<Fault, Detection>();
-const waiting = [...wanted];
-let hasFailed = wanted.length === 0;
+const isWanted = ({ name, breaks }: Pick<Fault, "name" | "breaks">): boolean =>
+  `${breaks}: ${name}`.includes(values.only);
+const rows = new Map<string, string>();
+const waiting = FAULTS.filter(isWanted);
+const tested = TESTED_FAULTS.filter(isWanted);
+let hasFailed = waiting.length + tested.length === 0;
 console.log(TABLE_HEAD);
 await Promise.all(
   Array.from({ length: Number(values.jobs) }, async () => {
     for (let fault = waiting.shift(); fault !== undefined; fault = waiting.shift()) {
       const detection = await detect(fault);
-      found.set(fault, detection);
+      rows.set(fault.name, rowOf(detection));
       console.log(rowOf(detection));
       if (detection.violation === undefined || detection.steps > fault.limit) hasFailed = true;
     }
   }),
 );
+console.log(`\n${TESTED_HEAD}`);
+for (const fault of tested) {
+  const test = findFailingTest(fault);
+  rows.set(fault.name, testedRowOf(fault, test));
+  console.log(testedRowOf(fault, test));
+  if (test === undefined) hasFailed = true;
+}
 if (values.write && values.only === "") {
   const path = join(root, PAGE);
-  const rows = FAULTS.flatMap((fault) => found.get(fault) ?? []).map(rowOf);
-  writeFileSync(path, replaceTable(readFileSync(path, "utf8"), rows));
+  const rowsOf = (faults: readonly { readonly name: string }[]) => faults.flatMap(({ name }) => rows.get(name) ?? []);
+  const page = replaceTable(readFileSync(path, "utf8"), TABLE_HEAD, rowsOf(FAULTS));
+  writeFileSync(path, replaceTable(page, TESTED_HEAD, rowsOf(TESTED_FAULTS)));
 }
 if (hasFailed) console.error("Not every fault was noticed within its limit");
 process.exitCode = hasFailed ? 1 : 0;

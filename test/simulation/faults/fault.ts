@@ -30,6 +30,11 @@ export interface Fault {
   readonly edits: readonly Edit[];
 }
 
+/** A fault that the simulation cannot notice, and a test of another level does. */
+export interface TestedFault extends Pick<Fault, "name" | "breaks" | "edits"> {
+  readonly test: readonly [project: string, files: string];
+}
+
 /** Throws unless the edit's text occurs exactly once. */
 export function applyEdit(source: string, { file, text, replacement }: Edit): string {
   const count = source.split(text).length - 1;

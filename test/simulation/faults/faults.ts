@@ -1,5 +1,5 @@
 /** The faults that the simulation has to notice: each rule of docs/allocation.md switched off, and what reviews have found before. */
-import type { Edit, Fault } from "./fault.ts";
+import type { Edit, Fault, TestedFault } from "./fault.ts";
 
 const STORE = "host/registry/sqlite/store.ts";
 const DECIDE = "host/registry/kubernetes/decide.ts";
@@ -186,7 +186,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "a DEL of another network releases",
-    breaks: "late-del",
+    breaks: "late-del; review of abuse, P8",
     profile: "runtimes",
     limit: 60_000,
     edits: [
@@ -392,5 +392,145 @@ export const FAULTS: readonly Fault[] = [
     profile: "partition",
     limit: 300_000,
     edits: [edit(CLAIMS, "await this.#confirm(rows, results);", "void this.#confirm(rows, results).catch(() => {});")],
+  },
+];
+
+/** Faults in what the simulation leaves out: sockets, files, the API server's admission, the coordinator. A test notices them. */
+export const TESTED_FAULTS: readonly TestedFault[] = [
+  {
+    name: "two agents open one registry",
+    breaks: "single-agent",
+    test: ["unit", "test/unit/registry/sqlite"],
+    edits: [edit("host/registry/sqlite/lock.ts", "PRAGMA locking_mode = exclusive; ", "")],
+  },
+  {
+    name: "an agent that ends breaks connections that it has not accepted",
+    breaks: "single-agent; review of abuse, P3",
+    test: ["unit", "test/unit/agent/server/socket-server.test.ts"],
+    edits: [edit("host/agent/server/socket-server.ts", "    await acceptAll(listener, limit);\n", "")],
+  },
+  {
+    name: "a registry that vanished is not missed",
+    breaks: "review of abuse, P2",
+    test: ["unit", "test/unit/registry/registry-loss.test.ts"],
+    edits: [edit("host/registry/sqlite/find-loss.ts", "  if (isNew) return", '  if (isNew && file === "") return')],
+  },
+  {
+    name: "a DEL does not get the reserve",
+    breaks: "full-disk",
+    test: ["unit", "test/unit/registry"],
+    edits: [edit("host/registry/sqlite/batch.ts", "    this.#reserve.spend();\n", "")],
+  },
+  {
+    name: "a container without a pod has no owner",
+    breaks: "unknown-container",
+    test: ["unit", "test/unit/agent/pod-identity.test.ts"],
+    edits: [
+      edit(
+        "host/agent/ipam/pod-identity.ts",
+        "hints.uid ?? known?.uid ?? hints.containerId",
+        'hints.uid ?? known?.uid ?? ""',
+      ),
+    ],
+  },
+  {
+    name: "a member is known without its namespace",
+    breaks: "retention; review of security, C1",
+    test: ["unit", "test/unit/resources/ip-allocation.test.ts"],
+    edits: [
+      edit(
+        "host/resources/ip-allocation.ts",
+        "return one.namespace === other?.namespace && one.uid === other.uid &&",
+        "return one.uid === other?.uid &&",
+      ),
+    ],
+  },
+  {
+    name: "an agent writes objects of other nodes",
+    breaks: "node-rights",
+    test: ["cluster", "test/cluster/rights.test.ts"],
+    edits: [
+      edit(
+        "deploy/policies.yaml",
+        "variables.isOwn || variables.change == 'Cooling to Bound' || variables.isReturned ||",
+        "true || variables.isOwn || variables.change == 'Cooling to Bound' || variables.isReturned ||",
+      ),
+    ],
+  },
+  {
+    name: "an agent retains addresses for another node's pods",
+    breaks: "node-rights; review of security, M3",
+    test: ["cluster", "test/cluster/rights.test.ts"],
+    edits: [
+      edit(
+        "deploy/policies.yaml",
+        "!variables.isOfWorkload || variables.holders.all(holder, holder.namespace == variables.ofNamespace &&",
+        "true || variables.holders.all(holder, holder.namespace == variables.ofNamespace &&",
+      ),
+    ],
+  },
+  {
+    name: "a deleted pool loses its finalizer while addresses are in use",
+    breaks: "pool-changes",
+    test: ["unit", "test/unit/controller/finalizers"],
+    edits: [
+      edit(
+        "host/controller/finalizers/plan-finalizers.ts",
+        "if (waitMs <= 0 && !isHeld(pool.name))",
+        "if (waitMs <= 0)",
+      ),
+      edit(
+        "host/controller/finalizers/finalizer-controller.ts",
+        "if (items.length > 0) return false;",
+        "if (items.length < 0) return false;",
+      ),
+    ],
+  },
+  {
+    name: "an address that is known to be another pod's is answered",
+    breaks: "recreate; review of correctness, 6",
+    test: ["unit", "test/unit/registry"],
+    edits: [edit(CLAIMS, "row.isConfirmed !== true || this.#isLost(row)", "row.isConfirmed !== true")],
+  },
+  {
+    name: "a deleted Subnet that cannot be decoded keeps its finalizer",
+    breaks: "review of correctness, 7",
+    test: ["unit", "test/unit/controller/subnets"],
+    edits: [
+      edit(
+        "host/controller/subnets/release-unreadable.ts",
+        "if (leaving.length === 0) return;",
+        "if (leaving.length >= 0) return;",
+      ),
+    ],
+  },
+  {
+    name: "a wake between the end of a pass and its bookkeeping is lost",
+    breaks: "review of correctness, 8",
+    test: ["unit", "test/unit/lib/periodic.test.ts"],
+    edits: [
+      edit(
+        "host/lib/periodic.ts",
+        "this.#running = this.#run().finally(() => {",
+        "this.#running = this.#run().then(() => this.#scheduleWoken()).finally(() => {",
+      ),
+      edit(
+        "host/lib/periodic.ts",
+        "        // Not at the end of #run: a wake between that and here would be lost.\n        this.#scheduleWoken();\n",
+        "",
+      ),
+    ],
+  },
+  {
+    name: "cooling addresses of a former pool's name are not found",
+    breaks: "cooling-visibility; review of real nodes, 3",
+    test: ["unit", "test/unit/registry"],
+    edits: [
+      edit(
+        "host/registry/kubernetes/foreign-objects.ts",
+        "return ofPool.length > 0 ? ofPool : this.#listCooling(spans, {}, terms);",
+        "return ofPool;",
+      ),
+    ],
   },
 ];

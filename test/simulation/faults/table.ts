@@ -15,12 +15,24 @@ export interface Detection {
 export const TABLE_HEAD =
   "| Fault | Breaks | Profile | Seed | Steps | Limit | Violation |\n|---|---|---|---|---|---|---|";
 
+export const TESTED_HEAD = "| Fault | Breaks | Test |\n|---|---|---|";
+
+/** Of a fault that a test notices. `test`: the first that fails; undefined if none does. */
+export function testedRowOf({ name, breaks }: Pick<Fault, "name" | "breaks">, test: string | undefined): string {
+  return `| ${name} | ${linkRules(breaks)} | ${test?.replaceAll("|", "/") ?? "none fails"} |`;
+}
+
+function linkRules(breaks: string): string {
+  const link = (each: string): string => (/^[a-z-]+$/.test(each) ? `[${each}](allocation.md#${each})` : each);
+  return breaks.split("; ").map(link).join("; ");
+}
+
 /** Of one fault; the names of pods and addresses of one run say nothing to a reader. */
 export function rowOf({ fault, seed, steps, violation }: Detection): string {
   const { name, breaks, profile, limit } = fault;
   const cells = [
     name,
-    /^[a-z-]+$/.test(breaks) ? `[${breaks}](allocation.md#${breaks})` : breaks,
+    linkRules(breaks),
     `\`${profile}\``,
     seed === undefined ? "–" : String(seed),
     seed === undefined ? `not within ${count(steps)}` : count(steps),
@@ -43,17 +55,17 @@ function shorten(violation: string): string {
     .slice(0, 110);
 }
 
-/** Replaces the table of the page. */
-export function replaceTable(page: string, rows: readonly string[]): string {
-  const start = page.indexOf("| Fault |");
-  if (start < 0) throw new Error(`${PAGE} has no table of faults`);
+/** Replaces the table of the page that has this head. */
+export function replaceTable(page: string, head: string, rows: readonly string[]): string {
+  const start = page.indexOf(head);
+  if (start < 0) throw new Error(`${PAGE} has no table ${head}`);
   const rest = page.slice(start);
   const end = rest.search(/\n(?!\|)/);
-  return `${page.slice(0, start)}${TABLE_HEAD}\n${rows.join("\n")}${end < 0 ? "\n" : rest.slice(end)}`;
+  return `${page.slice(0, start)}${head}\n${rows.join("\n")}${end < 0 ? "\n" : rest.slice(end)}`;
 }
 
-/** Returns the names of the faults that the page's table shows. */
+/** Returns the names of the faults that the page's tables show. */
 export function rowNamesOf(page: string): string[] {
-  const rows = page.slice(page.indexOf("| Fault |")).split("\n").slice(2);
-  return rows.filter((row) => row.startsWith("| ")).map((row) => row.slice(2, row.indexOf(" | ")));
+  const rows = page.split("\n").filter((row) => row.startsWith("| ") && !row.startsWith("| Fault |"));
+  return rows.map((row) => row.slice(2, row.indexOf(" | ")));
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -13,7 +13,7 @@ import { SqliteStore } from "../../../../host/registry/sqlite/store.ts";
 /** `PRAGMA synchronous`: https://sqlite.org/pragma.html#pragma_synchronous */
 const [NORMAL, FULL] = [1, 2];
 
-function withBatch(test: (batch: SqliteBatch, level: () => number) => void): void {
+function withBatch(test: (batch: SqliteBatch, level: () => number, directory: string) => void): void {
   const directory = mkdtempSync(join(tmpdir(), "berth-batch-"));
   const database = new DatabaseSync(join(directory, "registry.sqlite"));
   try {
@@ -25,7 +25,7 @@ function withBatch(test: (batch: SqliteBatch, level: () => number) => void): voi
       file: join(directory, "registry.sqlite"),
       ...{ database, store, reserve: new ReserveFile(join(directory, "reserve")), faults: noFaults },
     });
-    test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous));
+    test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous), directory);
   } finally {
     database.close();
     rmSync(directory, { recursive: true });
@@ -62,3 +62,25 @@ it("a failure leaves the level as it was", () =>
     ]);
     expect(level()).toBe(NORMAL);
   }));
+
+/** Fails as on a full disk, until the reserve is given up. */
+function onFullDisk(isSpent: () => boolean, recordsRelease: boolean): Operation {
+  const run = (): unknown => {
+    if (!isSpent()) throw Object.assign(new Error("database or disk is full"), { errcode: 13 });
+    return "done";
+  };
+  return { id: 1, recordsRelease, outlivesPower: false, run };
+}
+
+it.each([
+  ["a release", true, "done"],
+  ["a claim", false, undefined],
+] as const)("full-disk: %s and the reserve", (_, recordsRelease, value) =>
+  withBatch((batch, _level, directory) => {
+    const reserve = join(directory, "reserve");
+    new ReserveFile(reserve).ensure();
+    const [reply] = batch.run([onFullDisk(() => !existsSync(reserve), recordsRelease)]);
+    expect(reply).toMatchObject(value === undefined ? { error: { full: true } } : { value });
+    expect(existsSync(reserve)).toBe(!recordsRelease);
+  }),
+);
