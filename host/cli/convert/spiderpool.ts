@@ -14,7 +14,8 @@ import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced } from "./decode-placed.ts";
 import type { Input, PlacedObject } from "./input.ts";
 import { isJson, newNetworkName } from "./networks.ts";
-import { convertCoordinator, convertSpiderpoolNetworks } from "./spiderpool-networks.ts";
+import { convertCoordinator } from "./spiderpool-coordinator.ts";
+import { convertSpiderpoolNetworks } from "./spiderpool-networks.ts";
 import { type AnnotationConverter, type AnnotationsToConvert, convertWorkloads } from "./workloads.ts";
 
 const SPIDERPOOL_API = "spiderpool.spidernet.io/v2beta1";

@@ -1,0 +1,177 @@
+/** Networks of Spiderpool by their type, and settings of its coordinator. The golden conversion has macvlan and sriov. */
+import { describe, expect, it } from "vitest";
+import { convert } from "../../../../host/cli/convert/convert.ts";
+import { readInput } from "../../../../host/cli/convert/input.ts";
+
+function convertObjects(...objects: readonly object[]) {
+  const text = objects.map((object) => JSON.stringify(object)).join("\n---\n");
+  const target = { pools: [], allocated: new Map() };
+  const options = { peer: "spiderpool", suffix: "-berth", target } as const;
+  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
+}
+
+const object = (kind: string, name: string, spec: object) => ({
+  ...{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind },
+  ...{ metadata: { name, ...(kind === "SpiderMultusConfig" ? { namespace: "shop" } : {}) }, spec },
+});
+
+const BERTH = { type: "berth", default_ipv4_ippool: ["p"] };
+const POOLS = { ippools: { ipv4: ["p"] } };
+const COORDINATOR = { type: "berth-coordinator" };
+
+/** Returns the plugins, the annotations and what is lost of a SpiderMultusConfig. */
+function convertNetwork(spec: object) {
+  const { manifests, findings } = convertObjects(object("SpiderMultusConfig", "lan", spec));
+  const definition = manifests.find(({ kind }) => kind === "NetworkAttachmentDefinition");
+  const lost = findings.filter(({ level }) => level === "lost" || level === "problem");
+  return {
+    plugins: definition && JSON.parse(String(definition.spec.config)).plugins,
+    annotations: definition?.metadata.annotations,
+    lost: lost.map(({ field, found }) => `${field}: ${found}`),
+  };
+}
+
+describe("a SpiderMultusConfig", () => {
+  it.each<
+    [
+      title: string,
+      spec: object,
+      plugins: readonly object[],
+      annotations?: object | undefined,
+      lost?: readonly string[],
+    ]
+  >([
+    [
+      "ipvlan with a VLAN",
+      { cniType: "ipvlan", ipvlan: { master: ["eth1"], vlanID: 5, mtu: 0, ...POOLS } },
+      [
+        { type: "berth-ifacer", interfaces: ["eth1"], vlanID: 5 },
+        { type: "ipvlan", master: "eth1.5", ipam: BERTH },
+        COORDINATOR,
+      ],
+    ],
+    [
+      "vlan, whose plugin makes the device",
+      { cniType: "vlan", vlan: { master: ["eth1"], vlanID: 5, vlanMode: "manual" }, enableCoordinator: false },
+      [{ type: "vlan", master: "eth1", vlanId: 5, ipam: { type: "berth" } }],
+    ],
+    [
+      "vlan in mode auto",
+      {
+        cniType: "vlan",
+        vlan: { master: ["eth1"], vlanMode: "auto", rdmaResourceName: "r" },
+        enableCoordinator: false,
+      },
+      [{ type: "vlan", master: "eth1", ipam: { type: "berth" } }],
+      undefined,
+      ['spec.vlan.rdmaResourceName: "r"', 'spec.vlan.vlanMode: "auto"'],
+    ],
+    [
+      "macvlan without IPAM",
+      { cniType: "macvlan", macvlan: { master: ["eth1"] }, disableIPAM: true, enableCoordinator: false },
+      [{ type: "macvlan", master: "eth1", mode: "bridge" }],
+    ],
+    [
+      "ib-sriov",
+      { cniType: "ib-sriov", ibsriov: { resourceName: "x/ib", pkey: "0x5", linkState: "enable", rdmaIsolation: true } },
+      [
+        { type: "ib-sriov", pkey: "0x5", link_state: "enable", rdmaIsolation: true, ipam: { type: "berth" } },
+        COORDINATOR,
+      ],
+      { "k8s.v1.cni.cncf.io/resourceName": "x/ib" },
+    ],
+    [
+      "ipoib",
+      { cniType: "ipoib", ipoib: { master: "ib0", ...POOLS } },
+      [{ type: "ipoib", master: "ib0", ipam: BERTH }, COORDINATOR],
+    ],
+    [
+      "ovs",
+      { cniType: "ovs", ovs: { bridge: "br1", vlan: 3, trunk: [{ minID: 2, maxID: 4 }], deviceID: "0000:01:00.1" } },
+      [
+        ...[
+          {
+            type: "ovs",
+            bridge: "br1",
+            vlan: 3,
+            trunk: [{ minID: 2, maxID: 4 }],
+            deviceID: "0000:01:00.1",
+            ipam: { type: "berth" },
+          },
+        ],
+        COORDINATOR,
+      ],
+      { "k8s.v1.cni.cncf.io/resourceName": "ovs-cni.network.kubevirt.io/br1" },
+    ],
+    [
+      "custom",
+      {
+        cniType: "custom",
+        customCNI: JSON.stringify({
+          cniVersion: "0.3.1",
+          name: "x",
+          plugins: [{ type: "bridge", ipam: { type: "spiderpool" } }],
+        }),
+      },
+      [{ type: "bridge", ipam: { type: "berth" } }],
+    ],
+    [
+      "several masters without a bond",
+      { cniType: "macvlan", macvlan: { master: ["a", "b"] } },
+      [],
+      undefined,
+      ["spec.macvlan.bond: nothing"],
+    ],
+    ["a type without its settings", { cniType: "ovs" }, [], undefined, ["spec.ovs: nothing"]],
+    ["a type that is none", { cniType: "token-ring" }, [], undefined, ['spec.cniType: "token-ring"']],
+    [
+      "custom with broken JSON",
+      { cniType: "custom", customCNI: "{" },
+      [],
+      undefined,
+      ["spec.customCNI: the end of the text"],
+    ],
+  ])("%s", (_title, spec, plugins, annotations, lost = []) => {
+    const isConverted = plugins.length > 0;
+    expect(convertNetwork(spec)).toEqual({ plugins: isConverted ? plugins : undefined, annotations, lost });
+  });
+});
+
+describe("a SpiderCoordinator", () => {
+  const settingsOf = (spec: object) => {
+    const { manifests, findings } = convertObjects(object("SpiderCoordinator", "default", spec));
+    return {
+      spec: manifests[0]?.spec,
+      findings: findings.map(({ level, field, text }) => `${level} ${field}: ${text}`),
+    };
+  };
+
+  it.each<[spec: object, converted: object, field?: RegExp]>([
+    [{}, { hostRuleTable: 501 }, /hostRuleTable: 501/],
+    [{ hostRuleTable: 99 }, { hostRuleTable: 200 }],
+    [{ hostRuleTable: 252 }, { hostRuleTable: 256 }],
+    [
+      { mode: "disabled", txQueueLen: 0, podRPFilter: 0, vethLinkAddress: "" },
+      { mode: "disable", hostRuleTable: 501 },
+    ],
+    [{ podRPFilter: -5 }, { hostRPFilter: -1, hostRuleTable: 501 }, /changed spec.podRPFilter: hostRPFilter: -1/],
+    [
+      { vethLinkAddress: "169.254.100.1", vethMTU: 1400 },
+      { hostRuleTable: 501 },
+      /lost spec.vethLinkAddress.*lost spec.vethMTU/s,
+    ],
+    [{ podDefaultRouteNIC: "", podMACPrefix: "" }, { hostRuleTable: 501 }],
+  ])("%j", (spec, converted, field) => {
+    const found = settingsOf(spec);
+    expect(found.spec).toEqual(converted);
+    if (field !== undefined) expect(found.findings.join("\n")).toMatch(field);
+  });
+
+  it("of another name has no effect", () => {
+    const { manifests, findings } = convertObjects(object("SpiderCoordinator", "other", {}));
+    expect([manifests, findings.map(({ level, field }) => `${level} ${field}`)]).toEqual([
+      [],
+      ["problem metadata.name"],
+    ]);
+  });
+});
