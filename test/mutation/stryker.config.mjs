@@ -38,6 +38,7 @@ export default {
   tsconfigFile: "test/mutation/none.json",
   concurrency: Number(process.env.BERTH_MUTATE_JOBS ?? 1),
   timeoutMS: 20_000,
+  dryRunTimeoutMinutes: 60,
   incremental: true,
   incrementalFile: `node_modules/.cache/mutation-${isWithProperties ? "property" : "unit"}.json`,
   reporters: ["clear-text", "json"],

@@ -533,4 +533,46 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
       ),
     ],
   },
+  {
+    name: "a pool is full when the cache says so",
+    breaks: "exhaustion",
+    test: ["unit", "test/unit/agent/add.test.ts"],
+    edits: [
+      edit(
+        "host/agent/ipam/sources/free.ts",
+        "return this.#usage.refresh(pools);",
+        "return this.#usage === undefined && pools.length > 0;",
+      ),
+    ],
+  },
+  {
+    name: "one family of two is undone",
+    breaks: "undo; review of correctness, 4",
+    test: ["unit", "test/unit/registry/kubernetes/whole-nics.test.ts"],
+    edits: [
+      edit(
+        SYNC,
+        "if (!claimed.some(({ version }) => version === row.version)) return;",
+        "claimed.splice(0, claimed.length, ...claimed.filter(({ version }) => version === row.version));",
+      ),
+    ],
+  },
+  {
+    name: "the earlier pod of a member counts as another machine",
+    breaks: "conflict; review of real nodes, 1",
+    test: ["unit", "test/unit/agent/claim-verified.test.ts"],
+    edits: [
+      edit(
+        "host/agent/ipam/claim-verified.ts",
+        "if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);",
+        "",
+      ),
+    ],
+  },
+  {
+    name: "a NIC of the pod itself counts as another machine",
+    breaks: "conflict; review of real nodes, 2",
+    test: ["unit", "test/unit/coordinator/probe.test.ts"],
+    edits: [edit("host/coordinator/probe.ts", "context.ownMacs.has(mac) ||", "")],
+  },
 ];

@@ -97,6 +97,25 @@ describe("an ADD that asks before it answers", () => {
       expect(await world.node.states()).toEqual({ Bound: ["10.6.0.2"], Quarantined: ["10.6.0.1"] });
     }));
 
+  it("node-lost: what answers for the address of an earlier pod on a lost node is that pod: code 11, and no quarantine", () =>
+    withSegment([BLUE], async (world) => {
+      const { registry } = world.node;
+      const claim = registry.claim.bind(registry);
+      Object.assign(registry, {
+        claim: async (...given: Parameters<typeof claim>) => {
+          const outcome = await claim(...given);
+          if (outcome.kind !== "bound") return outcome;
+          return { ...outcome, held: outcome.held.map((row) => ({ ...row, predecessorNode: "n9" })) };
+        },
+      });
+      world.conflictOn("10.6.0.1");
+      await expect(world.add("a", FOUR)).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringContaining('on node "n9", which is lost, and 02:11:22:33:44:55 still answers for it'),
+      });
+      expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
+    }));
+
   it("an address asked for by name is quarantined, and refused from then on", () =>
     withSegment([BLUE], async (world) => {
       world.options = { ...world.options, onConflict: "next" };

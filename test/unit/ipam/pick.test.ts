@@ -94,6 +94,65 @@ describe("pick", () => {
     const picked = pickAddresses(cacheOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, assigned });
     expect(picked).toEqual({ kind: "picked", picked: assigned });
   });
+
+  it("keeps what is assigned for its NIC and family alone", () => {
+    const poolCache = cacheOf(four, six);
+    const own = { ifName: "net1", pool: four, ip: ip("10.0.0.2") };
+    poolCache.takeExactly(four, own.ip);
+    const nics = [nic("eth0", [four], [six]), nic("net1", [six], [four])];
+    const picked = pickAddresses(poolCache, { nics, seedOf: () => 0, assigned: [own] });
+    expect(addresses(picked)).toEqual(["eth0=10.0.0.1", "eth0=fd00::", "net1=fd00::1", "net1=10.0.0.2"]);
+  });
+
+  it("does not give back what was assigned when another NIC falls short", () => {
+    const poolCache = cacheOf(four, none);
+    const assigned = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2") }];
+    poolCache.takeExactly(four, ip("10.0.0.2"));
+    const nics = [nic("eth0", [four]), nic("net1", [none])];
+    expect(pickAddresses(poolCache, { nics, seedOf: () => 0, assigned }).kind).toBe("short");
+    expect(poolCache.counts("four")?.used).toBe(1);
+  });
+
+  it("begins at the seed of NIC and family, and in an ascending pool only when that is to be spread", () => {
+    const wide = pool("wide", "10.2.0.0/24", { selection: "ascending" });
+    const begin = (each: IpPool, isSpread: boolean) =>
+      addresses(
+        pickAddresses(cacheOf(each), {
+          nics: [nic("eth0", [each])],
+          seedOf: (ifName, family) => (ifName === "eth0" && family === 4 ? 7 : 0),
+          assigned: [],
+          randomize: (name) => isSpread && name === "wide",
+        }),
+      );
+    const hashed = pool("hashed", "10.2.0.0/24");
+    expect([begin(wide, false), begin(wide, true), begin(hashed, false)]).toEqual([
+      ["eth0=10.2.0.1"],
+      ["eth0=10.2.0.7"],
+      ["eth0=10.2.0.7"],
+    ]);
+  });
+
+  it("passes over refused candidates, and does not explain them", () => {
+    const refused = { name: "refused", refusal: "is of another node" } as Candidate;
+    const demand = { ...nic("eth0", [none]), families: [{ family: 4 as const, candidates: [refused] }] };
+    const short = pick(cacheOf(), demand);
+    expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([]);
+    expect(
+      addresses(
+        pick(cacheOf(four), {
+          ...demand,
+          families: [{ family: 4, candidates: [refused, ...(nic("eth0", [four]).families[0]?.candidates ?? [])] }],
+        }),
+      ),
+    ).toEqual(["eth0=10.0.0.1"]);
+  });
+
+  it("says of a pool that the cache does not have that it has no address", () => {
+    const short = pick(cacheOf(), nic("eth0", [four]));
+    expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
+      ["four", "has no address that may be handed out"],
+    ]);
+  });
 });
 
 describe("an address that was asked for", () => {
