@@ -141,7 +141,7 @@ class UsageController implements Controller {
     const { clock } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#wroteMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
     const written = this.#objects.known.get(pool.name)?.counts;
-    const dueMs = usageDueMs({ now, written, sinceMs });
+    const dueMs = usageDueMs({ now, written, sinceMs, pools: this.#deps.caches.pools.items.size });
     if (dueMs > 0) return dueMs;
     const usage = this.#counter.usageOf(pool.name);
     if (usage === undefined || this.#objects.isWritten(pool, usage)) return undefined;
@@ -152,7 +152,12 @@ class UsageController implements Controller {
   async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
     const { api, leading: signal, clock } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
-    const dueMs = countsDueMs({ now, written: countsOfStatus(pool.status), sinceMs });
+    const dueMs = countsDueMs({
+      now,
+      written: countsOfStatus(pool.status),
+      sinceMs,
+      pools: this.#deps.caches.pools.items.size,
+    });
     if (dueMs === undefined || dueMs > 0) return dueMs;
     this.#countedMs.set(pool.name, clock.nowMs());
     // Other keys of the status keep their values: an agent may have marked the pool as wanted.
