@@ -102,9 +102,11 @@ function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S>
   );
 }
 
+const objectSchema = z.record(z.string(), z.unknown());
+
 function parseObject(text: string): Record<string, unknown> {
   try {
-    const decoded = decode(z.record(z.string(), z.unknown()), parseJson(text));
+    const decoded = decode(objectSchema, parseJson(text));
     if (decoded.ok) return decoded.value;
     throw new CniError(ErrorCode.DecodeFailure, `Network configuration: ${formatMismatches(decoded.mismatches)}`);
   } catch (error) {
@@ -123,7 +125,8 @@ function decodePrevResult(value: unknown, confVersion: CniVersion): CniResult {
 type CallParts = Pick<NetConf, "prevResult" | "runtimeConfig" | "args">;
 
 function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): CallParts {
-  const { runtimeConfig, args } = decodePart(callSchema, raw);
+  const isPlain = raw.runtimeConfig == null && raw.args == null;
+  const { runtimeConfig, args } = isPlain ? {} : decodePart(callSchema, raw);
   const { ips, mac, "io.kubernetes.cri.pod-annotations": podAnnotations } = runtimeConfig ?? {};
   return {
     prevResult: raw.prevResult == null ? undefined : decodePrevResult(raw.prevResult, cniVersion),

@@ -15,6 +15,7 @@ describe("parseJson agrees with JSON.parse", () => {
     '"\\u00e9\\n\\"\\\\ é 漢 😀 \u007f"',
     '{"__proto__":1}',
     '[{"a":1},{"a":1}]',
+    '{"a:b":"c\\"\\\\:","\\":":[{"x":[]},":"],"__proto__":{"y":1}}',
   ];
   it.each(texts)("%s", (text) => {
     expect(parseJson(text)).toStrictEqual(JSON.parse(text));
@@ -40,6 +41,8 @@ describe("parseJson names the place of a fault", () => {
     ["{}{}", 'line 1, column 3: found "{}", want the end'],
     ['{"a":1,"a":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
     ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
+    ['[{"b":{"x":1,"y":2,"x":3}}]', 'line 1, column 20: found the key "x" a second time, want each key once'],
+    ['{"__proto__":1,"__proto__":2}', 'line 1, column 16: found the key "__proto__" a second time, want each key once'],
     ['"\\x"', 'line 1, column 1: found "\\"\\\\x\\"", want a value'],
     ['"a\nb"', 'line 1, column 1: found "\\"a\\nb\\"", want a value'],
     ["\ufeff{}", 'line 1, column 1: found "\\u{feff}{}", want a value'],
