@@ -31,13 +31,16 @@ interface Identity<T> {
   readonly value: (thing: T) => string;
 }
 
-/** Returns a text of the value that does not depend on the order of keys. */
+/** Returns a text of the value that does not depend on the order of keys. Keys without a value count as absent. */
 function textOf(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) => {
-    if (part instanceof Uint8Array) return Array.from(part);
-    const isRecord = typeof part === "object" && part !== null && !Array.isArray(part);
-    return isRecord ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part;
-  });
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (value instanceof Uint8Array) return `[${value.join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map(textOf).join(",")}]`;
+  const record = value as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(record)
+    .filter((key) => record[key] !== undefined)
+    .sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${textOf(record[key])}`).join(",")}}`;
 }
 
 /** Compares routes without their protocol: it has no effect on packets. */
@@ -209,13 +212,13 @@ function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
 }
 
 /** Adds to each deletion the position of the route among those with the same key at that moment. */
-function withRanks(stages: Stages, observed: readonly RouteState[]): Stages {
-  if (stages.adds.length + stages.deletes.length === 0) return stages;
-  const rows = rowsOf(routeIdentity, observed);
+function withRanks(identity: Identity<RouteState>, stages: Stages, observed: readonly RouteState[]): Stages {
+  if (stages.deletes.length === 0 && stages.adds.every(({ kind }) => kind === "add-route")) return stages;
+  const rows = rowsOf(identity, observed);
   const rank = (operation: Operation): Operation => {
     if (operation.kind !== "add-route" && operation.kind !== "delete-route") return operation;
-    const key = routeIdentity.key(operation.route);
-    const text = routeIdentity.value(operation.route);
+    const key = identity.key(operation.route);
+    const text = identity.value(operation.route);
     const row = rows.get(key) ?? [];
     const at = row.indexOf(text);
     rows.set(key, operation.kind === "add-route" ? [...row, text] : row.toSpliced(at, 1));
@@ -237,9 +240,11 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     compare(neighbourIdentity, wanted.neighbours, observed.neighbours, owned.neighbours),
     (verb, neighbour) => ({ kind: `${verb}-neighbour`, place, neighbour }),
   );
+  const routeTexts = cached(routeIdentity);
   const routes = withRanks(
+    routeTexts,
     operationsOf(
-      byReach(compare(routeIdentity, wanted.routes, observed.routes, owned.routes)),
+      byReach(compare(routeTexts, wanted.routes, observed.routes, owned.routes)),
       (verb, route): Operation => ({ kind: `${verb}-route`, place, route }),
     ),
     observed.routes,
