@@ -1,31 +1,56 @@
 /** Parses YAML to plain values. Errors have line and column; warnings of the parser are errors. */
-import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { Composer, isMap, isPair, isScalar, isSeq, LineCounter, type Node, Parser, parseAllDocuments } from "yaml";
 import { messageOf } from "../lib/describe.ts";
 import { ConfigError } from "./config-error.ts";
+
+const OPTIONS = { stringKeys: true } as const;
+
+/** A text with the positions of its nodes, which take several times as much memory as the values: read once a position is asked for. */
+class Positions {
+  readonly #text: string;
+  #found: { readonly contents: readonly unknown[]; readonly lines: LineCounter } | undefined;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Returns the contents of the document that the parser finds at `index`, and the lines of the text. */
+  of(index: number): { readonly contents: unknown; readonly lines: LineCounter } {
+    this.#found ??= this.#read();
+    return { contents: this.#found.contents[index], lines: this.#found.lines };
+  }
+
+  #read() {
+    const lines = new LineCounter();
+    const documents = parseAllDocuments(this.#text, { ...OPTIONS, lineCounter: lines });
+    return { contents: Array.from(documents, ({ contents }) => contents), lines };
+  }
+}
 
 /** One document of a text; `line` is its first line, counted from 1. */
 class YamlDocument {
   readonly value: unknown;
   readonly line: number;
-  readonly #contents: unknown;
-  readonly #lines: LineCounter;
+  readonly #positions: Positions;
+  readonly #index: number;
 
-  constructor(value: unknown, contents: unknown, lines: LineCounter) {
+  constructor(value: unknown, line: number, positions: Positions, index: number) {
     this.value = value;
-    this.#contents = contents;
-    this.#lines = lines;
-    this.line = lineAt(lines, contents);
+    this.line = line;
+    this.#positions = positions;
+    this.#index = index;
   }
 
   /** Returns the line of a field, whose path is that of a mismatch; of a field that is missing, that of the innermost one around it. */
   lineOf(path: string): number {
-    let node = this.#contents;
+    const { contents, lines } = this.#positions.of(this.#index);
+    let node = contents;
     let line = this.line;
     for (const [, index, quoted, plain = ""] of path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)) {
       const key = quoted === undefined ? plain : unquote(quoted);
       const inner = index === undefined ? findPair(node, key) : findItem(node, Number(index));
       if (inner === undefined) return line;
-      line = lineAt(this.#lines, inner.place);
+      line = lineAt(lines, inner.place);
       node = inner.value;
     }
     return line;
@@ -93,14 +118,26 @@ function malformed(source: string, error: unknown): never {
  */
 export function parseYaml(text: string, source: string): YamlDocument[] {
   const parsed: YamlDocument[] = [];
-  const lineCounter = new LineCounter();
-  for (const document of parseAllDocuments(text, { stringKeys: true, lineCounter })) {
-    const [fault] = [...document.errors, ...document.warnings];
-    if (fault !== undefined) malformed(source, fault);
+  const lines = new LineCounter();
+  const positions = new Positions(text);
+  let index = 0;
+  // One after the other, as the nodes of a long text would fill the heap.
+  for (const document of new Composer(OPTIONS).compose(new Parser(lines.addNewLine).parse(text))) {
+    if (document.errors.length + document.warnings.length > 0) malformed(source, firstFault(text));
     const value = toValue(document, source);
-    if (value !== null) parsed.push(new YamlDocument(value, document.contents, lineCounter));
+    if (value !== null) parsed.push(new YamlDocument(value, lineAt(lines, document.contents), positions, index));
+    index++;
   }
   return parsed;
+}
+
+/** Returns the first error or warning of the text, with its place. */
+function firstFault(text: string): unknown {
+  for (const { errors, warnings } of parseAllDocuments(text, OPTIONS)) {
+    const [fault] = [...errors, ...warnings];
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }
 
 function toValue(document: { toJS(): unknown }, source: string): unknown {
