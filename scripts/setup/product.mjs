@@ -15,16 +15,14 @@ import { buildStep } from "./stamp.mjs";
 const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
 
-/** Each bundle's entry below host/; the executables are called by their users, the workers by the agent. */
+/**
+ * Each bundle's entry below host/; the executables are called by their users, the workers by the agent. Those of a group share
+ * chunks. The agent has its own: shared with the command line they would be five times as many, and each takes time to load.
+ */
 const workers = ["registry/sqlite/sqlite-worker.ts", "kernel/link-remover-worker.ts"];
-const bundles = [
-  "bin/berth-agent.ts",
-  "bin/berth-agent-main.ts",
-  ...workers,
-  "bin/berth-controller.ts",
-  "bin/berth-controller-main.ts",
-  "bin/berthctl.ts",
-  "bin/kubectl-berth.ts",
+const bundleGroups = [
+  ["bin/berth-agent.ts", "bin/berth-agent-main.ts", ...workers],
+  ["bin/berth-controller.ts", "bin/berth-controller-main.ts", "bin/berthctl.ts", "bin/kubectl-berth.ts"],
 ];
 
 export function productSteps() {
@@ -36,7 +34,12 @@ export function productSteps() {
     ),
   );
   steps.push(nativeStep("addon", ["native/berth.node"]));
-  return [...steps, coreStep(), corePackageStep(), bundleStep(bundles.map((name) => inRoot("host", name)))];
+  return [
+    ...steps,
+    coreStep(),
+    corePackageStep(),
+    bundleStep(bundleGroups.map((group) => group.map((name) => inRoot("host", name)))),
+  ];
 }
 
 function nativeStep(part, outputs) {
@@ -108,7 +111,8 @@ const isChunk = (name) => /^chunk-.+\.mjs$/.test(name);
  * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: what is
  * not loaded costs no memory, and neither do blanks: V8 keeps the text of what it has loaded. Names stay, for stack traces.
  */
-function bundleStep(entries) {
+function bundleStep(groups) {
+  const entries = groups.flat();
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const small = ["--minify-whitespace", "--minify-syntax"];
@@ -119,13 +123,21 @@ function bundleStep(entries) {
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
     outputs: [...entries.map((entry) => inRoot("dist", nameOf(entry))), inRoot("dist", "bundles.json")],
-    texts: flags,
+    texts: [...flags, ...groups.map((group) => group.map(nameOf).join(" "))],
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
       const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
       // Which packages are in the bundles: the release lists them with their licences.
-      run(esbuild, [...entries, ...flags, `--outdir=${temporary}`, `--metafile=${inRoot("dist", "bundles.json")}`]);
+      const contents = groups.map((group) => {
+        const metafile = `${temporary}.json`;
+        run(esbuild, [...group, ...flags, `--outdir=${temporary}`, `--metafile=${metafile}`]);
+        const { inputs, outputs } = JSON.parse(readFileSync(metafile, "utf8"));
+        rmSync(metafile);
+        return { inputs, outputs };
+      });
+      const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
+      writeFileSync(inRoot("dist", "bundles.json"), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
       const chunks = readdirSync(temporary).filter(isChunk);
       for (const chunk of chunks) renameSync(join(temporary, chunk), inRoot("dist", chunk));
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
