@@ -29,7 +29,7 @@ import type { LateDetectionDeps } from "./late-detection.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
 import { PairRemover } from "./pair-remover.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
-import { type CoordinatorDeps, settingsOf } from "./settings.ts";
+import { type CoordinatorDeps, SettingsReader } from "./settings.ts";
 
 interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
   /** The log files that network definitions name. */
@@ -55,6 +55,7 @@ function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
 const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
 
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
+  const settings = new SettingsReader(options);
   const announcements = new Map<string, Disposable>();
   /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
   const running = new Map<string, AbortController>();
@@ -65,7 +66,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     announcements.delete(keyOf(attachment));
   };
   const contextOf = (request: CniRequest & Attachment): AttachContext => {
-    const { conf, warnings, networks } = settingsOf(request, options);
+    const { conf, warnings, networks } = settings.read(request);
     const log = options.logs.for(conf.logOptions);
     for (const warning of warnings) log.warn({ network: request.netConf.name }, warning);
     return {
@@ -117,7 +118,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     check: (request) => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request)),
     compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
     del: async (request) => {
-      const { conf, log } = detachSettings(options, request);
+      const { conf, log } = detachSettings(options, settings, request);
       await detachNow(request, conf, log);
       return [];
     },
@@ -131,7 +132,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       return [];
     },
     status: async (request) => {
-      const { conf, warnings } = settingsOf(request, options);
+      const { conf, warnings } = settings.read(request);
       options.logs.for(conf.logOptions);
       return warnings.join("; ");
     },
@@ -145,12 +146,13 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
 /** The settings for a DEL, which ignores an invalid configuration: otherwise the pod could never be deleted. */
 function detachSettings(
   options: CoordinatorPluginOptions,
+  settings: SettingsReader,
   request: DetachRequest,
 ): { conf: CoordinatorConf; log: Log } {
   const { coordinator } = options.snapshot();
   let conf: CoordinatorConf;
   try {
-    ({ conf } = settingsOf(request, options));
+    ({ conf } = settings.read(request));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));

@@ -14,6 +14,7 @@ import {
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
@@ -45,13 +46,45 @@ interface Settings {
   readonly warnings: readonly string[];
 }
 
-/**
- * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks, defaults.
- * Throws ConfigError.
- */
-export function settingsOf({ netConf }: CniRequest, { snapshot, isCluster }: SettingsDeps): Settings {
-  const { coordinator } = snapshot();
-  const entry = decodeCoordinatorConf(pluginKeys(netConf), "CNI configuration");
+/** Most entries of network definitions whose settings are remembered. @limit */
+export const MAX_REMEMBERED_ENTRIES = 16;
+
+/** Longest entry that is remembered: UTF-16 units of its JSON. @limit */
+export const MAX_REMEMBERED_ENTRY_LENGTH = 4_096;
+
+/** The settings of requests. The pods of a network have the same, so those of the latest entries are remembered. */
+export class SettingsReader {
+  readonly #deps: SettingsDeps;
+  readonly #known = new BoundedMap<string, Settings>(MAX_REMEMBERED_ENTRIES);
+  /** The resource that the remembered settings are of. */
+  #coordinator: Coordinator | undefined;
+
+  constructor(deps: SettingsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks, defaults.
+   * Throws ConfigError.
+   */
+  read({ netConf }: Pick<CniRequest, "netConf">): Settings {
+    const { coordinator } = this.#deps.snapshot();
+    if (coordinator !== this.#coordinator) this.#known.clear();
+    this.#coordinator = coordinator;
+    const keys = pluginKeys(netConf);
+    const text = JSON.stringify(keys);
+    const settings = this.#known.get(text) ?? resolve(keys, coordinator, this.#deps.isCluster);
+    if (text.length <= MAX_REMEMBERED_ENTRY_LENGTH) this.#known.set(text, settings);
+    return settings;
+  }
+}
+
+function resolve(
+  keys: Readonly<Record<string, unknown>>,
+  coordinator: Coordinator | undefined,
+  isCluster: boolean,
+): Settings {
+  const entry = decodeCoordinatorConf(keys, "CNI configuration");
   const layers = [entry, ...coordinatorLayers(coordinator)];
   const networks = describeNetworks(entry, coordinator, isCluster);
   const warnings = [...layers.flatMap((layer) => layer.warnings), ...networks.warnings];

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { describeNetworks, requireServiceNetworks } from "../../../../host/agent/coordinator/settings.ts";
+import {
+  describeNetworks,
+  requireServiceNetworks,
+  SettingsReader,
+} from "../../../../host/agent/coordinator/settings.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
+import { decodeNetConf } from "../../../../host/cni/net-conf.ts";
 import { decodeCoordinatorConf } from "../../../../host/config/coordinator-conf.ts";
 import { resolveCoordinatorConf } from "../../../../host/config/coordinator-settings.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
@@ -9,6 +14,7 @@ import {
   decodeCoordinator,
   decodeServedCoordinator,
 } from "../../../../host/resources/coordinator.ts";
+import type { Snapshot } from "../../../../host/resources/snapshot.ts";
 
 const object = (spec: object, status?: unknown) => ({
   ...{ apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", spec },
@@ -173,4 +179,30 @@ describe("a status", () => {
 it("more networks than a line has room for are counted", () => {
   const serviceCIDR = Array.from({ length: 11 }, (_, index) => `10.${index}.0.0/16`);
   expect(look({ serviceCIDR }, undefined).origins[0]).toContain("10.7.0.0/16 and 3 more, set by the network's");
+});
+
+describe("settings of requests", () => {
+  const request = (keys: object, pod: string) => ({
+    netConf: decodeNetConf(
+      JSON.stringify({ cniVersion: "1.0.0", name: "lan", type: "coordinator", ...keys, args: { cni: { pod } } }),
+    ),
+  });
+
+  it("are decoded once for the pods of a network, and again when the definition or the resource has changed", () => {
+    let coordinator = decodeServedCoordinator(object({ serviceCIDR: ["10.3.0.0/16"] }), "x");
+    const snapshot = () => ({ coordinator }) as Snapshot;
+    const reader = new SettingsReader({ snapshot, isCluster: false });
+    const first = reader.read(request({}, "a"));
+    expect(reader.read(request({}, "b"))).toBe(first);
+    expect(first.conf.serviceCIDR.map(formatPrefix)).toEqual(["10.3.0.0/16"]);
+    const other = reader.read(request({ serviceCIDR: ["10.1.0.0/16"] }, "a"));
+    expect(other.conf.serviceCIDR.map(formatPrefix)).toEqual(["10.1.0.0/16"]);
+    coordinator = decodeServedCoordinator(object({ serviceCIDR: ["10.5.0.0/16"] }), "x");
+    expect(reader.read(request({}, "a")).conf.serviceCIDR.map(formatPrefix)).toEqual(["10.5.0.0/16"]);
+  });
+
+  it("that are invalid are refused each time", () => {
+    const reader = new SettingsReader({ snapshot: () => ({ coordinator: undefined }) as never, isCluster: false });
+    for (const pod of ["a", "b"]) expect(() => reader.read(request({ mode: "wrong" }, pod))).toThrow("mode");
+  });
 });
