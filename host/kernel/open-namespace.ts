@@ -47,14 +47,19 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
  * opened in one visit of it. Throws as {@link openNamespace}.
  */
 export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
-  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true });
+  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: false });
+}
+
+/** Opens a pod's namespace to delete an nf_tables table in it: closing does not wait until the kernel has freed that. Otherwise as above. */
+export function openPodForCleaning(path: string, native: Native = loadNative()): OpenNamespace {
+  return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: true });
 }
 
 /**
  * Opens the namespace at `path`. Throws NetnsError if there is no such namespace, NetlinkError if the kernel refuses a socket.
  */
 export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
-  return open(path, native, { most: undefined, withNetfilter: false });
+  return open(path, native, { most: undefined, withNetfilter: false, closesAside: false });
 }
 
 /** Opens the node's namespace at `path` and mirrors its state. Throws as {@link openNamespace}. */
@@ -81,9 +86,11 @@ interface OpenOptions {
   /** Reading a list of more entries fails. */
   readonly most: number | undefined;
   readonly withNetfilter: boolean;
+  /** Closes the socket of nf_tables in the thread pool. */
+  readonly closesAside: boolean;
 }
 
-function open(path: string, native: Native, { most, withNetfilter }: OpenOptions): OpenNamespace {
+function open(path: string, native: Native, { most, withNetfilter, closesAside }: OpenOptions): OpenNamespace {
   using opened = new DisposableStack();
   const { fd, identity } = opened.use(openNetns(path, native));
   const netns = { fd, path };
@@ -94,7 +101,7 @@ function open(path: string, native: Native, { most, withNetfilter }: OpenOptions
       route: converse(openRouteSocket(netns, native)),
       // a kernel without nf_tables is reported where they are used
       netfilter: withNetfilter
-        ? unlessRefused([EPROTONOSUPPORT], () => converse(openNetfilterSocket(netns, native)))
+        ? unlessRefused([EPROTONOSUPPORT], () => converse(openNetfilterSocket(netns, native, closesAside)))
         : undefined,
     }),
     native,
@@ -108,7 +115,7 @@ function open(path: string, native: Native, { most, withNetfilter }: OpenOptions
     identity,
     route: sockets.route,
     get netfilter() {
-      netfilter ??= createConversation(held.use(openNetfilterSocket(netns, native)), most);
+      netfilter ??= createConversation(held.use(openNetfilterSocket(netns, native, closesAside)), most);
       return netfilter;
     },
     [Symbol.dispose]: () => held.dispose(),

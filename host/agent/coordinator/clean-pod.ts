@@ -15,7 +15,7 @@ import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
 import { isOwnNetns, NetnsError, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { type NamespaceSource, type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { type NamespaceSource, type OpenNamespace, openPodForCleaning } from "../../kernel/open-namespace.ts";
 import { linkStateOf } from "../../kernel/state-values.ts";
 import { SysctlError } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
@@ -27,7 +27,7 @@ import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../plan
 export function openPod(netns: string | undefined): OpenNamespace | undefined {
   if (netns === undefined) return undefined;
   try {
-    return isOwnNetns(netns) ? undefined : openPodNamespace(netns);
+    return isOwnNetns(netns) ? undefined : openPodForCleaning(netns);
   } catch (error) {
     if (error instanceof NetnsError) return undefined;
     throw error;
@@ -104,8 +104,8 @@ export function findDetachedPod(path: string | undefined, ifName: IfName): Detac
 }
 
 /**
- * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace. To close it waits
- * until the kernel has freed a deleted table, a dozen milliseconds after this returns.
+ * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace. Closing it occupies a
+ * thread of the pool until the kernel has freed a deleted table, a dozen milliseconds after this returns.
  */
 export async function cleanPod(
   host: NamespaceSource,

@@ -4,7 +4,7 @@
  * opened.
  */
 
-import { EAGAIN, EBADMSG, ENOBUFS } from "../errno.ts";
+import { EBADMSG, ENOBUFS } from "../errno.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
 import { type NetnsHandle, withNetns } from "../netns.ts";
 import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
@@ -60,12 +60,8 @@ interface MonitorListener {
 
 /** Returns undefined if there is nothing more to read. */
 function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
-  try {
-    return decodeMessages(receiveCopy(native, fd, buffer));
-  } catch (error) {
-    if (error instanceof NetlinkError && error.errno === EAGAIN) return undefined;
-    throw error;
-  }
+  const datagram = receiveCopy(native, fd, buffer);
+  return datagram && decodeMessages(datagram);
 }
 
 /** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */

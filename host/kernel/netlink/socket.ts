@@ -3,7 +3,8 @@
  * when the socket is opened; afterwards the socket is used from outside.
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
-import { EINTR, EMSGSIZE } from "../errno.ts";
+import { closeAside } from "../close-aside.ts";
+import { EAGAIN, EINTR, EMSGSIZE } from "../errno.ts";
 import { loadNative, type Native } from "../native.ts";
 import { type NetnsHandle, withNetns } from "../netns.ts";
 import { align } from "./attribute.ts";
@@ -63,13 +64,14 @@ function receivingError(errno: number): NetlinkError {
 }
 
 /**
- * Receives one datagram into `buffer` and returns its length. Retries after EINTR. MSG_TRUNC makes the kernel return the true
- * length.
+ * Receives one datagram into `buffer`. Returns its length; undefined if none has come. Retries after EINTR. MSG_TRUNC makes the
+ * kernel return the true length.
  */
-function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
+function receiveInto(native: Native, fd: number, buffer: Uint8Array): number | undefined {
   let length: number;
   do length = native.recv(fd, buffer, MSG_DONTWAIT | MSG_TRUNC);
   while (length === -EINTR);
+  if (length === -EAGAIN) return undefined;
   if (length < 0) throw receivingError(-length);
   if (length > buffer.length) {
     const message = `datagram of ${length} bytes, room for ${buffer.length}`;
@@ -78,9 +80,10 @@ function receiveInto(native: Native, fd: number, buffer: Uint8Array): number {
   return length;
 }
 
-/** Receives one datagram and returns a copy of it. */
-export function receiveCopy(native: Native, fd: number, buffer: Uint8Array): Uint8Array {
-  return buffer.slice(0, receiveInto(native, fd, buffer));
+/** Receives one datagram into `buffer` and returns a copy of it; undefined if none has come. */
+export function receiveCopy(native: Native, fd: number, buffer: Uint8Array): Uint8Array | undefined {
+  const length = receiveInto(native, fd, buffer);
+  return length === undefined ? undefined : buffer.slice(0, length);
 }
 
 /** Memory for several answers: allocating and freeing an array for each costs as much as receiving it. */
@@ -122,12 +125,14 @@ const RECEIVING = 4_096;
 class Socket implements Datagrams {
   readonly #native: Native;
   readonly #fd: number;
+  readonly #close: (fd: number) => void;
   /** The answer that was received with the last request, or the error of receiving it. */
   #answer: Uint8Array | NetlinkError | undefined;
 
-  constructor(native: Native, fd: number) {
+  constructor(native: Native, fd: number, close: (fd: number) => void) {
     this.#native = native;
     this.#fd = fd;
+    this.#close = close;
   }
 
   /** Sends the request and receives as much of the answer as there is room for. */
@@ -142,11 +147,13 @@ class Socket implements Datagrams {
     this.#answer = undefined;
     if (answer instanceof NetlinkError) throw answer;
     if (answer !== undefined && answer.length > 0) return answer;
-    return takeRoom(receiveInto(this.#native, this.#fd, freeRoom().subarray(0, MAX_DATAGRAM_BYTES)));
+    const length = receiveInto(this.#native, this.#fd, freeRoom().subarray(0, MAX_DATAGRAM_BYTES));
+    if (length === undefined) throw receivingError(EAGAIN);
+    return takeRoom(length);
   }
 
   [Symbol.dispose](): void {
-    this.#native.close(this.#fd);
+    this.#close(this.#fd);
   }
 }
 
@@ -155,12 +162,25 @@ export function openRouteSocket(netns: string | NetnsHandle, native: Native = lo
   return openSocket(netns, NETLINK_ROUTE, native);
 }
 
-/** Opens an nfnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError. */
-export function openNetfilterSocket(netns: string | NetnsHandle, native: Native = loadNative()): Datagrams {
-  return openSocket(netns, NETLINK_NETFILTER, native);
+/**
+ * Opens an nfnetlink socket in the namespace, given by its path or open. With `closesAside` it is closed in the thread pool: after a
+ * table was deleted over it, closing waits until the kernel has freed the table, a dozen milliseconds. Throws {@link NetlinkError},
+ * or NetnsError.
+ */
+export function openNetfilterSocket(
+  netns: string | NetnsHandle,
+  native: Native = loadNative(),
+  closesAside = false,
+): Datagrams {
+  return openSocket(netns, NETLINK_NETFILTER, native, closesAside ? closeAside : undefined);
 }
 
-function openSocket(netns: string | NetnsHandle, protocol: number, native: Native): Datagrams {
+function openSocket(
+  netns: string | NetnsHandle,
+  protocol: number,
+  native: Native,
+  close: (fd: number) => void = native.close,
+): Datagrams {
   const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   const fd = requireResult(withNetns(netns, open, native), "open a netlink socket");
   try {
@@ -169,5 +189,5 @@ function openSocket(netns: string | NetnsHandle, protocol: number, native: Nativ
     native.close(fd);
     throw error;
   }
-  return new Socket(native, fd);
+  return new Socket(native, fd, close);
 }

@@ -6,8 +6,9 @@
  * time after it was disposed of.
  * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
  */
-import { close } from "node:fs";
+
 import type { Mac } from "../../net/mac.ts";
+import { closeAside } from "../close-aside.ts";
 import { EAGAIN, EINTR, formatErrno } from "../errno.ts";
 import { encodeMac } from "../mac-bytes.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
@@ -119,11 +120,6 @@ export function openPacketSocket(options: PacketOptions, native: Native = loadNa
     throw error;
   }
   return packetSocketOn(native, fd, link);
-}
-
-/** Closes the socket in the thread pool. Errors are ignored: the descriptor is released in any case. */
-function closeAside(fd: number): void {
-  close(fd, () => {});
 }
 
 function packetSocketOn(native: Native, fd: number, link: number): PacketSocket {
