@@ -94,6 +94,8 @@ interface MirroredState {
 export interface MirrorOptions {
   /** Called when the notifications of some changes were lost; the state is listed again. */
   readonly onLoss?: (error: Error) => void;
+  /** Called with the index of each link that was deleted, unless the notification was lost. */
+  readonly onLinkGone?: (index: number) => void;
   readonly bufferBytes?: number;
   readonly native?: Native;
 }
@@ -113,6 +115,7 @@ export class NodeMirror implements Disposable {
   readonly #route: Conversation;
   readonly #monitor: Monitor;
   readonly #onLoss: (error: Error) => void;
+  readonly #onLinkGone: (index: number) => void;
 
   #addresses: readonly AddressState[] | undefined;
   /** Names, by index, of the links that have these addresses. */
@@ -128,9 +131,15 @@ export class NodeMirror implements Disposable {
 
   /** Throws NetlinkError if the kernel refuses the socket, or NetnsError. */
   constructor({ fd, path, route }: NetnsHandle & { readonly route: Conversation }, options: MirrorOptions = {}) {
-    const { onLoss = () => {}, bufferBytes = MIRROR_QUEUE_BYTES, native = loadNative() } = options;
+    const {
+      onLoss = () => {},
+      onLinkGone = () => {},
+      bufferBytes = MIRROR_QUEUE_BYTES,
+      native = loadNative(),
+    } = options;
     this.#route = route;
     this.#onLoss = onLoss;
+    this.#onLinkGone = onLinkGone;
     this.#monitor = openMonitor(
       { fd, path },
       { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes },
@@ -328,6 +337,7 @@ export class NodeMirror implements Disposable {
     if (name !== undefined && (message.type === RTM_DELLINK || nameOf(attributes) !== name))
       this.#addresses = undefined;
     if (!isLost) return;
+    if (message.type === RTM_DELLINK) this.#onLinkGone(index);
     if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
     for (const table of this.#tables.values()) table.linkLost(index);
   }

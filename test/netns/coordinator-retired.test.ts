@@ -9,7 +9,7 @@ import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { type LinkRemover, openLinkRemover, REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
 import { setLink } from "../../host/kernel/netlink/link/requests.ts";
 import { readNetnsIdentity } from "../../host/kernel/netns.ts";
-import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
+import { type OpenNamespace, openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { coordinateEach } from "./coordinator-lab.ts";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
@@ -289,6 +289,28 @@ describe("the pairs of detached pods", () => {
     await remover.retire(index, ownerOf(index));
     await remover.flush();
     expect(pairLinks()).toEqual([]);
+    await remover.close();
+  });
+
+  it("that went with their pods' namespaces are not deleted once more", async () => {
+    using host = openNode(`/run/netns/${lab.names.node}`, { onLinkGone: (index) => remover.linkGone(index) });
+    const links = openLinkRemover(host.entrance);
+    const asked: number[] = [];
+    const removeLinks = (indexes: readonly number[]): Promise<boolean> => {
+      asked.push(...indexes);
+      return links.removeLinks(indexes);
+    };
+    const remover: PairRemover = open(host, {
+      removeLink: (index) => links.removeLink(index),
+      removeLinks,
+      close: () => links.close(),
+    });
+    const [gone = 0, left = 0] = makePairs(2);
+    for (const index of [gone, left]) await remover.retire(index, ownerOf(index));
+    ipIn(lab.names.node, "link del r0");
+    host.mirror.read();
+    await goneSoon();
+    expect(asked).toEqual([left]);
     await remover.close();
   });
 

@@ -213,8 +213,8 @@ export async function openWorld(
     onFreed: () => {},
     onDeath: () => {},
   });
-  const host = openNode(`/run/netns/${names.node}`);
-  const remover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
+  const host = openNode(`/run/netns/${names.node}`, { onLinkGone: (index) => remover.linkGone(index) });
+  const remover: PairRemover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   let faults = noFaults;
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({

@@ -34,6 +34,9 @@ export const REMOVAL_BATCH = 16;
 /** Most pairs of detached pods that wait to be deleted; with more, a DEL waits until they are gone. @limit */
 export const MAX_RETIRED_PAIRS = 256;
 
+/** Shortest time from one step to the next: milliseconds. Pairs that are due meanwhile share the kernel's wait. @limit */
+export const REMOVAL_PAUSE_MS = 250;
+
 /** Pause after the kernel refused to delete retired pairs: milliseconds. */
 const RETRY_MS = 5_000;
 
@@ -71,6 +74,12 @@ function podAt(path: string, ifName: IfName): DetachedPod | "gone" {
   }
 }
 
+interface RetiredPair {
+  readonly owner: RetiredOwner;
+  /** When it is deleted unless it has gone by then. A clock that does not jump: milliseconds. */
+  readonly dueMs: number;
+}
+
 interface PairRemoverOptions {
   readonly host: NamespaceSource;
   readonly links: LinkRemover;
@@ -79,8 +88,8 @@ interface PairRemoverOptions {
 
 export class PairRemover {
   readonly #options: PairRemoverOptions;
-  /** Keyed by index. */
-  readonly #retired = new Map<number, RetiredOwner>();
+  /** Keyed by index, the first due first. */
+  readonly #retired = new Map<number, RetiredPair>();
   readonly #queue = new SerialQueue();
   #timer: NodeJS.Timeout | undefined;
 
@@ -89,9 +98,14 @@ export class PairRemover {
     this.#options = options;
     for (const { index, alias, group } of listLinks(options.host.route).map(linkOf)) {
       const owner = isRetired(group) ? ownerFrom(alias) : undefined;
-      if (owner !== undefined) this.#retired.set(index, owner);
+      if (owner !== undefined) this.#retired.set(index, { owner, dueMs: 0 });
     }
     this.#schedule(0);
+  }
+
+  /** The link of this index has gone. Usually it is a pair that went with its pod's namespace. */
+  linkGone(index: number): void {
+    this.#retired.delete(index);
   }
 
   /** Deletes the pair; resolves when both ends are gone. */
@@ -108,7 +122,7 @@ export class PairRemover {
     const { containerId, pod } = owner;
     const known = this.#retired.get(index);
     // It may be being deleted, and must not leave the group then.
-    if (known !== undefined) return pod === "gone" || typeof known.pod !== "string";
+    if (known !== undefined) return pod === "gone" || typeof known.owner.pod !== "string";
     const { ifName, path: netns } = pod === "gone" ? { ifName: "-", path: "" } : pod;
     const alias = formatRetiredAlias({ containerId, ifName, netns });
     if (alias === undefined) return false;
@@ -117,7 +131,7 @@ export class PairRemover {
       return true;
     };
     if (unlessRefused([ENODEV], takeDown) === undefined) return false;
-    this.#retired.set(index, owner);
+    this.#retired.set(index, { owner, dueMs: performance.now() + RETIREMENT_MS });
     if (this.#retired.size >= MAX_RETIRED_PAIRS) await this.flush();
     else this.#schedule(RETIREMENT_MS);
     return true;
@@ -129,7 +143,7 @@ export class PairRemover {
     const identity = readNetns();
     const isSame = (pod: RetiredOwner["pod"]): boolean =>
       typeof pod === "string" ? pod === "unknown" : isSameNetns(pod.identity, identity);
-    const isInTheWay = (owner: RetiredOwner): boolean => owner.containerId === containerId || isSame(owner.pod);
+    const isInTheWay = ({ owner }: RetiredPair): boolean => owner.containerId === containerId || isSame(owner.pod);
     if ([...this.#retired.values()].some(isInTheWay)) await this.flush();
   }
 
@@ -137,7 +151,7 @@ export class PairRemover {
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    return this.#queue.run(() => this.#deleteRetired());
+    return this.#queue.run(() => this.#deleteRetired(Number.POSITIVE_INFINITY));
   }
 
   /** Deletes what is retired. A failure is logged; the next agent deletes the rest. */
@@ -147,32 +161,40 @@ export class PairRemover {
     await this.#options.links.close();
   }
 
+  /** Pairs that are not due are left alone: their pods' namespaces are about to be deleted. */
   #schedule(milliseconds: number): void {
     if (this.#timer !== undefined || this.#retired.size === 0) return;
-    this.#timer = setTimeout(() => void this.flush().catch(() => {}), milliseconds).unref();
+    const deleteDue = (): void => {
+      this.#timer = undefined;
+      void this.#queue.run(() => this.#deleteRetired(performance.now())).catch(() => {});
+    };
+    this.#timer = setTimeout(deleteDue, milliseconds).unref();
   }
 
-  async #deleteRetired(): Promise<void> {
-    const retired = [...this.#retired];
+  async #deleteRetired(untilMs: number): Promise<void> {
+    const due = [...this.#retired].filter(([, { dueMs }]) => dueMs <= untilMs);
     try {
-      for (let at = 0; at < retired.length; at += REMOVAL_BATCH)
-        await this.#delete(retired.slice(at, at + REMOVAL_BATCH));
+      for (let at = 0; at < due.length; at += REMOVAL_BATCH) await this.#delete(due.slice(at, at + REMOVAL_BATCH));
     } catch (error) {
       const { log } = this.#options;
       log.warn({ err: error, pairs: this.#retired.size }, "Deleting the pairs of detached pods failed; retrying");
       this.#schedule(RETRY_MS);
       throw error;
     }
-    this.#schedule(RETIREMENT_MS);
+    const [next] = this.#retired.values();
+    if (next !== undefined) this.#schedule(Math.max(REMOVAL_PAUSE_MS, next.dueMs - performance.now()));
   }
 
-  async #delete(batch: readonly (readonly [index: number, owner: RetiredOwner])[]): Promise<void> {
+  async #delete(batch: readonly (readonly [index: number, pair: RetiredPair])[]): Promise<void> {
     // Closed after the kernel's long wait for the pairs, in which it also frees what was deleted in the pods.
     using cleaned = new DisposableStack();
-    for (const [, owner] of batch) cleaned.use(await this.#clean(owner));
+    for (const [index, { owner }] of batch) {
+      if (this.#retired.has(index)) cleaned.use(await this.#clean(owner));
+    }
+    const left = batch.map(([index]) => index).filter((index) => this.#retired.has(index));
     // Those that are gone are left to the thread: each question waits for the kernel's lock on all links.
-    await this.#options.links.removeLinks(batch.map(([index]) => index));
-    for (const [index] of batch) this.#retired.delete(index);
+    if (left.length > 0) await this.#options.links.removeLinks(left);
+    for (const index of left) this.#retired.delete(index);
   }
 
   async #clean({ containerId, pod }: RetiredOwner): Promise<Disposable | undefined> {

@@ -221,15 +221,18 @@ function startComparing(
  */
 export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
   const { log, nowMs, logDirectory: directory } = options;
+  let remover: PairRemover | undefined;
   const host = openNode(OWN_NETNS, {
+    onLinkGone: (index) => remover?.linkGone(index),
     onLoss: (error) =>
       log.info({ err: error }, "Notifications about the node's network were lost; reading its state again"),
   });
   const comparison = startComparing(host.mirror, options);
-  const remover = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
+  const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
+  remover = pairs;
   const logs = openPluginLogs({ directory, log, nowMs });
   const attachments = new CoordinatedAttachments();
-  const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover, logs });
+  const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
   return {
     plugin,
     attachments,
@@ -242,7 +245,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     close: async () => {
       plugin[Symbol.dispose]();
       await comparison.close();
-      await remover.close();
+      await pairs.close();
       await logs.close();
       host[Symbol.dispose]();
     },
