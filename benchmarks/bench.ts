@@ -3,17 +3,20 @@
  *
  * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait.
  * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
- * A quick one only prints. The exit code says whether everything ran, not whether the targets were met.
+ * A quick one only prints. The exit code says whether everything ran, not whether the targets were met. After SIGINT or SIGTERM it
+ * removes what it has made and ends.
  */
 import { parseArgs } from "node:util";
 import { clusterBench } from "./cluster/cluster.ts";
+import { controllerBench } from "./controller/controller.ts";
 import { coordinatorBench } from "./coordinator/coordinator.ts";
 import { coreBench } from "./core/bench.ts";
+import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 
-const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, coreBench];
+const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, controllerBench, coreBench];
 
 const { values } = parseArgs({
   options: {
@@ -28,7 +31,15 @@ if (unknown !== undefined) {
   throw new Error(`There is no benchmark "${unknown}", only ${benches.map(({ name }) => name).join(", ")}`);
 }
 
-for (const { name, run } of benches.filter((bench) => only.includes(bench.name))) {
+watchSignals();
+try {
+  for (const bench of benches.filter(({ name }) => only.includes(name))) await runBench(bench);
+} catch (error) {
+  if (!(error instanceof Interrupted)) throw error;
+  process.exitCode = error.exitCode;
+}
+
+async function runBench({ name, run }: Bench): Promise<void> {
   console.log(`\n# ${name}\n`);
   const quietness = await waitUntilQuiet({ limitS: values.quick ? 0 : Number(values.wait) });
   const machine = readMachine(quietness);
@@ -36,7 +47,7 @@ for (const { name, run } of benches.filter((bench) => only.includes(bench.name))
   const report = await run({ quick: values.quick, quietness });
   const text = formatReport(report, machine, values.quick);
   console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
-  if (values.quick) continue;
+  if (values.quick) return;
   await writeReadme(name, text);
   console.log(`Raw figures: ${await writeResults(name, machine, report)}`);
 }

@@ -79,16 +79,15 @@ async function measure(
 ): Promise<CoordinatorFigures> {
   const nodes = allNodes.slice(0, 2); // the third is for the coordinator alone
   const alone = await measureAlone(floors, allNodes, {
-    rounds: quick ? 3 : 30,
-    warmUpRounds: quick ? 1 : 10,
+    rounds: quick ? 3 : 10,
+    warmUpRounds: quick ? 1 : 3,
     podsPerRound: 10,
   });
-  const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
+  const chains = await measureChains(nodes, { rounds: quick ? 2 : 10, triples: quick ? 5 : 10 });
   const rates = [];
-  for (const node of nodes)
-    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 40 : 80 })));
+  for (const node of nodes.slice(0, 1)) rates.push(...(await measureRates(node, { rounds: quick ? 2 : 5, pairs: 40 })));
   const health = [];
-  for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 100)));
+  for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
   return { alone, chains, rates, health, detection };

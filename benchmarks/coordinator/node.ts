@@ -9,7 +9,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { type Agent, type AgentOptions, startAgent } from "../../scripts/lab/agent.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { definitions, manifests } from "./configuration.ts";
 import { attachOthers, Pods } from "./pods.ts";
@@ -30,8 +30,13 @@ export interface Node {
   close(): Promise<void>;
 }
 
-/** A node with `others` pods that are attached, with both families, and stay. */
-export async function openNode(id: string, directory: string, others: number): Promise<Node> {
+/** A node with `others` pods that are attached, with both families, and stay. `options` are those of its agent. */
+export async function openNode(
+  id: string,
+  directory: string,
+  others: number,
+  options: AgentOptions = {},
+): Promise<Node> {
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer();
@@ -42,7 +47,7 @@ export async function openNode(id: string, directory: string, others: number): P
     const netns = await createNetns(`${id}-node`);
     closers.push(() => netns.delete());
     await connect(netns, segment);
-    const agent = await startAgent({ node: netns, config: { "pools.yaml": manifests() } });
+    const agent = await startAgent({ ...options, node: netns, config: { "pools.yaml": manifests() } });
     closers.push(() => agent.delete());
     for (const [name, text] of Object.entries(definitions())) writeFileSync(join(agent.cniConfDir, name), text);
     const pods = new Pods(id, netns, UPLINK);

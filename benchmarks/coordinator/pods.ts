@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { berthBin, referenceBin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
+import { requireUninterrupted } from "../harness/interruption.ts";
 import { runBatch, type Step, type Subject } from "../harness/runner.ts";
 import { callEnvironment } from "../ipam/contestant.ts";
 import { coordinatorConf, type Families, PLAIN, podAddress, preparedResult } from "./configuration.ts";
@@ -41,6 +42,7 @@ export class Pods {
 
   /** Makes `count` pods; gives the first's number. The others follow it. */
   async make(count: number, nicOf: (index: number) => Nic): Promise<number> {
+    requireUninterrupted();
     const first = this.#next;
     this.#next += count;
     const numbers = Array.from({ length: count }, (_, index) => first + index);
@@ -58,7 +60,8 @@ export class Pods {
 
   /** Removes all namespaces. The kernel takes its time, and would do so while others are measured: so it is done at the end. */
   async delete(): Promise<void> {
-    await this.#run(this.#made.splice(0).map((number) => `ip netns delete ${this.#prefix}${number} || true`));
+    const names = this.#made.splice(0).map((number) => `${this.#prefix}${number}`);
+    await this.#run(names.map((name) => `[ ! -e /run/netns/${name} ] || ip netns delete ${name} || true`));
   }
 
   #script(number: number, nic: Nic): string {

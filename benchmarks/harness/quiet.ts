@@ -1,6 +1,7 @@
 /** Waits until nothing else uses the processors: what else runs makes percentiles and rates worthless, and ratios doubtful. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { requireUninterrupted } from "./interruption.ts";
 
 /** Largest share of the processors' time that other programs, and the hypervisor's other guests, may take on a quiet machine. */
 const QUIET_SHARE = 0.05;
@@ -40,6 +41,7 @@ export async function waitUntilQuiet({
 }: WaitOptions): Promise<Quietness> {
   const startMs = performance.now();
   for (let round = 1; ; round++) {
+    requireUninterrupted();
     const before = read();
     await sleep(periodMs);
     const after = read();

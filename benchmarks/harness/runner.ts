@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { percentile } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { requireUninterrupted } from "./interruption.ts";
 
 /** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}` at a value's end for a file's line. */
 export interface Step {
@@ -53,8 +54,9 @@ export async function runBatch(batch: Batch, node?: Netns): Promise<BatchOutcome
   return outcome;
 }
 
-/** Runs batches without a pause between them: alternatives that take turns. Gives an outcome for each. */
+/** Runs batches without a pause between them: alternatives that take turns. Gives an outcome for each. Throws after a signal. */
 export async function runBatches(batches: readonly Batch[], node?: Netns): Promise<BatchOutcome[]> {
+  requireUninterrupted();
   return decodeAnswer(await answerOf(formatPlan(batches), node));
 }
 

@@ -1,13 +1,12 @@
 /**
  * The agent's memory: at rest, with many pools and pods, after many ADDs and DELs; beside it an empty Node.js.
- * Effects: agents, one after the other; a process of Node.js; plugins.
+ * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { daemonAnonymousMib, daemonRssMib, formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { type MemoryFigure, REST_MS, readEmptyNode, readMemory } from "../harness/memory.ts";
 import type { BenchOptions, Target } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";
@@ -21,16 +20,7 @@ const QUICK_CYCLES = 500;
 /** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
 const CYCLES_AT_ONCE = 100;
 
-/** How long after its first answer a process is at rest: milliseconds. */
-const REST_MS = 2_000;
-
-const MIB = 1024 * 1024;
-
-/** In megabytes, as the targets are. */
-interface Figure {
-  readonly name: string;
-  readonly rssMb: number;
-  readonly anonymousMb: number;
+interface Figure extends MemoryFigure {
   readonly rssLimitMb: number | undefined;
 }
 
@@ -45,7 +35,11 @@ const ANONYMOUS_LIMIT_MB = 55;
 
 export async function measureMemory(place: Place, { quick }: BenchOptions): Promise<MemoryReport> {
   const cycles = quick ? QUICK_CYCLES : CYCLES;
-  const figures = [await readEmptyNode(), await readSmallAgent(), ...(await readLargeAgent(place, cycles))];
+  const figures: Figure[] = [
+    { ...(await readEmptyNode()), rssLimitMb: undefined },
+    await readSmallAgent(),
+    ...(await readLargeAgent(place, cycles)),
+  ];
   const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
   return {
     table: { title: "Memory of the agent", columns: ["MB", "resident", "of it anonymous"], rows },
@@ -66,20 +60,7 @@ function targetsOf({ name, rssMb, anonymousMb, rssLimitMb }: Figure): Target[] {
 }
 
 function readFigure(name: string, pid: number, rssLimitMb?: number): Figure {
-  const mb = (mib: number): number => (mib * MIB) / 1e6;
-  return { name, rssMb: mb(daemonRssMib(pid)), anonymousMb: mb(daemonAnonymousMib(pid)), rssLimitMb };
-}
-
-/** What Node.js itself takes. */
-async function readEmptyNode(): Promise<Figure> {
-  const child = spawn(process.execPath, ["--eval", "setInterval(() => {}, 1e6)"], { stdio: "ignore" });
-  await once(child, "spawn");
-  await sleep(REST_MS);
-  const figure = readFigure("empty Node.js", child.pid ?? 0);
-  const ended = once(child, "exit");
-  child.kill("SIGKILL");
-  await ended;
-  return figure;
+  return { ...readMemory(name, pid), rssLimitMb };
 }
 
 async function readSmallAgent(): Promise<Figure> {

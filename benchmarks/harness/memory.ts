@@ -1,0 +1,36 @@
+/**
+ * Memory of processes, in megabytes as the targets are.
+ * Effects: a process of Node.js, for what Node.js itself takes.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { daemonAnonymousMib, daemonRssMib } from "../../scripts/lab/statistics.ts";
+
+/** How long after its start, or its first answer, a process is at rest: milliseconds. */
+export const REST_MS = 2_000;
+
+const MIB = 1024 * 1024;
+
+export interface MemoryFigure {
+  readonly name: string;
+  readonly rssMb: number;
+  readonly anonymousMb: number;
+}
+
+export function readMemory(name: string, pid: number): MemoryFigure {
+  const mb = (mib: number): number => (mib * MIB) / 1e6;
+  return { name, rssMb: mb(daemonRssMib(pid)), anonymousMb: mb(daemonAnonymousMib(pid)) };
+}
+
+/** Returns what Node.js itself takes. */
+export async function readEmptyNode(): Promise<MemoryFigure> {
+  const child = spawn(process.execPath, ["--eval", "setInterval(() => {}, 1e6)"], { stdio: "ignore" });
+  await once(child, "spawn");
+  await sleep(REST_MS);
+  const figure = readMemory("empty Node.js", child.pid ?? 0);
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+  return figure;
+}
