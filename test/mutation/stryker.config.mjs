@@ -41,7 +41,7 @@ export default {
   dryRunTimeoutMinutes: 60,
   incremental: true,
   incrementalFile: `node_modules/.cache/mutation-${isWithProperties ? "property" : "unit"}.json`,
-  reporters: ["clear-text", "json"],
+  reporters: ["progress-append-only", "clear-text", "json"],
   clearTextReporter: { reportTests: false, reportMutants: false },
   jsonReporter: { fileName: `node_modules/.cache/mutation-report-${isWithProperties ? "property" : "unit"}.json` },
 };

@@ -536,7 +536,7 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
   {
     name: "a pool is full when the cache says so",
     breaks: "exhaustion",
-    test: ["unit", "test/unit/agent/add.test.ts"],
+    test: ["unit", "test/unit/agent/cluster/claims.test.ts"],
     edits: [
       edit(
         "host/agent/ipam/sources/free.ts",

@@ -39,4 +39,10 @@ describe("pool-changes: the finalizer of a pool", () => {
   it("may go after that, when a list says that nothing is left", () => {
     expect(plan(leaving)).toEqual({ mark: 0, ask: 1, nextMs: POOL_LEAVING_RECHECK_MS });
   });
+  it("is looked at again as soon as the first of several pools may go", () => {
+    const others = [leaving, { ...leaving, name: "green" }, { ...leaving, name: "red" }];
+    const leavingMs = ({ name }: typeof leaving) =>
+      POOL_LEAVING_MS - { blue: 900, green: 300, red: 600 }[name as "red"];
+    expect(planFinalizers({ pools: others, isHeld: () => false, leavingMs })).toMatchObject({ ask: [], nextMs: 300 });
+  });
 });
