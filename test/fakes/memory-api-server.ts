@@ -185,6 +185,25 @@ export class MemoryApiServer {
     for (const { history } of this.#collections.values()) history.length = 0;
   }
 
+  /** A copy of all objects as they are now, as etcd's backup. */
+  snapshot(): ReadonlyMap<string, ReadonlyMap<string, StoredObject>> {
+    return new Map([...this.#collections].map(([path, { objects }]) => [path, new Map(objects)]));
+  }
+
+  /**
+   * These collections (default: all) become as in the copy: what was written since never was, and no watch hears of it. Watches from before are refused;
+   * break the open ones.
+   */
+  restore(copy: ReturnType<MemoryApiServer["snapshot"]>, paths: Iterable<string> = copy.keys()): void {
+    this.compact();
+    this.#compacted = ++this.#version;
+    for (const path of paths) {
+      const { objects } = this.#collection(path);
+      objects.clear();
+      for (const [name, object] of copy.get(path) ?? []) objects.set(name, object);
+    }
+  }
+
   #serve(path: string): Collection {
     const collection = { path, objects: new Map(), history: [], watches: new Set<Watching>() };
     this.#collections.set(path, collection);

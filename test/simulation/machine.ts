@@ -192,7 +192,7 @@ export class Machine {
       exchange: network.connect(process, this.name),
     });
     const bootedAtMs = this.#bootedAtMs;
-    const nowMs = (): number => time.nowMs - bootedAtMs;
+    const nowMs = (): number => Math.floor(time.nowMs - bootedAtMs);
     const backend = await openClusterBackend({
       api,
       random,

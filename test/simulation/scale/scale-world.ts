@@ -1,0 +1,573 @@
+/**
+ * A large simulated cluster: the product's controller, full agents (the product's) on as many nodes as fit into a process, and light nodes, which make an
+ * agent's requests and nothing else. Deployments whose pools are generated out of Subnets; each pod has one NIC.
+ */
+import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
+import { CONTROLLERS } from "../../../host/controller/controllers.ts";
+import { openKubeClient } from "../../../host/kubernetes/client.ts";
+import type { Credentials } from "../../../host/kubernetes/credentials.ts";
+import { openLog } from "../../../host/lib/log.ts";
+import { parseIp } from "../../../host/net/ip.ts";
+import {
+  allocationLabels,
+  allocationName,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+} from "../../../host/resources/ip-allocation.ts";
+import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
+import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
+import { type Call, Machine, type Segment } from "../machine.ts";
+import type { Process, SimulatedTime } from "../simulated-time.ts";
+import { Timeline } from "../timeline.ts";
+import type { Calibration } from "./calibration.ts";
+import { ScaleNetwork } from "./scale-network.ts";
+import { ServerModel } from "./server-model.ts";
+
+const BERTH = "/apis/ipam.vendor.io/v1";
+const NAMESPACE = "scale";
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+const NODES = "/api/v1/nodes";
+const DEPLOYMENTS = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`;
+const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/replicasets`;
+const POOLS = `${BERTH}/ippools`;
+const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+
+const berth = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
+const everywhere = (path: string): string => path.replace(/\/namespaces\/[^/]+/, "");
+
+const SERVES: Served = {
+  [POOLS]: berth("IPPool"),
+  [`${BERTH}/subnets`]: berth("Subnet"),
+  [`${BERTH}/reservedips`]: berth("ReservedIP"),
+  [`${BERTH}/coordinators`]: berth("Coordinator"),
+  [`${BERTH}/ippoolusages`]: berth("IPPoolUsage"),
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
+  [NODES]: { apiVersion: "v1", kind: "Node" },
+  [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: everywhere(PODS) },
+  "/api/v1/namespaces/kube-system/configmaps": { apiVersion: "v1", kind: "ConfigMap" },
+  [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment", everywhere: everywhere(DEPLOYMENTS) },
+  [SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet", everywhere: everywhere(SETS) },
+  [LEASES]: { apiVersion: "coordination.k8s.io/v1", kind: "Lease" },
+};
+
+const COOLDOWN_S = 5;
+const SETTINGS = `
+enableIPv6: false
+allocationCooldown: ${COOLDOWN_S}s
+maxAddressesPerNamespace: 0
+maxGeneratedAddressesPerNamespace: 0
+`;
+/** Pools of one Subnet: below the kind's limit. */
+const POOLS_OF_SUBNET = 2_000;
+/** A runtime takes so long from the pod's binding to its ADD: milliseconds. */
+const SANDBOX_MS = 300;
+/** What a light node's agent needs for an ADD beside its requests: milliseconds. */
+const LIGHT_ADD_MS = 2;
+/** Writes of Kubernetes itself for a pod's life: creation, binding, statuses, deletion. */
+const WRITES_OF_POD = 6;
+
+export interface ScaleShape {
+  readonly nodes: number;
+  readonly full: number;
+  readonly pods: number;
+  readonly pools: number;
+  readonly processors: number;
+}
+
+export interface ScalePod {
+  readonly name: string;
+  readonly uid: string;
+  readonly workload: number;
+  node: ScaleNode;
+  createdMs: number;
+  /** Of its allocation; undefined until its ADD is answered. */
+  address: string | undefined;
+  isEnding: boolean;
+}
+
+export interface ScaleNode {
+  readonly name: string;
+  readonly index: number;
+  readonly machine: Machine | undefined;
+  isDown: boolean;
+  /** The agent answers from then on: milliseconds. */
+  readyAtMs: number;
+  readonly pods: Set<ScalePod>;
+}
+
+interface ScaleWorldOptions {
+  readonly time: SimulatedTime;
+  readonly shape: ScaleShape;
+  readonly calibration: Calibration;
+  readonly coreWasm: Uint8Array;
+  readonly cniConfDirectory: string;
+}
+
+export class ScaleWorld {
+  readonly server: MemoryApiServer;
+  readonly model: ServerModel;
+  readonly network: ScaleNetwork;
+  readonly nodes: readonly ScaleNode[];
+  readonly pods = new Set<ScalePod>();
+  /** Of ADDs since the last sample: milliseconds, of full agents and of all. */
+  addMs: number[] = [];
+  fullAddMs: number[] = [];
+  readonly failures = new Map<string, number>();
+  adds = 0;
+  fullAdds = 0;
+  controller: ControllerProcess | undefined;
+  readonly controllerProcess: Process;
+  readonly plane: Process;
+  readonly #options: ScaleWorldOptions;
+  readonly #poolNames: (string | undefined)[] = [];
+  readonly #poolIps = new Map<string, readonly string[]>();
+  readonly #next = new Map<string, number>();
+  #count = 0;
+
+  constructor(options: ScaleWorldOptions) {
+    this.#options = options;
+    const { time, shape, calibration, coreWasm, cniConfDirectory } = options;
+    this.plane = time.process("control plane");
+    this.controllerProcess = time.process("controller");
+    const timeline = new Timeline(() => time.nowMs);
+    this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
+    this.model = new ServerModel({ calibration, processors: shape.processors });
+    this.network = new ScaleNetwork({
+      time,
+      timeline,
+      server: this.server,
+      wire: time.process("wire"),
+      model: this.model,
+    });
+    this.server.onWritten = ({ collection, after, before }) => {
+      this.network.deliveryMs = this.model.written(collection, time.nowMs);
+      if (collection === POOLS) this.#onPool((after ?? before) as object, after === undefined);
+    };
+    const segment: Segment = {
+      onUp: () => {},
+      onDown: () => {},
+      onReleasing: () => {},
+      onReleased: () => {},
+      macOf: () => undefined,
+      loseJournal: () => {},
+    };
+    const network = this.network;
+    // Full agents are spread evenly, so that every zone has some.
+    const step = Math.max(1, Math.floor(shape.nodes / Math.max(1, shape.full)));
+    this.nodes = Array.from({ length: shape.nodes }, (_, index): ScaleNode => {
+      const isFull = index % step === 0 && index / step < shape.full;
+      const name = `n${index}`;
+      const machine = isFull
+        ? new Machine(name, { time, timeline, network, segment, coreWasm, cniConfDirectory, hasEarlyNics: false })
+        : undefined;
+      return { name, index, machine, isDown: false, readyAtMs: 0, pods: new Set() };
+    });
+  }
+
+  inside<T>(work: () => T): T {
+    return this.#options.time.inside(this.plane, work);
+  }
+
+  /** Settings, Subnets, workloads and nodes; then the controller. No agent yet. */
+  furnish(): void {
+    const { shape } = this.#options;
+    const { server } = this;
+    server.put("/api/v1/namespaces", NAMESPACE, {});
+    server.put("/api/v1/namespaces/kube-system/configmaps", "vendor-conf", {
+      metadata: { namespace: "kube-system" },
+      data: { "conf.yml": SETTINGS },
+    });
+    for (let index = 0; index * POOLS_OF_SUBNET < shape.pools; index++)
+      server.put(`${BERTH}/subnets`, `lan${index}`, {
+        metadata: { generation: 1 },
+        spec: { subnet: `10.${64 + 2 * index}.0.0/15` },
+      });
+    for (const node of this.nodes) this.setReady(node, true);
+    this.startController();
+  }
+
+  setReady({ name }: ScaleNode, isReady: boolean): void {
+    const conditions = [{ type: "Ready", status: isReady ? "True" : "Unknown" }];
+    this.server.put(NODES, name, { metadata: { uid: `node-${name}`, labels: {} }, spec: {}, status: { conditions } });
+  }
+
+  replicasOf(workload: number): number {
+    const { pods, pools } = this.#options.shape;
+    return Math.floor(pods / pools) + (workload < pods % pools ? 1 : 0);
+  }
+
+  /** A Deployment with its ReplicaSet, whose pool the controller makes. */
+  putWorkload(index: number): void {
+    const replicas = this.replicasOf(index);
+    const annotations = {
+      "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [`lan${Math.floor(index / POOLS_OF_SUBNET)}`] }),
+      // A third of the pods may be on nodes that are lost.
+      "ipam.vendor.io/ippool-ip-number": `+${Math.ceil(replicas * 0.6) + 2}`,
+    };
+    const spec = { replicas, selector: {}, template: { metadata: { annotations }, spec: {} } };
+    const name = `web-${index}`;
+    const metadata = { namespace: NAMESPACE, generation: 1, uid: `d-${index}` };
+    const status = { observedGeneration: 1, replicas, updatedReplicas: replicas };
+    this.server.put(DEPLOYMENTS, name, { metadata, spec, status });
+    const owner = { apiVersion: "apps/v1", kind: "Deployment", name, uid: `d-${index}`, controller: true };
+    this.server.put(SETS, `${name}-5d9c7f`, {
+      metadata: { ...metadata, uid: `r-${index}`, ownerReferences: [owner] },
+      spec,
+      status: { replicas },
+    });
+  }
+
+  /** Pools that have addresses for all pods of their workload. */
+  get completePools(): number {
+    return this.#poolNames.reduce((sum, name, index) => {
+      const size = name === undefined ? 0 : (this.#poolIps.get(name)?.length ?? 0);
+      return sum + (size > this.replicasOf(index) ? 1 : 0);
+    }, 0);
+  }
+
+  #onPool(object: object, isGone: boolean): void {
+    const { name, spec } = decodeIpPool(object, "simulation");
+    const { application } = spec.generated ?? {};
+    if (application === undefined) return;
+    const index = Number(application.uid.slice(2));
+    if (isGone) return;
+    this.#poolNames[index] = name;
+    if (this.#poolIps.get(name)?.length === sizeOf(spec.ranges)) return;
+    this.#poolIps.set(
+      name,
+      spec.ranges.flatMap(({ first, last }) =>
+        Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) => addressOf(first.value + BigInt(at))),
+      ),
+    );
+  }
+
+  startController(): void {
+    const { time } = this.#options;
+    const process = this.controllerProcess;
+    const random = (): number => process.random.u32() / 2 ** 32;
+    time.inside(process, () => {
+      const api = openKubeClient({
+        credentials: {} as Credentials,
+        userAgent: "berth-controller",
+        random,
+        exchange: this.network.connect(process, "controller"),
+      });
+      this.controller = openController({
+        api,
+        random,
+        controllers: CONTROLLERS,
+        configNamespace: "kube-system",
+        lease: {
+          namespace: "kube-system",
+          name: "berth-controller",
+          identity: "controller",
+          timings: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
+        },
+        clock: { nowMs: () => time.nowMs + 7_000_000, pause: (waitMs, signal) => pause(waitMs, signal) },
+        now: () => new Date(),
+        log: openLog("simulation", "silent"),
+      });
+    });
+  }
+
+  /** What an agent reads when it starts, and its nine watches; resolves when it serves. */
+  startAgent(node: ScaleNode): void {
+    const { time, shape } = this.#options;
+    this.model.agents++;
+    if (node.machine !== undefined) {
+      node.machine.start();
+      node.readyAtMs = time.nowMs;
+      return;
+    }
+    const list = (path: string, pages: number): number =>
+      this.model.request({ method: "GET", path, query: { limit: 500 } }, time.nowMs, pages);
+    const delays = [
+      list(POOLS, Math.max(1, Math.ceil(shape.pools / 500))),
+      ...[ALLOCATIONS, "/api/v1/pods", NODES, "/api/v1/namespaces"].map((path) => list(path, 1)),
+    ];
+    for (const path of ["reservedips", "coordinators"]) list(`${BERTH}/${path}`, 1);
+    for (let watch = 0; watch < 9; watch++) this.model.request({ method: "GET", path: ALLOCATIONS }, time.nowMs);
+    node.readyAtMs = time.nowMs + Math.max(...delays);
+  }
+
+  stopAgent(node: ScaleNode): void {
+    this.model.agents--;
+    node.machine?.kill();
+    node.readyAtMs = Number.POSITIVE_INFINITY;
+    this.network.breakWatches(node.name);
+  }
+
+  pickNode(): ScaleNode {
+    const { random } = this.plane;
+    for (;;) {
+      const node = random.pick(this.nodes);
+      if (!node.isDown) return node;
+    }
+  }
+
+  createPod(workload: number): ScalePod {
+    const { time } = this.#options;
+    const number = ++this.#count;
+    const node = this.pickNode();
+    const uid = `p${number}`;
+    const name = `web-${workload}-5d9c7f-${number}`;
+    const pod: ScalePod = { name, uid, workload, node, createdMs: time.nowMs, address: undefined, isEnding: false };
+    this.pods.add(pod);
+    node.pods.add(pod);
+    for (let write = 0; write < WRITES_OF_POD; write++)
+      this.model.request({ method: "PATCH", path: `${PODS}/${name}` }, time.nowMs);
+    const owner = {
+      apiVersion: "apps/v1",
+      kind: "ReplicaSet",
+      name: `web-${workload}-5d9c7f`,
+      uid: `r-${workload}`,
+      controller: true,
+    };
+    const annotations = {
+      "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [`lan${Math.floor(workload / POOLS_OF_SUBNET)}`] }),
+    };
+    this.server.put(PODS, name, {
+      metadata: { uid, namespace: NAMESPACE, annotations, ownerReferences: [owner] },
+      spec: { nodeName: node.name },
+      status: { phase: "Pending" },
+    });
+    if (node.machine === undefined) this.#claim(pod, 1);
+    else time.schedule(SANDBOX_MS, "sandbox", this.plane, () => void this.#addFull(pod));
+    return pod;
+  }
+
+  async #addFull(pod: ScalePod): Promise<void> {
+    const { time } = this.#options;
+    const { machine } = pod.node;
+    if (machine === undefined || pod.isEnding || pod.node.isDown) return;
+    const startMs = time.nowMs;
+    machine.addSandbox(pod.uid);
+    try {
+      const [address] = await machine.add(callOf("ADD", pod), new AbortController().signal);
+      this.#added(pod, String(address), time.nowMs - startMs);
+      this.fullAddMs.push(time.nowMs - startMs);
+      this.fullAdds++;
+    } catch (error) {
+      this.#fail(error instanceof Error ? error.message : String(error));
+      time.schedule(1_000, "kubelet tries again", this.plane, () => void this.#addFull(pod));
+    }
+  }
+
+  #fail(text: string): void {
+    const reason = text.replaceAll(/[0-9]+/g, "N").slice(0, 160);
+    this.failures.set(reason, (this.failures.get(reason) ?? 0) + 1);
+  }
+
+  /** As a prefetch: a create as soon as the node's watch has the pod. The ADD comes with the sandbox. */
+  #claim(pod: ScalePod, attempt: number): void {
+    const { time } = this.#options;
+    const { node } = pod;
+    if (pod.isEnding || node.isDown) return;
+    const again = (afterMs: number): void => {
+      time.schedule(afterMs, "claim", this.plane, () => this.#claim(pod, attempt + 1));
+    };
+    if (node.readyAtMs > time.nowMs || this.network.isDown) {
+      again(250);
+      return;
+    }
+    const address = this.#findFree(pod.workload);
+    if (address === undefined) {
+      this.#fail("light: the pool has no free address");
+      again(1_000);
+      return;
+    }
+    const body = this.#objectOf(pod, address);
+    this.network.exchange({ method: "POST", path: ALLOCATIONS, body }, (status) => {
+      if (status === 409) {
+        this.#claim(pod, attempt + 1);
+        return;
+      }
+      const readyMs = pod.createdMs + SANDBOX_MS;
+      this.#added(pod, address, LIGHT_ADD_MS + Math.max(0, time.nowMs - readyMs));
+    });
+  }
+
+  #objectOf(pod: ScalePod, address: string, state: IpAllocationSpec["state"] = "Bound", metadata: object = {}): object {
+    const { name, uid, node, workload } = pod;
+    const ip = parseIp(address);
+    if (ip === undefined) throw new TypeError(address);
+    const holders =
+      state === "Bound" ? [{ namespace: NAMESPACE, pod: name, podUid: uid, ifName: "eth0", node: node.name }] : [];
+    const pool = this.#poolNames[workload] ?? "";
+    const spec: IpAllocationSpec = {
+      ip,
+      addressSpace: "",
+      prefixLength: 15,
+      pool,
+      state,
+      node: node.name,
+      holders,
+      since: "2026-01-01T00:00:00.000Z",
+    };
+    return encodeIpAllocation(spec, { ...metadata, name: allocationName(ip, ""), labels: allocationLabels(spec) });
+  }
+
+  #findFree(workload: number): string | undefined {
+    const name = this.#poolNames[workload] ?? "";
+    const ips = this.#poolIps.get(name) ?? [];
+    const start = this.#next.get(name) ?? 0;
+    for (let at = 0; at < ips.length; at++) {
+      const index = (start + at) % ips.length;
+      const address = ips[index];
+      if (address === undefined || this.server.objects.has(address)) continue;
+      this.#next.set(name, index + 1);
+      return address;
+    }
+    return undefined;
+  }
+
+  #added(pod: ScalePod, address: string, tookMs: number): void {
+    pod.address = address;
+    this.adds++;
+    this.addMs.push(tookMs);
+    if (pod.isEnding) this.#detach(pod);
+  }
+
+  /** The pod's object goes, and with it its sandbox. */
+  endPod(pod: ScalePod): void {
+    if (pod.isEnding) return;
+    pod.isEnding = true;
+    this.pods.delete(pod);
+    if (pod.node.isDown) return;
+    this.#finish(pod);
+  }
+
+  #finish(pod: ScalePod): void {
+    this.server.remove(pod.name, PODS);
+    if (pod.address !== undefined) this.#detach(pod);
+    else pod.node.pods.delete(pod);
+  }
+
+  #detach(pod: ScalePod): void {
+    const { node } = pod;
+    node.pods.delete(pod);
+    const { machine } = node;
+    if (machine === undefined) this.#release(pod);
+    else
+      void machine.del(callOf("DEL", pod)).then(() => {
+        machine.removeSandbox(pod.uid);
+      });
+  }
+
+  /** In a small pool a released address is shown as cooling, and deleted after the cooldown. */
+  #release(pod: ScalePod): void {
+    const { time } = this.#options;
+    const { address = "", node } = pod;
+    if (node.readyAtMs > time.nowMs || this.network.isDown) {
+      time.schedule(500, "release", this.plane, () => this.#release(pod));
+      return;
+    }
+    const found = this.server.objects.get(address);
+    if (found === undefined) return;
+    const path = `${ALLOCATIONS}/${address}`;
+    const { resourceVersion, uid } = found.metadata;
+    const body = this.#objectOf(pod, address, "Cooling", { resourceVersion, uid });
+    this.network.exchange({ method: "PUT", path, body }, () =>
+      time.schedule(COOLDOWN_S * 1_000, "cooled", this.plane, () =>
+        this.network.exchange({ method: "DELETE", path }, () => {}),
+      ),
+    );
+  }
+
+  /** Power and network of the nodes fail. */
+  cut(nodes: readonly ScaleNode[]): void {
+    for (const node of nodes) {
+      node.isDown = true;
+      this.network.cutOff.add(node.name);
+      this.stopAgent(node);
+    }
+  }
+
+  /** The machines boot: no sandbox is left, and the kubelet clears away what was evicted. */
+  restoreNodes(nodes: readonly ScaleNode[]): void {
+    for (const node of nodes) {
+      node.isDown = false;
+      this.network.cutOff.delete(node.name);
+      for (const id of [...(node.machine?.sandboxes.keys() ?? [])]) node.machine?.removeSandbox(id);
+      this.startAgent(node);
+      this.setReady(node, true);
+      for (const pod of [...node.pods]) if (pod.isEnding) this.#finish(pod);
+    }
+  }
+
+  /** As the light nodes' agents: records that etcd has lost are created again, those that came back are deleted. Returns how many were wrong. */
+  repairLight(): number {
+    let repairs = 0;
+    const live = new Set<string>();
+    for (const { uid } of this.pods) live.add(uid);
+    for (const [address, { spec }] of this.server.objects) {
+      const holders = spec.holders as readonly { podUID: string }[] | undefined;
+      const node = this.nodes[Number(String(spec.node).slice(1))];
+      if (node === undefined || node.machine !== undefined || holders?.some(({ podUID }) => live.has(podUID))) continue;
+      repairs++;
+      this.network.exchange({ method: "DELETE", path: `${ALLOCATIONS}/${address}` }, () => {});
+    }
+    for (const pod of this.pods) {
+      const { address, node } = pod;
+      if (address === undefined || node.machine !== undefined || this.server.objects.has(address)) continue;
+      repairs++;
+      this.network.exchange({ method: "POST", path: ALLOCATIONS, body: this.#objectOf(pod, address) }, () => {});
+    }
+    return repairs;
+  }
+
+  /** Live pods whose address has no object of theirs. */
+  get missing(): number {
+    let count = 0;
+    for (const { address, uid } of this.pods) {
+      if (address === undefined) continue;
+      const holders = this.server.objects.get(address)?.spec.holders as readonly { podUID: string }[] | undefined;
+      if (!holders?.some((holder) => holder.podUID === uid)) count++;
+    }
+    return count;
+  }
+
+  /** Objects that say Bound for a pod that is gone. */
+  get stale(): number {
+    const live = new Set([...this.pods].map(({ uid }) => uid));
+    let count = 0;
+    for (const { spec } of this.server.objects.values()) {
+      const holders = spec.holders as readonly { podUID: string }[] | undefined;
+      if (spec.state === "Bound" && !holders?.some(({ podUID }) => live.has(podUID))) count++;
+    }
+    return count;
+  }
+
+  get waiting(): number {
+    let count = 0;
+    for (const { address } of this.pods) if (address === undefined) count++;
+    return count;
+  }
+}
+
+function callOf(command: Call["command"], { name, uid }: ScalePod): Call {
+  return { command, namespace: NAMESPACE, pod: name, uid, containerId: uid, ifName: "eth0", network: "lan" };
+}
+
+function addressOf(value: bigint): string {
+  return [24n, 16n, 8n, 0n].map((shift) => Number((value >> shift) & 255n)).join(".");
+}
+
+function sizeOf(ranges: readonly { readonly first: { value: bigint }; readonly last: { value: bigint } }[]): number {
+  return ranges.reduce((sum, { first, last }) => sum + Number(last.value - first.value) + 1, 0);
+}
+
+function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, waitMs);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      },
+      { once: true },
+    );
+  });
+}
