@@ -12,7 +12,7 @@ import { openEchoAgent, openEmptyProgram } from "../ipam/floor.ts";
 import { type Calls, measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
-import { measureDetection } from "./detection.ts";
+import { measureDetection, measureProbingAtOnce } from "./detection.ts";
 import { measureHealth } from "./event-loop.ts";
 import { type Node, openNode } from "./node.ts";
 import { writeConf } from "./pods.ts";
@@ -90,13 +90,14 @@ async function measure(
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
-  return { alone, chains, rates, health, detection };
+  const probing = node === undefined ? [] : await measureProbingAtOnce(node, quick ? 1 : 4);
+  return { alone, chains, rates, health, detection, probing };
 }
 
 const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
 
 /** Whole microseconds: what is kept of a run. */
-function compact({ alone, chains, rates, health, detection }: CoordinatorFigures): object {
+function compact({ alone, chains, rates, health, detection, probing }: CoordinatorFigures): object {
   const calls = (each: Calls | undefined): object | undefined =>
     each && {
       wallUs: us(each.samples),
@@ -112,6 +113,7 @@ function compact({ alone, chains, rates, health, detection }: CoordinatorFigures
     rates: rates.map(({ samples, ...row }) => ({ ...row, wallUs: us(samples) })),
     health: health.map(({ name, answerMs }) => ({ name, answerUs: answerMs.map((ms) => Math.round(ms * 1000)) })),
     detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
+    probingUs: us(probing),
   };
 }
 

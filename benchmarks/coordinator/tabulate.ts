@@ -5,7 +5,8 @@ import { atMost, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
-import type { DetectionRow } from "./detection.ts";
+import { WINDOW_MS } from "./configuration.ts";
+import { type DetectionRow, PROBING_AT_ONCE } from "./detection.ts";
 import type { HealthRow } from "./event-loop.ts";
 import type { RateRow } from "./rates.ts";
 
@@ -15,6 +16,8 @@ export interface CoordinatorFigures {
   readonly rates: readonly RateRow[];
   readonly health: readonly HealthRow[];
   readonly detection: readonly DetectionRow[];
+  /** ADDs that probe at once. */
+  readonly probing: readonly Sample[];
 }
 
 /** The floor beside the targets. */
@@ -27,14 +30,16 @@ const DEL_RATIO = 1.2;
 const CPU_RATIO = 1.1;
 const SILENCE_MS = 20;
 const CONFLICT_MS = 5;
+const PROBING_SURPLUS_MS = 50;
 
-export function tabulate({ alone, chains, rates, health, detection }: CoordinatorFigures): Table[] {
+export function tabulate({ alone, chains, rates, health, detection, probing }: CoordinatorFigures): Table[] {
   return [
     aloneTable(alone),
     healthTable(health),
     ...VERBS.map((verb) => chainTable(chains, verb)),
     rateTable(rates),
     detectionTable(detection),
+    probingTable(probing),
   ];
 }
 
@@ -179,6 +184,20 @@ function detectionTable(rows: readonly DetectionRow[]): Table {
   };
 }
 
+function probingTable(samples: readonly Sample[]): Table {
+  return {
+    title: "ADDs that probe at once",
+    columns: ["early stage: berth", "p50", "p99", "longest", "of it window"],
+    rows: [
+      [
+        `${PROBING_AT_ONCE} pods`,
+        ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(samples, share))),
+        formatFigure(WINDOW_MS),
+      ],
+    ],
+  };
+}
+
 /** Of each pair: what the call with detection took longer than the one without, and than it has to. */
 export function surplusMs({ without, with: asking, dueMs }: DetectionRow): number[] {
   return asking.flatMap(({ wallMs }, index) => {
@@ -187,7 +206,7 @@ export function surplusMs({ without, with: asking, dueMs }: DetectionRow): numbe
   });
 }
 
-export function targetsOf({ alone, chains, rates, detection }: CoordinatorFigures): Target[] {
+export function targetsOf({ alone, chains, rates, detection, probing }: CoordinatorFigures): Target[] {
   const floor = wallMs(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
   return [
     ...alone
@@ -205,6 +224,11 @@ export function targetsOf({ alone, chains, rates, detection }: CoordinatorFigure
         row.dueMs > 0 ? [SILENCE_MS, "surplus over the window"] : [CONFLICT_MS, "until it is reported"];
       return within(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
     }),
+    within(
+      `${PROBING_AT_ONCE} ADDs that probe at once: surplus over the window, p99`,
+      PROBING_SURPLUS_MS,
+      wallMs(probing, 0.99) - WINDOW_MS,
+    ),
   ];
 }
 
