@@ -85,7 +85,8 @@ async function measure(
   });
   const chains = await measureChains(nodes, { rounds: quick ? 2 : 10, triples: quick ? 5 : 10 });
   const rates = [];
-  for (const node of nodes.slice(0, 1)) rates.push(...(await measureRates(node, { rounds: quick ? 2 : 5, pairs: quick ? 16 : 30 })));
+  for (const node of nodes.slice(0, 1))
+    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 5, pairs: quick ? 16 : 30 })));
   const health = [];
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
