@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import {
+  claimantOf,
   decideOrphanObject,
+  isObjectOf,
   isReportedLost,
   needsPublishing,
   type OrphanObjectAction,
@@ -197,4 +199,40 @@ describe("recreate: a row is published again", () => {
     ["not when the node was taken for lost", row(), object({ state: "Quarantined", holders: [] }), false],
   ];
   it.each(cases)("%s", (_what, row, object, wanted) => expect(needsPublishing(row, object, NODE)).toBe(wanted));
+});
+
+describe("whose an object is", () => {
+  const elsewhere = { ...holder, podUid: "u2", node: "n2" };
+  const lost = (of: typeof holder) => ({ reason: "NodeLost", mac: "", parent: "", holder: of }) as const;
+
+  it.each<[string, Partial<IpAllocationSpec>, string | undefined]>([
+    ["of the pod of this node", {}, "u1"],
+    ["of the one of two that is here", { holders: [elsewhere, holder] }, "u1"],
+    ["of nobody here", { holders: [elsewhere] }, undefined],
+    ["in quarantine: of the pod that had it here", { holders: [], quarantine: lost(holder) }, "u1"],
+    ["in quarantine: of another node's", { holders: [], quarantine: lost(elsewhere) }, undefined],
+    ["of a holder here before that of the quarantine", { quarantine: lost({ ...holder, podUid: "u9" }) }, "u1"],
+    ["of no holder", { holders: [] }, undefined],
+  ])("%s", (_, changes, uid) => expect(claimantOf(object(changes), NODE)?.podUid).toBe(uid));
+
+  it.each<[string, Partial<IpAllocationSpec>, boolean]>([
+    ["Bound to the row's pod", {}, true],
+    ["shared with another", { holders: [elsewhere, holder] }, true],
+    ["Bound to another", { holders: [elsewhere] }, false],
+    ["of another interface", { holders: [{ ...holder, ifName: "net1" }] }, false],
+    ["of another node", { node: "n2" }, false],
+    ["Kept", { state: "Kept" }, false],
+  ])("the row's: %s", (_, changes, wanted) => expect(isObjectOf(row(), object(changes), NODE)).toBe(wanted));
+
+  it.each<[string, Partial<IpAllocationSpec>, boolean]>([
+    ["lost", { state: "Quarantined", quarantine: lost(holder) }, true],
+    ["Bound again", { quarantine: lost(holder) }, false],
+    ["in quarantine without a reason", { state: "Quarantined" }, false],
+  ])("reported lost: %s", (_, changes, wanted) => expect(isReportedLost(row(), object(changes), NODE)).toBe(wanted));
+
+  it("undo: a release beside two addresses of the NIC is certain unless both were taken in", () => {
+    const rows = [row({ ip: ip("10.6.0.98") }), row({ ip: ip("10.6.0.99"), containerId: UNKNOWN_CONTAINER })];
+    const decision = decideOrphanObject({ object: object(), node: NODE, ownRows: rows, nowMs: 5 });
+    expect(describeDecision(decision)).toBe("release Cooling u1/eth0");
+  });
 });
