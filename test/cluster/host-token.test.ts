@@ -135,10 +135,10 @@ describe("--renew-token", () => {
   });
 
   it("an agent works on when its first token has expired", async () => {
-    const first = await signToken(6);
+    const first = await signToken(12);
     const agent = await startHost(first, "--renew-token");
     // The API server remembers a good token for ten seconds.
-    await expect.poll(() => tryToken(first), { timeout: 30_000, interval: 1_000 }).toMatch(/^401 /);
+    await expect.poll(() => tryToken(first), { timeout: 40_000, interval: 1_000 }).toMatch(/^401 /);
     expect(await tryToken((await readFile(agent.tokenFile, "utf8")).trim())).toBe("done");
     await agent.stop();
     await agent.start();
