@@ -88,20 +88,17 @@ export function confirmAfterMs(graceMs: number, cooldownMs: number): number {
   return Math.max(graceMs, cooldownMs);
 }
 
-/**
- * Returns whether the row can leak: it is Bound and attached, and names a pod. Other states end in other ways; for rows that were never attached see
- * the rule unattached.
- */
+/** Returns whether the row can leak: it is Bound, and names a pod. Other states end in other ways. */
 export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow): boolean {
-  return state === "Bound" && containerId !== "" && owner !== containerId && namespace !== "" && pod !== "";
+  return state === "Bound" && owner !== containerId && namespace !== "" && pod !== "";
 }
 
 /**
  * Returns whether the row's pod is an orphan: the API server no longer has it, and the owner of the retained address may have created the next one.
- * Static pods never are, because their objects may be missing.
+ * Static pods never are, because their objects may be missing; nor are pods whose NIC was never attached.
  */
 export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodStatus): boolean {
-  if (row.workload === undefined || !mayLeak(row) || isStaticOwner(row.owner)) return false;
+  if (row.workload === undefined || row.containerId === "" || !mayLeak(row) || isStaticOwner(row.owner)) return false;
   if (pod.kind !== "present") return pod.kind === "absent";
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }

@@ -24,7 +24,8 @@ export type Adoption = Pick<
 >;
 
 /**
- * Registry's methods differ in one respect: a row that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release)
+ * A row of a claim names the address owner only if it had the address before, until {@link Registry.retain}: what a killed agent has claimed and not
+ * answered is not retained. Registry's methods differ in one more respect: a row that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release)
  * becomes Cooling and due at once, no address is reported as free, and `expire` only counts. {@link Journal.forget} deletes and reports.
  */
 export interface Journal extends Registry {
@@ -33,6 +34,8 @@ export interface Journal extends Registry {
   findDue(limit: number): Promise<readonly Allocation[]>;
   /** Returns rows that were never confirmed, of any state. */
   findUnconfirmed(limit: number): Promise<readonly Allocation[]>;
+  /** The address was new to its owner: undone, it is not retained. Does nothing if the row has changed. */
+  disown(allocations: readonly Allocation[]): Promise<void>;
   /** Records that the API server has an object for each, without changing the version. Rows that have changed are confirmed if the owner is the same. */
   confirm(allocations: readonly Allocation[]): Promise<void>;
   /** The object was deleted or never created: deletes the row if unchanged, and reports the address as free. Returns whether it was deleted. */

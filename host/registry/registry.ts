@@ -43,7 +43,7 @@ export interface Allocation {
    * the probe found it silent; whatever else ends the binding returns it to quarantine.
    */
   readonly quarantine?: Quarantine | undefined;
-  /** The address owner, which retains the address when the pod goes; undefined if there is none. */
+  /** The address owner, which retains the address when the pod goes; undefined if there is none, and until {@link Registry.retain}. */
   readonly workload?: Workload | undefined;
   /**
    * Node of an earlier pod of the same member (retention). If the address is another node's, that node's agent has yet to take it off the earlier pod's
@@ -113,7 +113,10 @@ export type ClaimOutcome =
       readonly held: readonly Allocation[];
       readonly created: readonly Allocation[];
       readonly previous: readonly Allocation[];
-      /** Those of `created` that were free before; absent in the embedded registry, where the pool cache knows. */
+      /**
+       * Those of `created` that were free before. For an address owner those of `held` and `created` that it did not have before, as far as is known,
+       * and that no ADD was answered with. Absent in the embedded registry, where the pool cache knows.
+       */
       readonly fresh?: readonly Allocation[];
     }
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
@@ -209,6 +212,11 @@ export interface Registry {
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /** Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free. */
   undo(created: readonly Allocation[]): Promise<void>;
+  /**
+   * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it becomes free when its pod goes. Rejects
+   * with RegistryError if one of them has changed.
+   */
+  retain(claimed: readonly Allocation[]): Promise<void>;
   /**
    * DEL: the attachment's addresses start to cool. With the owner's last NIC, addresses that were never attached become free. Returns the released
    * addresses.

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { held } from "../unit/registry/registry-suite.ts";
-import { claim, proposal } from "../world/subjects.ts";
+import { claim, claimAndRetain, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FIRST = { containerId: "c-a", ifName: "eth0" };
@@ -32,7 +32,7 @@ describe("retention: an identity that moves", () => {
 
   it("retention: a released address is kept, the row goes, and the next pod of the member takes it over", async () => {
     const [node, other] = [await world.openRegistry(), await world.openRegistry()];
-    await node.registry.claim(ofWeb("a"));
+    await claimAndRetain(node.registry, ofWeb("a"));
     await node.registry.release(FIRST);
     await node.pass(0);
     expect([await world.lines(), await node.registry.list(undefined, 9)]).toEqual([[`${NAME} Kept -`], []]);
@@ -46,7 +46,7 @@ describe("retention: an identity that moves", () => {
 
   it("retention: a pod elsewhere finds by one list what is kept for it, and gets it", async () => {
     const [node, other] = [await world.openRegistry(), await world.openRegistry()];
-    await node.registry.claim(ofWeb("a"));
+    await claimAndRetain(node.registry, ofWeb("a"));
     await node.registry.release(FIRST);
     await node.pass(0);
     expect(await other.registry.findRetained({ ...WORKLOAD, member: "web-1" })).toEqual([]);
@@ -83,7 +83,7 @@ describe("retention: an identity that moves", () => {
     await node.registry.undo(created(await node.registry.claim(ofWeb("a"))));
     await node.pass(0);
     expect(await world.lines()).toEqual([]);
-    await node.registry.claim(ofWeb("a"));
+    await claimAndRetain(node.registry, ofWeb("a"));
     await node.registry.release(FIRST);
     await node.pass(0);
     await node.registry.undo(created(await node.registry.claim(ofWeb("b"))));
@@ -102,7 +102,7 @@ describe("retention: an identity that moves", () => {
 
   it("retention: what its member cannot have any more cools", async () => {
     const [node, other] = [await world.openRegistry(), await world.openRegistry()];
-    await node.registry.claim(ofWeb("a"));
+    await claimAndRetain(node.registry, ofWeb("a"));
     await node.registry.release(FIRST);
     await node.pass(0);
     const retained = await other.registry.findRetained(WORKLOAD);

@@ -6,6 +6,13 @@ import { DEFAULTS, describeReport, type RunOptions, run, shrink } from "../simul
 /** Runs that once violated an invariant. They stay. */
 const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "seed" | "profile" | "steps">])[] = [
   ["an undone claim leaves what was retained before it", { seed: 1, profile: "statefulsets", steps: 10_000 }],
+  ["what an undone claim has left is not the member's", { seed: 4, profile: "statefulsets", steps: 5_000 }],
+  ["what a killed agent has not answered is not retained", { seed: 1, profile: "partition", steps: 5_000 }],
+  ["two claims of a node meet at a retained address", { seed: 1, profile: "partition", steps: 10_000 }],
+  ["an earlier pod's address is looked up again", { seed: 102, profile: "statefulsets", steps: 5_000 }],
+  ["an address that was never attached delays no pod", { seed: 104, profile: "statefulsets", steps: 5_000 }],
+  ["what a lost journal takes in may be unanswered", { seed: 3013, profile: "faults", steps: 5_000 }],
+  ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 
 const SEED = process.env.BERTH_SEED;
@@ -28,7 +35,7 @@ it("the same seed gives the same history, and another seed another one", async (
 it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => check({ ...DEFAULTS, ...options }));
 
 const FIXED: Readonly<Record<ProfileName, readonly number[]>> = {
-  calm: [1, 2, 3],
+  calm: [1],
   faults: [1, 2],
   statefulsets: [2, 3],
   partition: [2, 3],

@@ -468,6 +468,10 @@ export class Cluster {
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
       this.ledger.written(before, after, this.#isByHand);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
+      // Its next pod, whose NIC cannot probe, gets another one.
+      const node = this.nodes.find(({ machine }) => machine.name === after?.spec.node);
+      if (after?.spec.state === "Quarantined" && node?.silentSinceMs !== undefined)
+        this.ledger.forgetAddress(metadata.name);
     } else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,

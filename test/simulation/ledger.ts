@@ -194,7 +194,7 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
-      for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
+      this.forgetAddress(address);
     } else this.writes.set(address, (this.writes.get(address) ?? 0) + 1);
     if (after !== undefined) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
@@ -281,6 +281,12 @@ export class Ledger implements Segment {
   /** The set no longer has the member, or somebody deleted what it retains. */
   forgetMember(name: string): void {
     for (const key of [...this.#members.keys()]) if (key.startsWith(`${name} `)) this.#members.delete(key);
+  }
+
+  /** The address's name, or that of its record. */
+  forgetAddress(name: string): void {
+    const address = addressOf(name);
+    for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
   /** What is not as it should be when all is quiet: sentences. */

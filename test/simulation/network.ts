@@ -4,6 +4,7 @@
  */
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
@@ -23,7 +24,7 @@ export interface NetworkFaults {
   tooMany: number;
   /** 500 or 503. */
   failing: number;
-  /** The request is carried out long after its caller gave up. */
+  /** The request is carried out after its caller gave up, within LATE_WRITE_MS. */
   late: number;
   /** The connection of a watch breaks before the event. */
   brokenWatch: number;
@@ -175,12 +176,20 @@ class Connection implements Exchanges {
       lose();
       return promise;
     }
-    const delayMs = isLate ? 2_000 + random.below(20_000) : this.#latencyMs();
-    time.schedule(delayMs, `server gets ${text}`, wire, () => {
-      if (this.#isCutOff) return;
-      if (refusal === 429)
-        return reply({ status: 429, text: failure(429, "TooManyRequests", "later"), retryAfter: "1" });
-      if (refusal > 0) return reply({ status: refusal, text: failure(refusal, "InternalError", "etcd is slow") });
+    let isCarriedOut = false;
+    const carryOut = (): void => {
+      if (this.#isCutOff || isCarriedOut) return;
+      isCarriedOut = true;
+      if (refusal > 0) {
+        const text = refusal === 429 ? "later" : "etcd is slow";
+        const reason = refusal === 429 ? "TooManyRequests" : "InternalError";
+        reply({
+          status: refusal,
+          text: failure(refusal, reason, text),
+          ...(refusal === 429 ? { retryAfter: "1" } : {}),
+        });
+        return;
+      }
       void this.#commit(request).then((head) => {
         if (isAnswerLost || isLate) return lose();
         if (!isDuplicated) return reply(head);
@@ -191,7 +200,13 @@ class Connection implements Exchanges {
           () => void this.#commit(request).then(reply),
         );
       });
-    });
+    };
+    time.schedule(isLate ? 2_000 + random.below(20_000) : this.#latencyMs(), `server gets ${text}`, wire, carryOut);
+    const lateMs = random.below(LATE_WRITE_MS);
+    if (isLate)
+      signal.addEventListener("abort", () => time.schedule(lateMs, `server gets ${text} late`, wire, carryOut), {
+        once: true,
+      });
     return promise;
   }
 

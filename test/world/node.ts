@@ -36,7 +36,7 @@ import { openDisk, openMemoryJournal } from "../fakes/memory-journal.ts";
 import { TestClock } from "./clock.ts";
 import { nicSettings } from "./nic-settings.ts";
 import { recordLog } from "./recorded-log.ts";
-import { claim, demandOf, EMPTY_SNAPSHOT, type NicRequest, openCore, proposal } from "./subjects.ts";
+import { claim, claimAndRetain, demandOf, EMPTY_SNAPSHOT, type NicRequest, openCore, proposal } from "./subjects.ts";
 import { ip } from "./values.ts";
 
 /** Stands around the operations of the registry's store: calls `run` when it likes. */
@@ -227,7 +227,7 @@ export class TestNode<R extends Registry = Registry> {
     const place = Object.entries({ space, prefixLength, pool, replaces, ifName: rest.ifName });
     const wanted = Object.fromEntries(place.filter(([, value]) => value !== undefined));
     const claimant = { pod, containerId: `c-${pod}`, ...rest };
-    const outcome = await this.registry.claim(claim(`uid-${pod}`, [proposal(address, wanted)], claimant));
+    const outcome = await claimAndRetain(this.registry, claim(`uid-${pod}`, [proposal(address, wanted)], claimant));
     const [first] = outcome.kind === "bound" ? outcome.held : [];
     if (first === undefined) throw new Error(`${address} was not bound: ${outcome.kind}`);
     return first;

@@ -6,7 +6,7 @@ import { PoolSpace } from "../../host/core/pool-space.ts";
 import type { NicDemand, Subject } from "../../host/ipam/model.ts";
 import { maskPrefix } from "../../host/net/prefix.ts";
 import { rangeOfPrefix } from "../../host/net/range.ts";
-import type { Claim, Proposal } from "../../host/registry/registry.ts";
+import type { Claim, ClaimOutcome, Proposal, Registry } from "../../host/registry/registry.ts";
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec, PoolName } from "../../host/resources/ip-pool.ts";
 import { decodeManifests } from "../../host/resources/manifest.ts";
@@ -133,4 +133,16 @@ export function proposal(address: string, options: Partial<Proposal> = {}): Prop
 export function claim(owner: string, proposals: readonly Proposal[], options: Partial<Claim> = {}): Claim {
   const claimant = { owner, namespace: "shop", pod: owner, ifName: "eth0", containerId: `c-${owner}`, network: "net" };
   return { ...claimant, proposals, ...options };
+}
+
+/** Claims, and retains what is new to the address owner, as the search of an ADD does before its answer. */
+export async function claimAndRetain(
+  registry: Pick<Registry, "claim" | "retain">,
+  wanted: Claim,
+): Promise<ClaimOutcome> {
+  const outcome = await registry.claim(wanted);
+  const { workload } = wanted;
+  if (outcome.kind !== "bound" || workload === undefined) return outcome;
+  await registry.retain((outcome.fresh ?? outcome.created).map((row) => ({ ...row, workload })));
+  return outcome;
 }

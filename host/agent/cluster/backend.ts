@@ -219,6 +219,7 @@ interface Known {
 interface Listeners {
   onPod: (change: Change<Pod>) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
+  onOrphan: () => void;
   /** Removes what the coordinator made for an attachment. */
   detach: (row: Allocation) => Promise<void>;
 }
@@ -228,6 +229,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const listeners: Listeners = {
     onPod: () => {},
     isPodGone: async () => false,
+    onOrphan: () => {},
     detach: async () => {},
   };
   let inventory: PoolInventory | undefined;
@@ -251,7 +253,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   stack.defer(() => events.close());
   const lost = new LostAddresses({ events, log });
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
-  registry = await openRegistry(options, { resources, poolCache, lost, isPodGone: (row) => listeners.isPodGone(row) });
+  registry = await openRegistry(options, { resources, poolCache, lost, listeners });
   stack.defer(() => registry?.close());
   inventory = new PoolInventory(poolCache, registry, resources.state.snapshot, options.metrics);
 
@@ -303,6 +305,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     { api, node, registry, lost, log, collector },
     { graceMs: () => snapshot().vendorConf.garbageCollection.graceMs, nowMs, random },
   );
+  listeners.onOrphan = () => allocations.hasten();
   stack.defer(() => allocations.close());
 
   const closing = new AbortController();
@@ -377,10 +380,10 @@ interface RegistryParts {
   readonly resources: ClusterResources;
   readonly poolCache: PoolCache;
   readonly lost: LostAddresses;
-  readonly isPodGone: Listeners["isPodGone"];
+  readonly listeners: Listeners;
 }
 
-function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lost, isPodGone }: RegistryParts) {
+function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lost, listeners }: RegistryParts) {
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   return openKubernetesRegistry({
     api,
@@ -393,7 +396,8 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     lockWaitMs,
     onWaiting,
     onDeath,
-    isPodGone,
+    isPodGone: (row) => listeners.isPodGone(row),
+    onOrphan: () => listeners.onOrphan(),
     openJournal: options.openJournal,
     witness: options.witness,
     onNotice: options.onNotice,

@@ -55,6 +55,11 @@ export class OwnAllocations {
     return this.#reconciler.reconciled(signal);
   }
 
+  /** The journal no longer explains an object of this node: makes a reconciliation due now. */
+  hasten(): void {
+    this.#reconciler.hasten();
+  }
+
   /** Reconciles now. Returns undefined before the first list; rejects when the API server or the journal does not answer. */
   reconcile(): Promise<ReconcileReport | undefined> {
     return this.#reconciler.reconcile();

@@ -24,6 +24,7 @@ import {
   type Search,
   type Setback,
   usablePools,
+  workloadOf,
 } from "./sources/source.ts";
 import { TakeOvers } from "./sources/take-overs.ts";
 import { refuseFresh, requireWithinLimits } from "./tenant-limits.ts";
@@ -166,13 +167,21 @@ class AddressAllocator {
     }
   }
 
-  /** Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share. */
+  /** Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share, and is retained from now on. */
   async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
-    const refusal = refuseFresh(demand, bound.fresh);
-    if (refusal === undefined) return { ...bound, picked };
-    await registry.undo(bound.created);
-    throw refusal;
+    const { fresh = [] } = bound;
+    try {
+      const refusal = refuseFresh(demand, fresh);
+      if (refusal !== undefined) throw refusal;
+      const owned = fresh.map((row) => ({ ...row, workload: workloadOf(demand, row.ifName) }));
+      const retained = owned.filter(({ workload }) => workload !== undefined);
+      if (retained.length > 0) await registry.retain(retained);
+      return { ...bound, picked };
+    } catch (error) {
+      await registry.undo(bound.created);
+      throw error;
+    }
   }
 
   /** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */

@@ -24,9 +24,16 @@ export interface ReadinessSource {
   readiness(): Readiness;
 }
 
+interface RunningAdd {
+  readonly containerId: string;
+  readonly ending: AbortController;
+}
+
 export class IpamPlugin implements Plugin {
   readonly #deps: AddDeps;
   readonly #backend: ReadinessSource;
+  /** By pod and NIC. */
+  readonly #adding = new Map<string, RunningAdd>();
 
   constructor(deps: AddDeps, backend: ReadinessSource) {
     this.#deps = deps;
@@ -36,7 +43,32 @@ export class IpamPlugin implements Plugin {
   async add(request: AttachRequest, signal: AbortSignal): Promise<Addition> {
     await this.#backend.synced(signal);
     requireReady(this.#backend.readiness());
-    return addAddresses(this.#deps, request, signal);
+    return this.#supersede(request, (isWanted) =>
+      addAddresses(this.#deps, request, AbortSignal.any([signal, isWanted])),
+    );
+  }
+
+  /**
+   * A pod's ADD for another sandbox ends an earlier one that is still under way: its runtime has restarted and has given that sandbox up. If the earlier
+   * ADD ended last, the DEL of its sandbox would release the address of the later one.
+   */
+  async #supersede<T>(
+    { args, ifName, netConf, containerId }: AttachRequest,
+    add: (isWanted: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const key = `${args.get("K8S_POD_UID") ?? containerId} ${ifName} ${netConf.name}`;
+    const running: RunningAdd = { containerId, ending: new AbortController() };
+    const earlier = this.#adding.get(key);
+    if (earlier !== undefined && earlier.containerId !== containerId)
+      earlier.ending.abort(
+        new CniError(ErrorCode.TryAgainLater, `Another sandbox of the pod has begun to attach interface "${ifName}"`),
+      );
+    this.#adding.set(key, running);
+    try {
+      return await add(running.ending.signal);
+    } finally {
+      if (this.#adding.get(key) === running) this.#adding.delete(key);
+    }
   }
 
   check(request: AttachRequest): Promise<void> {

@@ -22,6 +22,12 @@ export function awaitsLostNode(
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
+/** For a pod whose address another pod of this node, perhaps of another namespace, tries to claim. */
+export function awaitsClaim({ ip }: Allocation): CniError {
+  const text = `Address ${formatIp(ip)} is retained for this interface, and another pod's claim of it on this node has not ended; try again`;
+  return new CniError(ErrorCode.TryAgainLater, text);
+}
+
 function describeWorkload(workload: Workload | undefined, namespace: string): string {
   return `${workload?.kind} "${workload?.namespace ?? namespace}/${workload?.name}"`;
 }

@@ -148,7 +148,8 @@ export class AllocationChecker {
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
     const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
-    return found === "alive" && state === "NodeLost" && (await this.#hasReplacement(object)) ? "moved" : found;
+    const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
+    return mayBeMoved && (await this.#hasReplacement(object)) ? "moved" : found;
   }
 
   /** Reads the API server; the cache only says which objects to read. */

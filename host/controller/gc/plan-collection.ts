@@ -14,7 +14,10 @@ export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 /** The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there is no object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** The address owner. `moved`: it is alive, and its member has another address for the NIC on another node; only with `NodeLost`. */
+/**
+ * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on another node; only with `NodeLost`
+ * and `Kept`.
+ */
 export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
 
 /** The node that was chosen to probe an address of `NodeLost`; `none`: not yet chosen. */
@@ -156,6 +159,13 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   },
 
   { state: "Kept", owner: ["alive"], action: "keep", why: "its owner is alive" },
+  {
+    state: "Kept",
+    owner: ["moved"],
+    after: "silence",
+    action: "cool",
+    why: "its member has another address for the NIC",
+  },
   { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its owner is gone" },
   { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },
 

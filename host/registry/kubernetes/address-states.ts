@@ -24,8 +24,6 @@ type Version = Pick<KnownObject, "uid" | "resourceVersion">;
 export interface Pending {
   /** Earlier owners of the address on this node. Their rows were released, so their objects may be overwritten. */
   readonly formerOwners: ReadonlySet<string>;
-  /** The address was new to the row's owner, and its claim was undone: it is not retained for an address owner. */
-  readonly isUndone: boolean;
   /** A change or deletion had no answer. The object is certain only after another write, which makes the precondition of that one fail. */
   readonly isUnanswered: boolean;
   /** Until when a create or change whose answer was lost may still be carried out: milliseconds of the monotonic clock, 0 if there is none. */
@@ -37,7 +35,7 @@ export interface AddressState {
   readonly pending: Pending;
 }
 
-const NOTHING_PENDING: Pending = { formerOwners: new Set(), isUndone: false, isUnanswered: false, lateUntilMs: 0 };
+const NOTHING_PENDING: Pending = { formerOwners: new Set(), isUnanswered: false, lateUntilMs: 0 };
 
 /** The state of an address of which nothing is known. */
 const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, pending: NOTHING_PENDING };
@@ -152,23 +150,6 @@ export class AddressStates {
     this.#change(name, { formerOwners: new Set([...formerOwners, owner]) });
   }
 
-  /** A claim publishes the row. */
-  noteClaimed(name: string): void {
-    this.#change(name, { isUndone: false });
-  }
-
-  /** The claim was undone, and the address was new to its owner. */
-  noteUndone(name: string): void {
-    this.#change(name, { isUndone: true });
-  }
-
-  /** The object is what the claim's row said. The claim may have been undone meanwhile: its caller hung up. */
-  notePublished(name: string): void {
-    const { isUndone } = this.get(name).pending;
-    this.noteSynced(name);
-    if (isUndone) this.noteUndone(name);
-  }
-
   /** The object is what the row says, or neither exists. */
   noteSynced(name: string): void {
     const state = this.get(name);
@@ -207,8 +188,8 @@ export class AddressStates {
 
 function isInitial({ object, pending }: AddressState): boolean {
   if (object.kind !== "unknown" || object.isProber) return false;
-  const { formerOwners, isUndone, isUnanswered, lateUntilMs } = pending;
-  return formerOwners.size === 0 && !isUndone && !isUnanswered && lateUntilMs === 0;
+  const { formerOwners, isUnanswered, lateUntilMs } = pending;
+  return formerOwners.size === 0 && !isUnanswered && lateUntilMs === 0;
 }
 
 function versionOf(object: ObjectState): Version | undefined {

@@ -5,7 +5,8 @@ import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
-import type { Journal } from "../journal.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import { type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Claim, type ClaimOutcome, type Proposal, RegistryError } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
@@ -23,6 +24,8 @@ type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 interface Result {
   readonly row: Allocation;
   readonly replaces: number | undefined;
+  /** The NIC's address owner did not have the address before. */
+  readonly isNewToOwner: boolean;
   readonly outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown };
 }
 
@@ -39,13 +42,17 @@ interface OpenClaim {
 /** How the address of a claimed row was obtained, for as long as the claim may be undone. */
 interface Source {
   readonly version: number;
-  /** `taken over`: from a pod of another node, whose address still cooled. */
-  readonly kind: "new" | "taken over";
+  /**
+   * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another node, whose address still cooled.
+   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come.
+   */
+  readonly kind: "new" | "taken over" | "adopted";
 }
 
 /** A row that is published only when a probe finds the address silent: until then the object stays that of the earlier pod, whose node is lost. */
 interface Deferred {
   readonly owner: string;
+  readonly workload: Workload | undefined;
   /** Version of the object that is taken over. */
   readonly replaces: number;
   /** The node of the earlier pod. */
@@ -59,8 +66,6 @@ export class ClaimPublisher {
   /** The claims of one owner run one by one: an ADD waits for the prefetch of its addresses. */
   readonly #owners = new KeyedSerialQueue();
   readonly #sources = new Map<string, Source>();
-  /** The owners whose claims are under way. */
-  readonly #claiming = new Set<string>();
   readonly #open = new Set<OpenClaim>();
   readonly #deferred = new Map<string, Deferred>();
 
@@ -73,21 +78,12 @@ export class ClaimPublisher {
   /** Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole claim is undone. */
   claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     const begun = Promise.withResolvers<void>();
-    const claimed = this.#owners.run(claim.owner, async () => {
+    const claimed = this.#owners.run(claim.owner, () => {
       begun.resolve();
-      this.#claiming.add(claim.owner);
-      try {
-        return await this.#claim(claim, signal);
-      } finally {
-        this.#claiming.delete(claim.owner);
-      }
+      return this.#claim(claim, signal);
     });
     // A claim that has begun handles the signal itself, and undoes what it wrote.
     return signal === undefined ? claimed : untilAborted(begun.promise, signal).then(() => claimed);
-  }
-
-  isClaiming({ owner }: Allocation): boolean {
-    return this.#claiming.has(owner);
   }
 
   /** The address of the row was probed and is silent: publishes the row if that was deferred. Rejects with RegistryError if the object changed. */
@@ -95,7 +91,9 @@ export class ClaimPublisher {
     const deferred = this.#findDeferred(row);
     if (deferred === undefined) return;
     const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
-    const outcome = await this.#objectSync.publish(row, terms, deferred.replaces).catch((error: unknown) => {
+    const owned = { ...row, workload: deferred.workload };
+    const retain = (): Promise<void> => this.#journal.retain([owned]);
+    const outcome = await this.#objectSync.publish(owned, terms, deferred.replaces, retain).catch((error: unknown) => {
       throw failureOf(error);
     });
     if (outcome.kind === "taken")
@@ -114,19 +112,24 @@ export class ClaimPublisher {
       if (isDeferred) this.#deferred.delete(nameOf(row));
       if (!(isDeferred && (await this.#journal.forget(row)))) created.push(row);
     }
-    const isFrom = (row: Allocation, kind: Source["kind"]): boolean => {
+    const sourceOf = (row: Allocation): Source["kind"] | undefined => {
       const source = this.#sources.get(nameOf(row));
-      return source?.version === row.version && source.kind === kind;
+      return source?.version === row.version ? source.kind : undefined;
     };
-    for (const row of created.filter((each) => isFrom(each, "taken over"))) await this.#journal.collect(row);
-    await this.#journal.undo(created.filter((each) => !isFrom(each, "taken over")));
+    await this.#journal.disown(created.filter((row) => sourceOf(row) !== undefined));
+    for (const row of created.filter((each) => sourceOf(each) === "taken over")) await this.#journal.collect(row);
+    await this.#journal.undo(created.filter((each) => sourceOf(each) !== "taken over"));
     for (const row of created) {
-      const found = await this.#journal.findAddress(row.space, row.ip);
-      if (found?.state === "Cooling" && this.#sources.get(nameOf(row))?.version === row.version)
-        this.#objectSync.noteUndone(row);
       this.noteWritten(row);
       this.#objectSync.syncLater(row);
     }
+  }
+
+  /** The ADD's search has ended with these: its address owner has no other ones. Precedes the answer. */
+  async retain(rows: readonly Allocation[]): Promise<void> {
+    await this.#journal.retain(rows);
+    await this.#journal.confirm(rows);
+    for (const row of rows) if (this.#sources.get(nameOf(row))?.kind === "adopted") this.#sources.delete(nameOf(row));
   }
 
   /** The row was written by a call other than its claim, which must not undo it. */
@@ -160,7 +163,7 @@ export class ClaimPublisher {
     const unknown = outcome.held.filter((row) => isUnknown(row) && !outcome.created.includes(row));
     this.#noteDeferred(claim, outcome);
     const rows = [...outcome.created, ...unknown].filter((row) => this.#findDeferred(row) === undefined);
-    if (rows.length === 0) return this.#withPredecessors({ ...outcome, fresh: [] });
+    if (rows.length === 0) return this.#withPredecessors(this.#withAdopted(claim, { ...outcome, fresh: [] }));
     return this.#conclude(open, await Promise.all(rows.map((row) => this.#publishRow(row, open, signal))));
   }
 
@@ -171,13 +174,19 @@ export class ClaimPublisher {
       patienceMs: Math.max(1, untilMs - performance.now()),
       ...(signal === undefined ? {} : { signal }),
     };
+    const workload = row.workload ?? findOwner(claim, row);
+    let isNewToOwner = workload !== undefined && row.workload === undefined && row.isConfirmed !== true;
+    // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
+    const onTakeOver = async (): Promise<void> => {
+      if (isNewToOwner) await this.#journal.retain([{ ...row, workload }]);
+      isNewToOwner = false;
+    };
     try {
-      // Known before the answer: if there is none, or the caller hangs up, the undone claim leaves nothing that is retained.
-      const onWrite = (isNew: boolean): void => (isNew ? this.#noteNew(row) : this.#noteRetained(row));
-      const published = this.#objectSync.publish(row, terms, replaces, onWrite);
-      return { row, replaces, outcome: await (signal === undefined ? published : untilAborted(published, signal)) };
+      const published = this.#objectSync.publish({ ...row, workload }, terms, replaces, onTakeOver);
+      const outcome = await (signal === undefined ? published : untilAborted(published, signal));
+      return { row: isNewToOwner ? row : { ...row, workload }, replaces, isNewToOwner, outcome };
     } catch (error) {
-      return { row, replaces, outcome: { kind: "failed", error } };
+      return { row, replaces, isNewToOwner, outcome: { kind: "failed", error } };
     }
   }
 
@@ -187,7 +196,7 @@ export class ClaimPublisher {
       const { needsProbe, replaces } = findProposal(claim, row) ?? {};
       const node = this.#objectSync.findPredecessorNode(row);
       if (needsProbe === true && replaces !== undefined && replaces < 0 && node !== undefined)
-        this.#deferred.set(nameOf(row), { owner: claim.owner, replaces, node });
+        this.#deferred.set(nameOf(row), { owner: claim.owner, workload: findOwner(claim, row), replaces, node });
       else this.#deferred.delete(nameOf(row));
     }
   }
@@ -195,6 +204,20 @@ export class ClaimPublisher {
   #findDeferred(row: Allocation): Deferred | undefined {
     const found = row.quarantine === undefined ? undefined : this.#deferred.get(nameOf(row));
     return found?.owner === row.owner ? found : undefined;
+  }
+
+  /**
+   * Adds what the journal had lost and taken in: whether an ADD was answered with it is unknown. If it was, the owner has no other address, and keeps
+   * this one.
+   */
+  #withAdopted(claim: Claim, outcome: Bound): Bound {
+    const { held, previous, fresh = [] } = outcome;
+    const isAdopted = (row: Allocation): boolean =>
+      findOwner(claim, row) !== undefined &&
+      previous.some((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
+    const adopted = held.filter(isAdopted);
+    for (const row of adopted) this.#sources.set(nameOf(row), { version: row.version, kind: "adopted" });
+    return { ...outcome, fresh: [...fresh, ...adopted] };
   }
 
   #withPredecessors(outcome: Bound): Bound {
@@ -222,7 +245,7 @@ export class ClaimPublisher {
     const own = await this.#journal.findOwner(owner);
     for (const row of own.filter(({ state }) => state === "Cooling")) {
       // It never was on a NIC, so it is not retained.
-      if (this.#sources.get(nameOf(row))?.kind === "new") this.#objectSync.noteUndone(row);
+      if (this.#sources.get(nameOf(row))?.kind === "new") await this.#journal.disown([row]);
       this.#objectSync.syncLater(row);
     }
   }
@@ -232,15 +255,20 @@ export class ClaimPublisher {
     const failed = results.map((each) => each.outcome).find((each) => each.kind === "failed");
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
-      const rows = results.map(({ row }) => row);
+      const rows = results
+        .filter(({ isNewToOwner }) => !isNewToOwner)
+        .map(({ row }) => ({ ...row, isConfirmed: true }));
       await this.#confirm(rows, results);
       if (!open.isTouched || (await this.#isHeld(claim, outcome))) {
         for (const result of results) this.#noteSource(result);
-        const confirm = (row: Allocation): Allocation => (rows.includes(row) ? { ...row, isConfirmed: true } : row);
-        const isFresh = ({ outcome: published }: Result): boolean => published.kind === "published" && published.isNew;
-        const fresh = results.filter(isFresh).map(({ row }) => confirm(row));
-        const confirmed = { ...outcome, held: outcome.held.map(confirm), created: outcome.created.map(confirm) };
-        return this.#withPredecessors({ ...confirmed, fresh });
+        const fresh = results.filter(isFresh).map(({ row }) => row);
+        const complete = (row: Allocation): Allocation => rows.find((each) => nameOf(each) === nameOf(row)) ?? row;
+        // What an earlier agent claimed and never answered is undone like what this claim wrote.
+        const created = [
+          ...new Set([...outcome.created, ...results.filter((each) => each.isNewToOwner).map(({ row }) => row)]),
+        ].map(complete);
+        const completed = { ...outcome, held: outcome.held.map(complete), created, fresh: fresh.map(complete) };
+        return this.#withPredecessors(this.#withAdopted(claim, completed));
       }
     }
     await this.#undoAll(results, failed === undefined);
@@ -268,21 +296,10 @@ export class ClaimPublisher {
     return held.every((row) => found.some((each) => isSame(row, each)));
   }
 
-  #noteSource({ row, replaces, outcome }: Result): void {
-    if (outcome.kind !== "published") return;
-    const isForeign = replaces !== undefined && replaces < 0;
-    // An address that was retained for the member stays so; one that the member took over while it cooled was never its own.
-    if (isForeign && (row.workload === undefined || outcome.isTakenOver))
-      this.#sources.set(nameOf(row), { version: row.version, kind: "taken over" });
-    else if (!outcome.isNew) this.#noteRetained(row);
-  }
-
-  #noteNew(row: Allocation): void {
-    if (row.workload !== undefined) this.#sources.set(nameOf(row), { version: row.version, kind: "new" });
-  }
-
-  #noteRetained(row: Allocation): void {
-    if (this.#sources.get(nameOf(row))?.kind === "new") this.#sources.delete(nameOf(row));
+  #noteSource({ row, replaces, isNewToOwner, outcome }: Result): void {
+    if (outcome.kind !== "published" || row.workload !== undefined) return;
+    const kind = replaces !== undefined && replaces < 0 ? "taken over" : "new";
+    if (kind === "taken over" || isNewToOwner) this.#sources.set(nameOf(row), { version: row.version, kind });
   }
 
   /** Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may need them. */
@@ -306,6 +323,16 @@ export class ClaimPublisher {
     const forgotten = await Promise.all(results.map(isForgotten));
     return results.filter((_, index) => forgotten[index] !== true);
   }
+}
+
+/** Returns the address owner of the row's NIC. */
+function findOwner({ proposals, workload }: Claim, { ifName }: Allocation): Workload | undefined {
+  return proposals.find((each) => each.ifName === ifName)?.workload ?? workload;
+}
+
+/** The claim's answer must wait until it is known that the owner has no other address. */
+function isFresh({ isNewToOwner, row, outcome }: Result): boolean {
+  return isNewToOwner || (row.workload === undefined && outcome.kind === "published" && outcome.isNew);
 }
 
 function findProposal({ proposals }: Claim, row: Allocation): Proposal | undefined {

@@ -96,8 +96,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, node, state, isDue, isPublic } = inputs;
-  const isRetained = row.workload !== undefined && !state.pending.isUndone;
+  const { row, object, node, isDue, isPublic } = inputs;
+  const isRetained = row.workload !== undefined;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
   const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;

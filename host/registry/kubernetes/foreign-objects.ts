@@ -93,7 +93,9 @@ export class ForeignObjects {
     const found = await this.#objects.list({ labels }, terms);
     const isHeld = ({ state, quarantine }: IpAllocation["spec"]): boolean =>
       state === "Kept" || state === "Bound" || quarantine?.reason === "NodeLost";
-    const own = found.filter(({ spec }) => isHeld(spec) && isSameMember(workload, spec.workload));
+    const own = found.filter(
+      ({ spec, deleting }) => isHeld(spec) && !deleting && isSameMember(workload, spec.workload),
+    );
     return own.map((object) => this.remember(object));
   }
 

@@ -33,6 +33,7 @@ import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
+import { nameOf } from "./known-object.ts";
 import { type ObjectChange, ObjectSync } from "./object-sync.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
@@ -60,6 +61,8 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
+  /** A row was deleted, and its object is bound to another pod of this node. Absent: the next comparison finds the object. */
+  readonly onOrphan?: (() => void) | undefined;
   /** Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again. Absent: never. */
   readonly isLost?: (row: Allocation) => boolean;
 }
@@ -86,15 +89,11 @@ export class KubernetesRegistry implements Registry {
     this.#options = options;
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools(options);
-    const onUndone = (row: Allocation): void => this.#claims.noteWritten(row);
-    const isClaiming = (row: Allocation): boolean => this.#claims.isClaiming(row);
     this.#objectSync = new ObjectSync({
       ...options,
       journal,
       foreign: this.#foreign,
       tight: this.#tight,
-      onUndone,
-      isClaiming,
     });
     this.#claims = new ClaimPublisher(journal, this.#objectSync, options.isLost);
     this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
@@ -127,6 +126,10 @@ export class KubernetesRegistry implements Registry {
 
   undo(created: readonly Allocation[]): Promise<void> {
     return this.#claims.undo(created);
+  }
+
+  retain(claimed: readonly Allocation[]): Promise<void> {
+    return this.#claims.retain(claimed);
   }
 
   async release(attachment: Attachment): Promise<readonly Allocation[]> {
@@ -231,9 +234,18 @@ export class KubernetesRegistry implements Registry {
     return usage;
   }
 
-  findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
+  async findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
     const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
-    return orRegistryError(this.#foreign.findRetained(workload, terms));
+    const found = await orRegistryError(this.#foreign.findRetained(workload, terms));
+    const isUndone = await Promise.all(found.map((each) => this.#isUndone(each)));
+    return found.filter((_, index) => isUndone[index] !== true);
+  }
+
+  /** Returns whether the object of this node is left of a claim that was undone. */
+  async #isUndone({ state, space, ip }: Allocation): Promise<boolean> {
+    if (state !== "Bound" || this.#foreign.find(nameOf({ space, ip }))?.node !== this.#options.node) return false;
+    const row = await this.#journal.findAddress(space, ip);
+    return row?.state === "Cooling" && row.workload === undefined;
   }
 
   countUsage(): Promise<readonly UsageCount[]> {

@@ -33,6 +33,7 @@ import type { ForeignObjects } from "./foreign-objects.ts";
 import {
   type AddressKey,
   hasChanged,
+  isOfSameNic,
   type KnownObject,
   knownOf,
   nameOf,
@@ -56,10 +57,7 @@ interface ObjectSyncOptions extends LiveStatus {
   readonly log: Log;
   /** Another pod has the object of an address that a pod of this node uses (recreate). */
   readonly onLost: (row: Allocation, by: Allocation) => void;
-  /** A Bound row was undone: a claim of it that is under way must not be answered. */
-  readonly onUndone: (row: Allocation) => void;
-  /** Returns whether a claim of the row's owner is under way, which publishes its rows itself. */
-  readonly isClaiming: (row: Allocation) => boolean;
+  readonly onOrphan?: (() => void) | undefined;
 }
 
 export type PublishOutcome =
@@ -104,13 +102,14 @@ export class ObjectSync {
 
   /**
    * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
-   * `onWrite`: the object is about to be created, or to be taken over from an earlier pod. Rejects if neither is possible.
+   * `onTakeOver` ends before the object is taken over from an earlier pod of the row's member, or from what is retained for it. Rejects if neither is
+   * possible.
    */
   publish(
     row: Allocation,
     terms: CallTerms,
     replaces: number | undefined,
-    onWrite: (isNew: boolean) => void = () => {},
+    onTakeOver: () => Promise<void> = async () => {},
   ): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
@@ -119,14 +118,13 @@ export class ObjectSync {
       const task = this.#startTask(name, terms, this.#states.findForClaim(name));
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
-      this.#states.noteClaimed(name);
       for (let step = 0; step < MAX_STEPS; step++) {
         const found = decide(this.#inputsOf(row, task, version));
         const action = found.kind === "takeOver" ? await takeOver(this.#options, row, task) : found;
         switch (action.kind) {
           case "synced":
             this.#backlog.done(name);
-            this.#states.notePublished(name);
+            this.#states.noteSynced(name);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken": {
             const by = await this.#readHolder(task);
@@ -143,8 +141,7 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
-            if (action.kind === "create") onWrite(true);
-            if (action.kind === "replace" && isRetained(task.object, row)) onWrite(false);
+            if (action.kind === "replace" && isRetained(task.object, row)) await onTakeOver();
             if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
@@ -198,11 +195,6 @@ export class ObjectSync {
     this.#states.noteFormerOwner(nameOf(address), owner);
   }
 
-  /** The claim of a new address was undone: its object is deleted, even if the row has an address owner. */
-  noteUndone(address: AddressKey): void {
-    this.#states.noteUndone(nameOf(address));
-  }
-
   /** Returns the node of the pod that had the address when its object was last read; undefined if none is known. */
   findPredecessorNode(address: AddressKey): string | undefined {
     const object = this.#options.foreign.find(nameOf(address));
@@ -252,26 +244,26 @@ export class ObjectSync {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await journal.findAddress(address.space, address.ip);
       if (row === undefined) return this.#finish(task);
-      // Stays in the backlog until the claim has published it. An object made here would hide from the claim that the address is new to its pod.
-      if (row.state === "Bound" && row.isConfirmed !== true && this.#options.isClaiming(row)) return;
+      // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
+      if (row.state === "Bound" && row.isConfirmed !== true) return this.#backlog.done(name);
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
       switch (action.kind) {
         case "wait":
           return this.#backlog.done(name);
         case "synced":
-          if (row.isConfirmed !== true) await journal.confirm([row]);
           return this.#finish(task);
         case "forget": {
           const { lateUntilMs } = this.#states.get(name).pending;
           if (lateUntilMs > nowMs()) return this.#backlog.postpone(name, address, lateUntilMs);
-          if (await journal.forget(row)) this.#states.noteForgotten(name);
+          if (!(await journal.forget(row))) break;
+          this.#states.noteForgotten(name);
+          if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.();
           break;
         }
         case "takeOver":
         case "taken":
-          await this.#giveUp(row, task);
-          if (row.isConfirmed === true) return this.#finish(task);
-          break;
+          await this.#reportLoss(row, task);
+          return this.#finish(task);
         default:
           await this.#execute(action, row, task);
       }
@@ -282,27 +274,13 @@ export class ObjectSync {
   /** A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile (retention). */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options, row);
-    return action.kind === "takeOver" && row.isConfirmed === true ? takeOver(this.#options, row, task) : action;
+    return action.kind === "takeOver" ? takeOver(this.#options, row, task) : action;
   }
 
-  /** Another pod has the object, which stays as it is: undoes a row that no ADD was answered with, reports any other. */
-  async #giveUp(row: Allocation, task: SyncTask): Promise<void> {
-    if (row.isConfirmed !== true) return this.#undo(row);
+  /** Another pod has the object, which stays as it is. */
+  async #reportLoss(row: Allocation, task: SyncTask): Promise<void> {
     const by = await this.#readHolder(task);
     if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
-  }
-
-  /** Undoes the row with all that was claimed with it for the same NIC: an ADD gets both families or none. */
-  async #undo(row: Allocation): Promise<void> {
-    const { journal, onUndone } = this.#options;
-    const isSibling = ({ state, ifName, isConfirmed }: Allocation): boolean =>
-      state === "Bound" && ifName === row.ifName && isConfirmed !== true;
-    const claimed = (await journal.findOwner(row.owner)).filter(isSibling);
-    // An ADD has written to the row since, and publishes it itself.
-    if (!claimed.some(({ version }) => version === row.version)) return;
-    await journal.undo(claimed);
-    for (const each of claimed) onUndone(each);
-    for (const each of claimed) if (each.version !== row.version) this.syncLater(each);
   }
 
   /** Returns the object that is in the way, as a row. */
@@ -320,8 +298,11 @@ export class ObjectSync {
     try {
       await this.#write(action, row, task, before);
     } catch (error) {
-      // The object in the way may be of this very call, whose answer was lost (undo).
-      if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) return this.#read(task);
+      if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) {
+        // The object in the way may be of this very call, whose answer was lost (undo): what was known of it is outdated, also if the read has no answer.
+        this.#states.invalidate(name);
+        return this.#read(task);
+      }
       const write = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
       this.#states.noteWriteFailed(name, write, error instanceof ApiError);
       throw error;
@@ -415,9 +396,15 @@ export class ObjectSync {
   }
 }
 
-/** Returns whether a member had the address before: then it is not new, although its creation was tried. */
-function isRetained(object: SyncTask["object"], { owner }: Allocation): boolean {
-  return typeof object === "object" && object.state !== "Cooling" && object.podUid !== owner;
+/** Returns whether the row's member had the address before. */
+function isRetained(object: SyncTask["object"], row: Allocation): boolean {
+  return (
+    typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner && isOfSameNic(row, object)
+  );
+}
+
+function isBoundTo(object: SyncTask["object"], node: string): boolean {
+  return typeof object === "object" && object.state === "Bound" && object.node === node;
 }
 
 function unstable(name: string): RegistryError {

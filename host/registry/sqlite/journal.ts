@@ -2,10 +2,13 @@
  * The operations of `Journal`: the store of a cluster's node. A row whose address has no use any more is not deleted but cools, until the API server
  * is known to have no object for it.
  */
+
+import { formatIp } from "../../net/ip.ts";
+import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
-import type { Allocation, Attachment } from "../registry.ts";
+import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
-import { KEY, keyOf, SqliteStore } from "./store.ts";
+import { KEY, keyOf, SqliteStore, UNCHANGED } from "./store.ts";
 
 const ADOPT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
@@ -28,6 +31,19 @@ export class SqliteJournal extends SqliteStore {
 
   findUnconfirmed(limit: number): readonly Allocation[] {
     return this.select("confirmed = 0 LIMIT ?", limit);
+  }
+
+  retain(claimed: readonly Allocation[]): void {
+    const sql = `UPDATE allocation SET workload = ? WHERE ${UNCHANGED} AND state = 'Bound'`;
+    for (const { space, ip, version, workload } of claimed) {
+      if (this.write(sql, encodeWorkload(workload), ...keyOf(space, ip), version) === 0)
+        throw new RegistryError(`Address ${formatIp(ip)} was released while it was claimed`);
+    }
+  }
+
+  disown(allocations: readonly Allocation[]): void {
+    const sql = `UPDATE allocation SET workload = '' WHERE ${UNCHANGED}`;
+    for (const { space, ip, version } of allocations) this.write(sql, ...keyOf(space, ip), version);
   }
 
   confirm(allocations: readonly Allocation[]): void {
@@ -65,11 +81,15 @@ export class SqliteJournal extends SqliteStore {
     return this.findAddress(space, ip);
   }
 
+  protected override firstOwner(workload: Workload | undefined, present: Allocation | undefined): Workload | undefined {
+    return present?.workload !== undefined && isSameMember(workload, present.workload) ? workload : undefined;
+  }
+
   /** The API server may have an object: the row cools and is due at once. */
   protected override drop({ space, ip, version }: Allocation, nowMs: number): void {
     this.write(
       `UPDATE allocation SET state = 'Cooling', reason = '', foreign_mac = '', parent = '', probe_at = 0, boot = ?, since = ?,
-       free_at = ?, version = ? WHERE ${KEY} AND version = ?`,
+       free_at = ?, version = ? WHERE ${UNCHANGED}`,
       ...[this.bootId, nowMs, nowMs, this.nextVersion(), ...keyOf(space, ip), version],
     );
   }

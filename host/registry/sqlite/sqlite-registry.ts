@@ -84,6 +84,14 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("undo", created, this.#nowMs());
   }
 
+  retain(claimed: readonly Allocation[]): Promise<void> {
+    return this.#call("retain", claimed);
+  }
+
+  disown(allocations: readonly Allocation[]): Promise<void> {
+    return this.#call("disown", allocations);
+  }
+
   release(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("release", attachment, this.#nowMs());
   }

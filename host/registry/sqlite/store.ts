@@ -6,6 +6,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Faults } from "../../lib/fault.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
 import { UNKNOWN_CONTAINER } from "../journal.ts";
 import { isOfOtherNetwork } from "../nic.ts";
@@ -38,7 +39,7 @@ export const MAX_FREED_AT_ONCE = 64;
 export const KEY = "space = ? AND family = ? AND address = ?";
 
 /** The row as it was read: every write gives it another version. */
-const UNCHANGED = `${KEY} AND version = ?`;
+export const UNCHANGED = `${KEY} AND version = ?`;
 
 const INSERT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, workload, boot, since, free_at, version)
@@ -346,6 +347,11 @@ export class SqliteStore {
     this.delete(allocation);
   }
 
+  /** Returns the address owner that the row of a claim names at first. `present`: the row that it takes over. */
+  protected firstOwner(workload: Workload | undefined, _present: Allocation | undefined): Workload | undefined {
+    return workload;
+  }
+
   /** Deletes the row if it is unchanged. Returns whether it was. */
   protected delete({ space, ip, version }: Allocation): boolean {
     const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
@@ -399,7 +405,7 @@ export class SqliteStore {
       pod,
       netns,
       mac,
-      workload,
+      workload: this.firstOwner(workload, idle),
       sinceMs: nowMs,
       version: this.nextVersion(),
     };

@@ -132,11 +132,17 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
-    name: "that an address is new to a member is learned after the answer",
+    name: "an address is a member's before its claim is answered",
     breaks: "retention",
     profile: "statefulsets",
     limit: 200_000,
-    edits: [edit(CLAIMS, "(isNew ? this.#noteNew(row) : this.#noteRetained(row))", "undefined")],
+    edits: [
+      edit(
+        "host/registry/sqlite/journal.ts",
+        "return present?.workload !== undefined && isSameMember(workload, present.workload) ? workload : undefined;",
+        "return isSameMember(workload, present?.workload) ? present?.workload : workload;",
+      ),
+    ],
   },
   {
     name: "another pod takes over what a member has just released",
@@ -551,9 +557,9 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
     test: ["unit", "test/unit/registry/kubernetes/whole-nics.test.ts"],
     edits: [
       edit(
-        SYNC,
-        "if (!claimed.some(({ version }) => version === row.version)) return;",
-        "claimed.splice(0, claimed.length, ...claimed.filter(({ version }) => version === row.version));",
+        CLAIMS,
+        "await this.undo(left.map(({ row }) => row));",
+        'await this.undo(left.flatMap(({ row, outcome }) => (outcome.kind === "published" ? [] : [row])));',
       ),
     ],
   },

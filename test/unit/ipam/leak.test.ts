@@ -128,12 +128,21 @@ describe("static-pods: static pods", () => {
   it.each(table)("%s", check);
 });
 
+describe("unattached: an address that was never attached", () => {
+  const row = { containerId: "" };
+  const table = cases<Situation>`
+    stays while its pod is there ${{ row, pod: seen(), observedMs: 1e9 }} => keep
+    is observed when its pod is gone ${{ row, pod: ABSENT }} => observe
+    is collected at the second observation ${{ row, pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
+  `;
+  it.each(table)("%s", check);
+});
+
 describe("what no sweep touches", () => {
   const table = cases<Situation>`
     Cooling ${{ row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9 }} => keep
     Kept: it waits for its identity ${{ row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9 }} => keep
     Quarantined ${{ row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9 }} => keep
-    unattached: never attached ${{ row: { containerId: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
     no pod named ${{ row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
     owned by the container ${{ row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9 }} => keep
   `;

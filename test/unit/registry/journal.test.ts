@@ -10,7 +10,7 @@ import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/re
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
 import type { Workload } from "../../../host/resources/ip-allocation.ts";
-import { claim, proposal } from "../../world/subjects.ts";
+import { claim, claimAndRetain, proposal } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 import { bind, CONFLICT } from "./registry-quarantine-suite.ts";
 import { COOLDOWN_MS, held } from "./registry-suite.ts";
@@ -168,9 +168,9 @@ describe("journal: what the API server is known to have", () => {
     "retention: a row says where its workload is, and for which NIC; one of an older agent is in the pod's namespace",
     async (journal) => {
       const placed = { ...WORKLOAD, ifName: "net1" };
-      await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: placed }));
+      await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: placed }));
       const old: Workload = Object({ ...WORKLOAD, namespace: undefined });
-      await journal.claim(claim("b", [proposal("10.0.0.2")], { workload: old }));
+      await claimAndRetain(journal, claim("b", [proposal("10.0.0.2")], { workload: old }));
       const [first, second] = [
         await journal.findAddress("", ip("10.0.0.1")),
         await journal.findAddress("", ip("10.0.0.2")),
@@ -180,7 +180,7 @@ describe("journal: what the API server is known to have", () => {
   );
 
   check("retention: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
-    await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
+    await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
     const again = await world.open();
     const found = await again.findAddress("", ip("10.0.0.1"));
     expect(found?.workload).toEqual(WORKLOAD);
@@ -190,7 +190,8 @@ describe("journal: what the API server is known to have", () => {
   check(
     "clocks-and-boots: what another boot bound cools, confirmed or not, and keeps its workload",
     async (journal, world) => {
-      await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }))));
+      const claimed = await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
+      await journal.confirm(created(claimed));
       const after = await world.open("boot-2");
       const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
       expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);

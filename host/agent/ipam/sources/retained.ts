@@ -11,7 +11,7 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/ip-allocation.ts";
 import type { Timeout } from "../../add-deadline.ts";
-import { awaitsNode, livesOn } from "../predecessor.ts";
+import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
 import type { OwnAddresses } from "./own.ts";
 import {
   type Address,
@@ -26,6 +26,9 @@ import {
   workloadOf,
 } from "./source.ts";
 
+/** How often an ADD checks whether another pod's claim of its retained address has ended: milliseconds. @limit */
+export const CLAIM_POLL_MS = 100;
+
 /** A retained address, or one that an earlier pod of the member has, and the NICs of the demand that may have it. */
 interface Retained {
   readonly kept: Allocation;
@@ -35,8 +38,10 @@ interface Retained {
 export class RetainedAddresses implements AddressSource {
   readonly #search: Search;
   readonly #own: OwnAddresses;
-  /** Undefined until they are looked up, which is done once per search. */
+  /** Undefined until they are looked up, and when one of them has changed since. */
   #found: readonly Retained[] | undefined;
+  /** Versions of what was found and the pod cannot have. */
+  readonly #refused = new Set<number>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
 
@@ -56,8 +61,10 @@ export class RetainedAddresses implements AddressSource {
       const isMissing = nic?.families.some(({ family }) => family === ip.family) === true;
       return isMissing && assignments.find({ ifName, ip }) === undefined;
     };
-    const chosen = choosePicks(this.#found, isWanted);
+    const chosen = this.#choose(isWanted);
     assignments.assign(chosen);
+    // What a NIC of the pod has no use for may be what another one is short of.
+    if (chosen.length === 0) await this.#releaseSurplus([]);
     return chosen.length > 0;
   }
 
@@ -82,9 +89,16 @@ export class RetainedAddresses implements AddressSource {
     if (isItsNic) refuseLiving(demand, holder);
     const assigned = assignments.at(holder);
     if (assigned === undefined) return true;
+    if (assigned.source === "retained" && isUndecided(holder)) {
+      await this.#awaitClaim(holder);
+      return true;
+    }
     // This node's row is older than the object: the member has got the address on another node.
     const isOld = holder.version >= 0 && holder.state === "Cooling" && assigned.replaces !== holder.version;
-    if (!isOld || this.#found?.some(({ kept }) => isSameAddress(kept, holder)) !== true) return false;
+    if (!isOld || this.#found?.some(({ kept }) => isSameAddress(kept, holder)) !== true) {
+      if (assigned.source === "retained") this.#forget(assigned);
+      return false;
+    }
     assignments.assign([{ ...assigned, replaces: holder.version }]);
     return true;
   }
@@ -97,23 +111,25 @@ export class RetainedAddresses implements AddressSource {
     const { registry, assignments } = this.#search;
     const { held, created, fresh = [] } = bound;
     try {
+      // One that was retained is fresh if its earlier pod's claim was undone meanwhile.
+      if (picked.some((pick) => isGone(pick, fresh))) this.#found = undefined;
       if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created))) {
         const all = await findRetained(this.#search);
         this.#found = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-        const isFresh = (nic: Pick<Picked, "ifName" | "ip">): boolean =>
-          fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
-        const chosen = choosePicks(this.#found, isFresh);
-        if (chosen.length > 0) {
-          // A claim is undone as a whole; the rest of it is claimed again.
-          const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
-          assignments.assign(rest.map(({ replaces: _, ...each }) => each));
-          assignments.assign(chosen);
-          await registry.undo(created);
-          this.#own.skipCooling = false;
-          return true;
-        }
       }
-      await this.#releaseSurplus(bound);
+      const isFresh = (nic: Pick<Picked, "ifName" | "ip">): boolean =>
+        fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
+      const chosen = this.#choose(isFresh);
+      if (chosen.length > 0) {
+        // A claim is undone as a whole; the rest of it is claimed again.
+        const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
+        assignments.assign(rest.map(({ replaces: _, ...each }) => each));
+        assignments.assign(chosen);
+        await registry.undo([...new Set([...created, ...fresh])]);
+        this.#own.skipCooling = false;
+        return true;
+      }
+      await this.#releaseSurplus([...held, ...created]);
       return false;
     } catch (error) {
       await registry.undo(created);
@@ -135,9 +151,26 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  async #releaseSurplus({ held, created }: Bound): Promise<void> {
-    const surplus = surplusOf(this.#found ?? [], this.#search.demand, [...held, ...created]);
-    if (surplus.length > 0) await this.#search.cluster?.releaseRetained(surplus);
+  #choose(isWanted: (nic: Pick<Picked, "ifName" | "ip">) => boolean): readonly Picked[] {
+    const usable = (this.#found ?? []).filter(({ kept }) => !this.#refused.has(kept.version));
+    return choosePicks(usable, isWanted);
+  }
+
+  /** What was found is not to be had: what is will be looked up again. */
+  #forget({ replaces }: Picked): void {
+    this.#found = undefined;
+    if (replaces !== undefined) this.#refused.add(replaces);
+  }
+
+  /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
+  async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
+    const { demand, registry, cluster } = this.#search;
+    const found = this.#found ?? [];
+    if (!found.some(({ kept }) => kept.state === "Kept")) return;
+    const own = await registry.findOwner(demand.claimant.owner);
+    const rows = [...claimed, ...own.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed === true)];
+    const surplus = surplusOf(found, demand, rows);
+    if (surplus.length > 0) await cluster?.releaseRetained(surplus);
   }
 
   /** The agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11 when it does not. */
@@ -146,6 +179,15 @@ export class RetainedAddresses implements AddressSource {
     this.#handOver ??= demand.deadline.handOver();
     const { leftMs } = this.#handOver;
     if (leftMs <= 0 || !(await cluster?.awaitChange(holder, leftMs, demand.deadline.signal))) throw awaitsNode(holder);
+    this.#found = undefined;
+  }
+
+  /** Another pod of this node tries to claim the address, which is retained for this one: the API server will refuse that. Rejects with CniError 11 when it takes too long. */
+  async #awaitClaim(holder: Allocation): Promise<void> {
+    const { deadline } = this.#search.demand;
+    this.#handOver ??= deadline.handOver();
+    if (this.#handOver.isOver) throw awaitsClaim(holder);
+    await deadline.sleep(CLAIM_POLL_MS);
   }
 
   /** An earlier pod of the same member has the address on this node, or had it until just now; or on a node that is lost. */
@@ -153,7 +195,9 @@ export class RetainedAddresses implements AddressSource {
     const { poolCache, demand, assignments, cluster } = this.#search;
     if (former.version < 0) {
       assignments.drop(former);
-      assignments.assign(inheritLost(poolCache, demand, former));
+      const picks = inheritLost(poolCache, demand, former);
+      if (picks.length === 0) this.#refused.add(former.version);
+      assignments.assign(picks);
       return;
     }
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
@@ -165,18 +209,24 @@ export class RetainedAddresses implements AddressSource {
   }
 }
 
-/** Those that an earlier pod has first, then the last one that was retained. One list of the API server for each workload of the demand. */
+/**
+ * What is retained first, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
+ * undone. One list of the API server for each workload of the demand.
+ */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
   const found: Retained[] = [];
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = await registry.findRetained(member, demand.deadline.signal);
-    const allowed = all.filter((kept) => mayHave(demand, kept));
+    // What this pod itself has according to the API server alone is left of a claim that is being undone.
+    const others = all.filter(({ state, owner }) => state !== "Bound" || owner !== demand.claimant.owner);
+    const allowed = others.filter((kept) => mayHave(demand, kept));
     found.push(...allowed.map((kept) => ({ kept, picks: picksOf(poolCache, nics, kept) })));
   }
-  const isHeld = ({ kept }: Retained): number => (kept.state === "Bound" ? 0 : 1);
-  return found.sort((a, b) => isHeld(a) - isHeld(b) || a.kept.version - b.kept.version);
+  // Versions of objects are negative.
+  const rankOf = ({ kept: { state, version } }: Retained): number => (state === "Kept" ? version : -version);
+  return found.sort((a, b) => rankOf(a) - rankOf(b));
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
@@ -245,6 +295,16 @@ function inheritLost(poolCache: PoolCache, demand: AddressDemand, holder: Alloca
 function isFormer(demand: AddressDemand, holder: Allocation): boolean {
   const isHere = holder.version >= 0 || holder.quarantine !== undefined;
   return isHere && holder.owner !== demand.claimant.owner && isOfMember(demand, holder);
+}
+
+/** Returns whether the pick was retained when it was chosen, and has become a fresh address. */
+function isGone(pick: Picked, fresh: readonly Allocation[]): boolean {
+  return pick.source === "retained" && fresh.some((row) => isAt(pick, row));
+}
+
+/** Returns whether a claim of another pod of this node is under way. */
+function isUndecided({ version, state, isConfirmed }: Allocation): boolean {
+  return version >= 0 && state === "Bound" && isConfirmed !== true;
 }
 
 function isOfMember(demand: AddressDemand, { ifName, workload }: Allocation): boolean {

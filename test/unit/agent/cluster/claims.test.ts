@@ -97,6 +97,7 @@ function worldOf(pools: readonly IpPool[]) {
   const unplayed = (name: string) => () => Promise.reject(new Error(`${name} is not played here`));
   const registry = {
     claim: async (claim) => cluster.claim(claim),
+    retain: async () => {},
     undo: async (created) => {
       for (const { space, ip: address } of created) {
         cluster.objects.delete(formatIp(address));
@@ -412,6 +413,42 @@ describe("retention: what is kept for a member", () => {
     const other = cluster.put("10.6.0.1", { ...retained(), ifName: "net1", state: "Bound", owner: "before", ...rest });
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.2"]);
     expect([cluster.objects.get("10.6.0.1"), displaced]).toEqual([other, []]);
+  });
+
+  it("is taken before what an earlier pod seems to have, which is left of a claim that was undone", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", retained());
+    cluster.put("10.6.0.78", retained({ state: "Bound", owner: "before", pod: "db-0" }));
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+  });
+
+  it("is waited for while another pod of this node tries to claim it, and nothing else that is retained is released", async () => {
+    const { cluster, deps, claim } = worldOf([blue]);
+    cluster.put("10.6.0.76", retained());
+    const object = cluster.put("10.6.0.77", retained());
+    let attempts = 0;
+    const take = deps.registry.claim.bind(deps.registry);
+    const row = { ...object, state: "Bound" as const, owner: "app", version: 7, isConfirmed: false };
+    deps.registry.claim = async (wanted) => {
+      const isMet = wanted.proposals.some((each) => formatIp(each.ip) === "10.6.0.77") && ++attempts <= 3;
+      return isMet ? { kind: "taken", by: [row] } : take(wanted);
+    };
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect([attempts, cluster.retainedReads, cluster.released]).toEqual([4, 1, ["10.6.0.76"]]);
+  });
+
+  it("is looked up again when it has become free, and the one of an earlier claim is not the pod's in its place", async () => {
+    const { cluster, deps, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", retained());
+    const undone = cluster.put("10.6.0.78", retained());
+    const find = deps.registry.findRetained.bind(deps.registry);
+    deps.registry.findRetained = async (workload) => {
+      const found = await find(workload);
+      cluster.objects.delete(formatIp(undone.ip));
+      return found;
+    };
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+    expect(cluster.retainedReads).toBe(2);
   });
 
   it("starts its search at the same place whatever the pod's UID", async () => {

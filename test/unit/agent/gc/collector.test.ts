@@ -413,13 +413,18 @@ describe("static-pods: a static pod", () => {
   });
 });
 
+it("unattached: an address that was never attached is collected when its pod is gone", async ({ world }) => {
+  await world.node.bind("10.0.0.1", "web", { containerId: "" });
+  await world.sweepTwice();
+  expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
+});
+
 describe("what no sweep touches", () => {
-  it("unattached: an address that was never attached, and one of no pod", async ({ world }) => {
-    await world.node.bind("10.0.0.1", "web", { containerId: "" });
+  it("an address of no pod", async ({ world }) => {
     await world.node.bind("10.0.0.2", "web", { owner: "c-9", containerId: "c-9", namespace: "", pod: "" });
     expect(await world.collector.sweep()).toEqual({ suspects: 0, collected: [] });
     await world.sweepTwice();
-    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Bound"]);
+    expect(await world.statesOf("10.0.0.2")).toEqual(["Bound"]);
   });
 
   it("Kept and Quarantined", async ({ world }) => {

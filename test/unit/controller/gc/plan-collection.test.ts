@@ -140,6 +140,7 @@ describe("retention: what is kept", () => {
   it("retention: goes when its owner is gone, and only then", () => {
     expect(actionsOf(all({ state: "Kept", owner: "gone" }))).toEqual(["cool"]);
     expect(actionsOf(all({ state: "Kept", owner: "alive" }))).toEqual(["keep"]);
+    expect(actionsOf(all({ state: "Kept", owner: "moved" }))).toEqual(["cool"]);
     expect(actionsOf(all({ state: "Kept", owner: "unknown" }))).toEqual(["wait"]);
   });
 

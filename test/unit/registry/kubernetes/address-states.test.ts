@@ -61,7 +61,6 @@ describe("the state of an address", () => {
   it("is the initial one again when the object is gone, forgotten by the watch, and synced", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteFormerOwner("x", "b");
-    states.noteUndone("x");
     states.noteWriteFailed("x", "delete", true);
     states.noteAnswer("x", known);
     expect(states.known).toBe(1);

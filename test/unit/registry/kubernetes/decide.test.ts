@@ -40,7 +40,6 @@ const pending = (change: Partial<Pending>): Partial<SyncInputs> => ({
   state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
 });
 const unanswered = pending({ isUnanswered: true });
-const undone = pending({ isUndone: true });
 const after = (owner: string): Partial<SyncInputs> => pending({ formerOwners: new Set([owner]) });
 const prober: { state: AddressState } = { state: { ...INITIAL_STATE, object: { kind: "unknown", isProber: true } } };
 
@@ -114,7 +113,7 @@ const ROWS = cases<Case>`
   retention: that is kept ${[cooledWeb, ourRetained]} => forget
   retention: whose next pod has it already ${[cooledWeb, elsewhere(earlierPod)]} => forget
   retention: of which nothing is there ${[cooledWeb, "absent"]} => forget
-  retention: that was new to the member and is undone ${[cooledWeb, ours, { ...due, ...undone }]} => delete
+  retention: that was new to the member and is undone, so no owner is recorded ${[cooling, ours, due]} => delete
   a claim of an object that a foreign finalizer holds ${[bound, { ...ours, deleting: true }]} => taken
   an answered claim of an object in deletion ${[confirmed, { ...ours, deleting: true }]} => synced
   a release of an object that a foreign finalizer holds ${[cooling, { ...ours, deleting: true }, due]} => wait

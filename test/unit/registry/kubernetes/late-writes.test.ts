@@ -8,7 +8,7 @@ import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-o
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import type { Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
 import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
-import { claim, proposal } from "../../../world/subjects.ts";
+import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 import { COOLDOWN_MS, held, spanOfTen } from "../registry-suite.ts";
 
@@ -254,11 +254,46 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([]);
   });
 
+  it("nothing is kept when the agent ends before the search for what is retained", async () => {
+    const node = await openClusterNode();
+    await node.registry.claim(ofWeb("eth0"));
+    await node.open();
+    await node.registry.release(FIRST);
+    await node.pass(COOLDOWN_MS);
+    expect(allocationLines(node.server)).toEqual([]);
+  });
+
+  it("the next ADD looks for what is retained when the agent ended before that", async () => {
+    const node = await openClusterNode();
+    await node.registry.claim(ofWeb("eth0"));
+    await node.open();
+    const again = await node.registry.claim({ ...ofWeb("eth0"), containerId: "next" });
+    expect(again).toMatchObject({ fresh: [{ ip: ip(NAME), isConfirmed: false }] });
+  });
+
+  it("what was retained stays so when the answer says that it was changed already, and the next read has none", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofWeb("eth0"));
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    const retained = (await node.registry.findRetained(workload))[0]?.version;
+    node.gate = async ({ method }, commit) => {
+      if (method === "GET") throw new ApiUnavailable(method, "the connection broke");
+      const made = commit();
+      return method === "PUT" ? commit() : made;
+    };
+    const again = claim("a", [proposal(NAME, { replaces: retained ?? 0 })], { pod: "web-0", workload });
+    await expect(node.registry.claim(again)).rejects.toThrow("did not record");
+    node.gate = async (_call, commit) => commit();
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+  });
+
   it.each(["POST", "PUT"] as const)(
     "what was retained stays so when the caller hangs up during its %s",
     async (held) => {
       const [first, node] = [await openClusterNode(), await openClusterNode({ name: "n2" })];
-      await first.registry.claim(ofWeb("eth0"));
+      await claimAndRetain(first.registry, ofWeb("eth0"));
       await first.registry.release(FIRST);
       await first.registry.idle();
       for (const [name, object] of first.server.objects) node.server.objects.set(name, object);

@@ -54,7 +54,6 @@ describe("what follows for the row of a pod", () => {
   });
   const unanswered = pending({ isUnanswered: true });
   const released = { isDue: true };
-  const undone = { isDue: true, ...pending({ isUndone: true }) };
   const deleted = { ...WITH_THEM, node: "here", deleting: true };
   const leave = { kind: "leave", others: [THEIRS] };
   const forget = { kind: "forget" };
@@ -64,8 +63,7 @@ describe("what follows for the row of a pod", () => {
     ["shared, and a write may yet be carried out: again, beside the other", bound, WITH_THEM, unanswered, BOTH],
     ["of which nothing is known: it is not made anew, it may be the other's node's", bound, undefined, {}, READ],
     ["released: leaves it to the other", cooling, WITH_THEM, {}, leave],
-    ["released, never attached: the same", cooling, WITH_THEM, undone, leave],
-    ["released, of no workload by now: the same", { ...cooling, workload: undefined }, WITH_THEM, released, leave],
+    ["released, never attached: the same", { ...cooling, workload: undefined }, WITH_THEM, released, leave],
     ["released, the other has left: kept", cooling, known([OURS], "here"), {}, { kind: "replace", state: "Kept" }],
     ["released, and left already: done", cooling, WITHOUT_US, {}, forget],
     ["released, and the object is deleted by hand: the other recreates it", cooling, deleted, {}, forget],

@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from "vitest";
 import { allocationLines, type ClusterNode, openClusterNode } from "../../../world/node.ts";
-import { claim, proposal } from "../../../world/subjects.ts";
+import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 import { held, spanOfTen } from "../registry-suite.ts";
 
@@ -29,30 +29,29 @@ async function twoNodes(): Promise<[ClusterNode, ClusterNode]> {
   return [first, await openClusterNode({ server: first.server, name: "n2" })];
 }
 
-it("what was claimed together and never answered is undone together, when another node has one of the addresses", async () => {
-  const [node, other] = await twoNodes();
-  await endBeforeTheObjects(node);
-  await other.registry.claim(claim("b", [proposal(FOUR)]));
-  await node.open();
-  await node.pass(0);
-  await node.pass(0);
-  expect(await node.registry.findOwner("a")).toEqual([]);
-  expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
-});
+describe("what was claimed together and never answered", () => {
+  it("makes no object before the pod's next ADD, and is undone together when another node has one of the addresses", async () => {
+    const [node, other] = await twoNodes();
+    await endBeforeTheObjects(node);
+    await other.registry.claim(claim("b", [proposal(FOUR)]));
+    await node.open();
+    await node.pass(0);
+    expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
+    expect(await node.registry.claim(claim("a", BOTH))).toMatchObject({ kind: "taken" });
+    await node.pass(0);
+    expect(await node.registry.findOwner("a")).toEqual([]);
+    expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
+  });
 
-it("what was claimed with it for another NIC of the pod stays", async () => {
-  const [node, other] = await twoNodes();
-  await endBeforeTheObjects(node, [...BOTH, proposal("10.0.0.9", { ifName: "net1" })]);
-  await other.registry.claim(claim("b", [proposal(FOUR)]));
-  await node.open();
-  node.gate = async (call, commit) => {
-    if (call.method === "POST" && JSON.stringify(call.body).includes("10.0.0.9"))
-      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-    return commit();
-  };
-  await node.pass(0);
-  const bound = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound");
-  expect(bound).toMatchObject([{ ip: ip("10.0.0.9"), ifName: "net1" }]);
+  it("stays for another NIC of the pod", async () => {
+    const [node, other] = await twoNodes();
+    await endBeforeTheObjects(node, [...BOTH, proposal("10.0.0.9", { ifName: "net1" })]);
+    await other.registry.claim(claim("b", [proposal(FOUR)]));
+    await node.open();
+    expect(await node.registry.claim(claim("a", BOTH))).toMatchObject({ kind: "taken" });
+    const bound = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound");
+    expect(bound).toMatchObject([{ ip: ip("10.0.0.9"), ifName: "net1" }]);
+  });
 });
 
 it.each([[FOUR], [SIX]])(
@@ -185,7 +184,7 @@ describe("a member's claim that is undone", () => {
 
   it("leaves what is kept for it kept", async () => {
     const first = await openClusterNode({ poolSize: 256 });
-    await first.registry.claim(claim("b", [tenFour], { workload }));
+    await claimAndRetain(first.registry, claim("b", [tenFour], { workload }));
     await first.registry.release({ containerId: "c-b", ifName: "eth0" });
     await first.pass(0);
     const kept = async ({ registry }: ClusterNode) => (await registry.findRetained(workload))[0]?.version;
