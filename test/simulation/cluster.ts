@@ -30,6 +30,10 @@ export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
 const KUBELET = "simulation/kubelet";
 
+function isEmpty(taints: unknown): boolean {
+  return Array.isArray(taints) && taints.length === 0;
+}
+
 function berth(kind: string) {
   return { apiVersion: "ipam.vendor.io/v1", kind };
 }
@@ -468,11 +472,8 @@ export class Cluster {
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
       this.ledger.written(before, after, this.#isByHand);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
-      // Its next pod, whose NIC cannot probe, gets another one.
-      const node = this.nodes.find(({ machine }) => machine.name === after?.spec.node);
-      if (after?.spec.state === "Quarantined" && node?.silentSinceMs !== undefined)
-        this.ledger.forgetAddress(metadata.name);
-    } else if (collection === PODS && (before === undefined || after === undefined))
+    } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
+    else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
       );

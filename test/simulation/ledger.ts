@@ -33,6 +33,9 @@ interface Foreign {
   untilMs: number;
 }
 
+/** How long agents may still take a node for lost that has come back: milliseconds. */
+const BACK_MS = 30_000;
+
 interface LedgerOptions {
   readonly nowMs: () => number;
   /** Addresses of the pools. */
@@ -48,6 +51,8 @@ export class Ledger implements Segment {
   readonly #live = new Map<string, Set<Nic>>();
   /** Objects by address. */
   readonly #objects = new Map<string, Spec>();
+  /** By node; infinite while it is lost. */
+  readonly #lostUntilMs = new Map<string, number>();
   /** Deleted by hand while a NIC had them: until the product has made them again. */
   readonly #deletedByHand = new Set<string>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
@@ -194,7 +199,7 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
-      this.forgetAddress(address);
+      for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
     } else this.writes.set(address, (this.writes.get(address) ?? 0) + 1);
     if (after !== undefined) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
@@ -248,9 +253,25 @@ export class Ledger implements Segment {
       if (had === undefined) this.#members.set(key, address);
       else {
         this.restarts++;
-        if (had !== address) this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
+        if (had === address) continue;
+        this.#members.set(key, address);
+        if (!this.#isLeftBehind(had))
+          this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
+  }
+
+  /** The node has reported, or is silent or deleted. */
+  nodeWritten(name: string, isReady: boolean): void {
+    const isLost = this.#lostUntilMs.get(name) === Number.POSITIVE_INFINITY;
+    if (!isReady) this.#lostUntilMs.set(name, Number.POSITIVE_INFINITY);
+    else if (isLost) this.#lostUntilMs.set(name, this.#options.nowMs() + BACK_MS);
+  }
+
+  /** On a lost node: the member's next pod, whose NIC cannot probe, gets another address (node-lost). */
+  #isLeftBehind(address: string): boolean {
+    const node = this.#objects.get(address)?.node;
+    return node !== undefined && (this.#lostUntilMs.get(node) ?? 0) > this.#options.nowMs();
   }
 
   /** The node's journal is lost. */
@@ -281,12 +302,6 @@ export class Ledger implements Segment {
   /** The set no longer has the member, or somebody deleted what it retains. */
   forgetMember(name: string): void {
     for (const key of [...this.#members.keys()]) if (key.startsWith(`${name} `)) this.#members.delete(key);
-  }
-
-  /** The address's name, or that of its record. */
-  forgetAddress(name: string): void {
-    const address = addressOf(name);
-    for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
   /** What is not as it should be when all is quiet: sentences. */
