@@ -183,7 +183,7 @@ describe("facts", () => {
   it.each<[string, Partial<LeakRow>, boolean]>([
     ["attached, of a pod", {}, true],
     ["cooling", { state: "Cooling" }, false],
-    ["never attached", { containerId: "" }, false],
+    ["never attached, of a pod", { containerId: "" }, true],
     ["of a container without a pod", { owner: "c1" }, false],
     ["without a namespace", { namespace: "" }, false],
     ["without a name", { pod: "" }, false],
