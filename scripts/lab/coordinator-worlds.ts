@@ -70,7 +70,9 @@ export function macvlanOn(segment: number, families: readonly Family[] = FAMILIE
   return macvlan(`eth${segment}`, { type: "berth", ...Object.fromEntries(pools) });
 }
 
-const CHAIN_SETTINGS = { enableIPv6: true, allocationCooldown: "1s" };
+/** Cooldown on a {@link ChainNode}: milliseconds. */
+export const CHAIN_COOLDOWN_MS = 1_000;
+const CHAIN_SETTINGS = { enableIPv6: true, allocationCooldown: `${CHAIN_COOLDOWN_MS}ms` };
 const CHAIN_CONFIG = {
   "conf.yaml": vendorConf(CHAIN_SETTINGS),
   "four.yaml": ipPool("four", "10.6.0.0/16", { gateway: "10.6.0.1", default: true, ips: ["10.6.1.0-10.6.1.255"] }),

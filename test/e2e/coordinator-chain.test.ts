@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
 import {
+  CHAIN_COOLDOWN_MS,
   type ChainNode,
   coordinate,
   dumpNetns,
@@ -125,6 +127,8 @@ describe("out of order", () => {
 
 describe("two address spaces with the same address on one node", () => {
   it("the second pod is refused, naming both; its DEL leaves the first alone", async () => {
+    // The one address of the pool may have been another pod's until just now.
+    await sleep(CHAIN_COOLDOWN_MS);
     await node.define(`${NETWORK}-one`, [macvlanWith("one"), ENTRY]);
     await node.define(`${NETWORK}-same`, [macvlanWith("same"), ENTRY]);
     await node.withPod("holder", (holder) =>
