@@ -7,7 +7,7 @@ import { root } from "../../unit/house/sources.ts";
 import { applyEdit, type TestedFault } from "./fault.ts";
 
 /** What tests read of the project. */
-const COPIED = ["host", "test", "deploy", "package.json", "tsconfig.json", "vitest.config.ts"];
+const COPIED = ["host", "test", "scripts", "deploy", "package.json", "tsconfig.json", "vitest.config.ts"];
 
 interface Result {
   readonly testResults: readonly {
