@@ -5,6 +5,7 @@
  */
 import { messageOf } from "../lib/describe.ts";
 import { type Faults, noFaults } from "../lib/fault.ts";
+import { invariant } from "../lib/invariant.ts";
 import { inverseOf, inverseOfAll, type Operation } from "../plan/operation.ts";
 import { formatOperation } from "../plan/text.ts";
 import { applyOperation, isGone, type ListedState, type Namespaces } from "./apply-operation.ts";
@@ -16,8 +17,8 @@ import { findLink } from "./netlink/link/requests.ts";
 import { type Failure, Pipeline } from "./pipeline.ts";
 
 export interface ApplyOptions {
-  /** Deletes links of the host's namespace. */
-  readonly remover: LinkDeleter;
+  /** Deletes links of the host's namespace. Absent: no plan of the caller deletes a veth. */
+  readonly remover?: LinkDeleter | undefined;
   /** Called before each operation (`kernel.apply`) and before each that is undone (`kernel.undo`). */
   readonly faults?: Faults | undefined;
 }
@@ -41,11 +42,12 @@ export class ApplyError extends Error {
  * Deletes the pair from the host's end; resolves when the remover has done so. A link of that name that is not a veth is not Berth's:
  * throws.
  */
-async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter): Promise<void> {
+async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter | undefined): Promise<void> {
   const message = findLink(namespaces.host.route, name);
   const link = message && linkOf(message);
   if (link === undefined) return;
   if (link.kind?.kind !== "veth") throw new Error(`Link "${name}" on the host is not a veth; it was not deleted`);
+  invariant(remover !== undefined, "A plan that deletes a veth needs the link remover");
   await remover.removeLink(link.index);
 }
 
@@ -53,7 +55,7 @@ async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDel
 function apply(
   operation: Operation,
   namespaces: Namespaces,
-  remover: LinkDeleter,
+  remover: LinkDeleter | undefined,
   listed: ListedState,
 ): Promise<void> | undefined {
   if (operation.kind === "delete-veth") {
@@ -102,7 +104,7 @@ function inverseOfFailure({ operation, effect }: Failure): Operation[] {
 export function undoOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
-  options: ApplyOptions,
+  options: ApplyOptions = {},
 ): Promise<string[]> {
   return undo(inverseOfAll(operations), namespaces, options);
 }
@@ -135,7 +137,7 @@ function advance(
 export async function applyOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
-  options: ApplyOptions,
+  options: ApplyOptions = {},
 ): Promise<void> {
   const { faults = noFaults } = options;
   const listed: ListedState = new Map();

@@ -339,7 +339,12 @@ export interface DirectCall {
 }
 
 /** ADD of `berth` straight to the agent's socket, without a plugin's process. */
-export function addDirectly(agent: Agent, { name, path }: Netns, conf: object): DirectCall {
+export function addDirectly(
+  agent: Agent,
+  { name, path }: Netns,
+  conf: object,
+  args = podArgs("shop", name),
+): DirectCall {
   const body = JSON.stringify({ cniVersion: "1.0.0", ...conf });
   const headers = {
     "cni-command": "ADD",
@@ -347,7 +352,7 @@ export function addDirectly(agent: Agent, { name, path }: Netns, conf: object): 
     "cni-netns": path,
     "cni-ifname": "eth0",
     "cni-path": "/bin",
-    "cni-args": podArgs("shop", name),
+    "cni-args": args,
   };
   const { promise: answer, resolve, reject } = Promise.withResolvers<Awaited<DirectCall["answer"]>>();
   const options = { socketPath: agent.socket, path: "/v1/cni/berth", method: "POST", headers, agent: false };

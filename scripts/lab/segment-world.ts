@@ -95,8 +95,8 @@ export class Segment {
   }
 
   /** ADD of `berth` straight to the agent's socket, as the main plugin sends it for a NIC that is down. */
-  addDirectly(pod: Netns): DirectCall {
-    return addDirectly(this.agent, pod, { name: this.network, ...this.plugin });
+  addDirectly(pod: Netns, args?: string): DirectCall {
+    return addDirectly(this.agent, pod, { name: this.network, ...this.plugin }, args);
   }
 
   cnitool(command: "add" | "check" | "del", pod: Netns): Promise<PluginOutcome> {

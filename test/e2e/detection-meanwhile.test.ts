@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { readSysctl } from "../../host/kernel/sysctl.ts";
+import { podArgs } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { type DirectCall, eventually } from "../../scripts/lab/netns-world.ts";
 import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
 
+const UID = "5f0c0000-0000-4000-8000-000000000001";
 const WINDOW_MS = 2_000;
 /** Longer than any test waits. */
 const LONG_WINDOW_MS = 5_000;
@@ -30,7 +32,7 @@ async function withAsking(test: (segment: Segment, pod: Netns, call: DirectCall)
   await withSegment({}, async (segment) => {
     await setWindow(segment, `${WINDOW_MS / 1_000}s`);
     const pod = await segment.podWithNic();
-    const call = segment.addDirectly(pod);
+    const call = segment.addDirectly(pod, podArgs("shop", pod.name, UID));
     await eventually(
       () => isUp(pod),
       (up) => up,
@@ -84,7 +86,7 @@ describe("while the NIC is asking", () => {
 
   it("the same ADD again gets the same address, as does the first", () =>
     withAsking(async (segment, pod, call) => {
-      const again = segment.addDirectly(pod);
+      const again = segment.addDirectly(pod, podArgs("shop", pod.name, UID));
       const answers = [await call.answer, await again.answer];
       const given = answers.flatMap(({ ips = [] }) => ips.map(({ address }) => address));
       // The first ends by putting the link down, since no coordinator follows: then the detection of the other fails, and says so.
@@ -93,6 +95,25 @@ describe("while the NIC is asking", () => {
       expect(new Set(given)).toEqual(new Set(["10.66.0.1/29"]));
       expect(new Set(refusals)).toEqual(new Set(refusals.length === 0 ? [] : [11]));
       expect((await segment.usage()).Bound).toEqual(["10.66.0.1"]);
+    }));
+
+  it("another sandbox of the pod ends it", () =>
+    withAsking(async (segment, pod, call) => {
+      const later = await segment.podWithNic();
+      const again = segment.addDirectly(later, podArgs("shop", pod.name, UID));
+      expect(await call.answer).toMatchObject({ code: 11, msg: expect.stringContaining("Another sandbox of the pod") });
+      expect((await again.answer).ips).toHaveLength(1);
+      expect((await segment.usage()).Bound).toHaveLength(1);
+    }));
+
+  it("another pod whose runtime names no UID does not end it", () =>
+    withSegment({}, async (segment) => {
+      await setWindow(segment, `${WINDOW_MS / 1_000}s`);
+      const pods = [await segment.podWithNic(), await segment.podWithNic()];
+      const calls = pods.map((pod) => segment.addDirectly(pod, podArgs("shop", pod.name, "")));
+      const answers = await Promise.all(calls.map(({ answer }) => answer));
+      expect(answers.map(({ msg }) => msg)).toEqual([undefined, undefined]);
+      expect((await segment.usage()).Bound).toHaveLength(2);
     }));
 });
 

@@ -15,7 +15,7 @@ import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./
 import { Ledger } from "./ledger.ts";
 import { type Call, Machine, plainConf } from "./machine.ts";
 import { Network } from "./network.ts";
-import type { Process, SimulatedTime } from "./simulated-time.ts";
+import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
 
 export const PODS = "/api/v1/namespaces/shop/pods";
@@ -623,19 +623,4 @@ function sixth(count: number): string {
 
 function fourth(count: number): string {
   return `10.6.${count >> 8}.${count & 255}`;
-}
-
-function pause(waitMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, waitMs);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      },
-      { once: true },
-    );
-  });
 }

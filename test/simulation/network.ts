@@ -106,7 +106,8 @@ interface Head {
   readonly retryAfter?: string;
 }
 
-function failure(status: number, reason: string, message: string): string {
+/** The body of an answer that refuses. */
+export function failure({ status, reason, message }: Pick<ApiError, "status" | "reason" | "message">): string {
   return JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", reason, message, code: status });
 }
 
@@ -185,7 +186,7 @@ class Connection implements Exchanges {
         const reason = refusal === 429 ? "TooManyRequests" : "InternalError";
         reply({
           status: refusal,
-          text: failure(refusal, reason, text),
+          text: failure({ status: refusal, reason, message: text }),
           ...(refusal === 429 ? { retryAfter: "1" } : {}),
         });
         return;
@@ -220,7 +221,7 @@ class Connection implements Exchanges {
       return { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return { status: error.status, text: failure(error.status, error.reason, error.message) };
+      return { status: error.status, text: failure(error) };
     }
   }
 
@@ -267,9 +268,8 @@ class Connection implements Exchanges {
       client.watch({ path, query, onEvent, signal: ending.signal }).catch((error: unknown) => {
         if (ending.signal.aborted || !(error instanceof ApiError)) return;
         isRefused = true;
-        const head = { status: error.status, text: failure(error.status, error.reason, error.message) };
         time.schedule(1, "watch refused", this.#process, () =>
-          resolve({ status: head.status, retryAfter: undefined, body: bodyOf(head.text) }),
+          resolve({ status: error.status, retryAfter: undefined, body: bodyOf(failure(error)) }),
         );
       });
       signal.addEventListener("abort", () => stream.abort(signal.reason), { once: true });
@@ -291,12 +291,13 @@ class Connection implements Exchanges {
   }
 }
 
-function bodyOf(text: string): Answer["body"] {
+/** An answer's body, as the product's client reads it. */
+export function bodyOf(text: string): Answer["body"] {
   return { text: async () => text, dump: async () => {} } as unknown as Answer["body"];
 }
 
 /** The bytes of a watch, as they arrive. */
-class Stream implements AsyncIterable<Buffer> {
+export class Stream implements AsyncIterable<Buffer> {
   readonly machine: string;
   onEnd: () => void = () => {};
   isOver = false;
@@ -312,10 +313,13 @@ class Stream implements AsyncIterable<Buffer> {
     this.#time = time;
   }
 
-  push(event: WatchEvent): void {
-    if (this.isOver) return;
-    this.#waiting.push(Buffer.from(`${JSON.stringify(event)}\n`));
+  /** Returns the event's bytes; 0 when the watch is over. */
+  push(event: WatchEvent): number {
+    if (this.isOver) return 0;
+    const bytes = Buffer.from(`${JSON.stringify(event)}\n`);
+    this.#waiting.push(bytes);
     this.#wake();
+    return bytes.length;
   }
 
   /** The server ends it as it should. */

@@ -311,3 +311,19 @@ function restore(): void {
   promises.setImmediate = real.immediate;
   syncBuiltinESMExports();
 }
+
+/** The pause of a clock of the product. Rejects with the signal's reason. */
+export function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, waitMs);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      },
+      { once: true },
+    );
+  });
+}

@@ -124,12 +124,10 @@ export async function cleanPod(
     const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };
     const { plan } = planDetachment({ conf, ifName, addresses: [], pair, observed });
     const operations = diffPlan(observed, plan).filter(({ kind }) => kind !== "delete-veth");
-    await applyOperations(operations, { pod, host }, { remover: NO_REMOVER });
+    await applyOperations(operations, { pod, host });
   } catch (error) {
     const about = { err: error, container: containerId };
     log.warn(about, "Cleaning up the pod's network namespace failed; its contents are deleted with the namespace");
   }
   return pod;
 }
-
-const NO_REMOVER = { removeLink: () => Promise.reject(new Error("Cleaning a pod deletes no pair")) };

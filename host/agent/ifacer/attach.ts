@@ -13,7 +13,6 @@ import { requirePermitted } from "../../ifacer/permission.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { EBUSY, EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
-import type { LinkDeleter } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
@@ -40,11 +39,6 @@ export interface IfacerDeps {
   readonly permission: () => IfacerPermission;
 }
 
-/** The ifacer's plans delete no veth. */
-const NO_REMOVER: LinkDeleter = {
-  removeLink: () => Promise.reject(new Error("The ifacer deletes no veth")),
-};
-
 /** Reads addresses and routes only if the plan needs them: a node has many. */
 function observe(host: OpenNamespace, spec: DeviceSpec): NamespaceState {
   const links = observeNamespace(host, {});
@@ -61,7 +55,7 @@ function isRace(error: unknown): boolean {
 }
 
 async function apply(operations: readonly Operation[], { host, faults }: IfacerDeps): Promise<void> {
-  await applyOperations(operations, { host, pod: host }, { remover: NO_REMOVER, faults });
+  await applyOperations(operations, { host, pod: host }, { faults });
 }
 
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
@@ -86,7 +80,7 @@ async function applyRecorded(operations: readonly Operation[], deps: IfacerDeps)
 export async function undoMoves({ host, moves, log }: Pick<IfacerDeps, "host" | "moves" | "log">): Promise<void> {
   const operations = moves.read();
   if (operations.length === 0) return;
-  const leftovers = await undoOperations(operations, { host, pod: host }, { remover: NO_REMOVER });
+  const leftovers = await undoOperations(operations, { host, pod: host });
   log.warn(
     { operations: operations.map(formatOperation), leftovers },
     "An agent ended while it was moving addresses to a bond; the move was undone",

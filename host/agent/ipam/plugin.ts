@@ -2,7 +2,7 @@
  * The plugin `berth`: the verbs of CNI over the registry.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { AttachRequest, DetachRequest, NodeRequest } from "../../cni/request.ts";
+import { type AttachRequest, type DetachRequest, decodePodArgs, type NodeRequest } from "../../cni/request.ts";
 import { type Allocation, containerOfNetns } from "../../registry/registry.ts";
 import type { Addition, Plugin } from "../plugin.ts";
 import { type AddDeps, addAddresses } from "./add.ts";
@@ -43,8 +43,8 @@ export class IpamPlugin implements Plugin {
   async add(request: AttachRequest, signal: AbortSignal): Promise<Addition> {
     await this.#backend.synced(signal);
     requireReady(this.#backend.readiness());
-    return this.#supersede(request, (isWanted) =>
-      addAddresses(this.#deps, request, AbortSignal.any([signal, isWanted])),
+    return this.#supersede(request, (superseded) =>
+      addAddresses(this.#deps, request, AbortSignal.any([signal, superseded])),
     );
   }
 
@@ -54,9 +54,9 @@ export class IpamPlugin implements Plugin {
    */
   async #supersede<T>(
     { args, ifName, netConf, containerId }: AttachRequest,
-    add: (isWanted: AbortSignal) => Promise<T>,
+    add: (superseded: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const key = `${args.get("K8S_POD_UID") ?? containerId} ${ifName} ${netConf.name}`;
+    const key = `${decodePodArgs(args).uid ?? containerId} ${ifName} ${netConf.name}`;
     const running: RunningAdd = { containerId, ending: new AbortController() };
     const earlier = this.#adding.get(key);
     if (earlier !== undefined && earlier.containerId !== containerId)

@@ -2,7 +2,7 @@
 import type { Answer, Exchanges } from "../../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import type { MemoryApiServer } from "../../fakes/memory-api-server.ts";
-import { Network } from "../network.ts";
+import { bodyOf, failure, Network, Stream } from "../network.ts";
 import type { Process, SimulatedTime } from "../simulated-time.ts";
 import type { Timeline } from "../timeline.ts";
 import type { ServerModel } from "./server-model.ts";
@@ -201,91 +201,5 @@ class Connection implements Exchanges {
         if (!isRefused) resolve({ status: 200, retryAfter: undefined, body: stream as unknown as Answer["body"] });
       });
     });
-  }
-}
-
-function failure({ status, reason, message }: ApiError): string {
-  return JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", reason, message, code: status });
-}
-
-function bodyOf(text: string): Answer["body"] {
-  return { text: async () => text, dump: async () => {} } as unknown as Answer["body"];
-}
-
-/** The bytes of a watch, as they arrive. */
-class Stream implements AsyncIterable<Buffer> {
-  readonly machine: string;
-  onEnd: () => void = () => {};
-  isOver = false;
-  readonly #process: Process;
-  readonly #time: SimulatedTime;
-  readonly #waiting: Buffer[] = [];
-  #end: { readonly error?: unknown } | undefined;
-  #wake: () => void = () => {};
-
-  constructor(process: Process, machine: string, time: SimulatedTime) {
-    this.#process = process;
-    this.machine = machine;
-    this.#time = time;
-  }
-
-  push(event: WatchEvent): number {
-    if (this.isOver) return 0;
-    const piece = Buffer.from(`${JSON.stringify(event)}\n`);
-    this.#waiting.push(piece);
-    this.#wake();
-    return piece.length;
-  }
-
-  finish(): void {
-    this.#over({});
-  }
-
-  break(): void {
-    this.#over({ error: Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }) });
-  }
-
-  abort(reason: unknown): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.#end = { error: reason };
-    this.onEnd();
-    this.#wake();
-  }
-
-  #over(end: { readonly error?: unknown }): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.onEnd();
-    this.#time.schedule(1, "end of a stream", this.#process, () => {
-      this.#end = end;
-      this.#wake();
-    });
-  }
-
-  async text(): Promise<string> {
-    return "";
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    try {
-      for (;;) {
-        const piece = this.#waiting.shift();
-        if (piece !== undefined) {
-          yield piece;
-          continue;
-        }
-        if (this.#end !== undefined) {
-          if ("error" in this.#end) throw this.#end.error;
-          return;
-        }
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-      }
-    } finally {
-      this.isOver = true;
-      this.onEnd();
-    }
   }
 }

@@ -4,10 +4,11 @@
  */
 import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
+import { sizeOf, spansOf } from "../../../host/core/spans.ts";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import type { Credentials } from "../../../host/kubernetes/credentials.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { parseIp } from "../../../host/net/ip.ts";
+import { formatIp, parseIp } from "../../../host/net/ip.ts";
 import {
   allocationLabels,
   allocationName,
@@ -17,7 +18,7 @@ import {
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
 import { type Call, Machine, type Segment } from "../machine.ts";
-import type { Process, SimulatedTime } from "../simulated-time.ts";
+import { type Process, pause, type SimulatedTime } from "../simulated-time.ts";
 import { Timeline } from "../timeline.ts";
 import type { Calibration } from "./calibration.ts";
 import { ScaleNetwork } from "./scale-network.ts";
@@ -232,11 +233,13 @@ export class ScaleWorld {
     const index = Number(application.uid.slice(2));
     if (isGone) return;
     this.#poolNames[index] = name;
-    if (this.#poolIps.get(name)?.length === sizeOf(spec.ranges)) return;
+    if (this.#poolIps.get(name)?.length === Number(sizeOf(spansOf(spec.ranges)))) return;
     this.#poolIps.set(
       name,
       spec.ranges.flatMap(({ first, last }) =>
-        Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) => addressOf(first.value + BigInt(at))),
+        Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) =>
+          formatIp({ family: 4, value: first.value + BigInt(at) }),
+        ),
       ),
     );
   }
@@ -547,27 +550,4 @@ export class ScaleWorld {
 
 function callOf(command: Call["command"], { name, uid }: ScalePod): Call {
   return { command, namespace: NAMESPACE, pod: name, uid, containerId: uid, ifName: "eth0", network: "lan" };
-}
-
-function addressOf(value: bigint): string {
-  return [24n, 16n, 8n, 0n].map((shift) => Number((value >> shift) & 255n)).join(".");
-}
-
-function sizeOf(ranges: readonly { readonly first: { value: bigint }; readonly last: { value: bigint } }[]): number {
-  return ranges.reduce((sum, { first, last }) => sum + Number(last.value - first.value) + 1, 0);
-}
-
-function pause(waitMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, waitMs);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      },
-      { once: true },
-    );
-  });
 }
