@@ -15,8 +15,9 @@ import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
+import { nodesBench } from "./nodes/nodes.ts";
 
-const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, controllerBench, coreBench];
+const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, nodesBench, controllerBench, coreBench];
 
 const { values } = parseArgs({
   options: {

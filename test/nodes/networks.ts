@@ -7,7 +7,7 @@ import { applyWorkloadKinds, ipamClaim } from "../../scripts/lab/cluster/workloa
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { pool } from "../../scripts/lab/nodes/cluster.ts";
-import { measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
+import { eachMs, measureReady, printTimes, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
 import { type NetworkName, secondNetwork } from "../../scripts/lab/nodes/networks.ts";
 import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { percentile } from "../../scripts/lab/statistics.ts";
@@ -159,7 +159,10 @@ test("pods are Ready with addresses of Berth about as soon as with those of host
   const measure = (...networks: NetworkName[]) => measureReady(cluster, { networks, pods: 20, rounds: 1 });
   const times = await measure("berth", "bare", "host-local");
   printTimes(times);
-  const prefixes = times.map(({ network, addresses }) => [network, new Set(addresses.map(thirdByteRange))]);
+  const prefixes = times.map(({ network, pods }) => [
+    network,
+    new Set(pods.map(({ address }) => thirdByteRange(address))),
+  ]);
   expect(prefixes).toEqual([
     ["berth", new Set(["pool"])],
     ["bare", new Set(["pool"])],
@@ -174,7 +177,8 @@ test("pods are Ready with addresses of Berth about as soon as with those of host
 
 /** Of the medians. */
 function ratioOf(times: readonly ReadyTimes[]): number {
-  const median = (name: NetworkName) => percentile(times.find(({ network }) => network === name)?.eachMs ?? [], 0.5);
+  const median = (name: NetworkName) =>
+    percentile(times.filter(({ network }) => network === name).flatMap(eachMs), 0.5);
   return median("bare") / median("host-local");
 }
 

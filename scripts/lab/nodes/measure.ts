@@ -23,15 +23,24 @@ export interface MeasureOptions {
   readonly rounds: number;
 }
 
+/** Times are Unix milliseconds. */
+export interface MeasuredPod {
+  readonly uid: string;
+  readonly address: string;
+  readonly createdMs: number;
+  readonly readyMs: number;
+}
+
 export interface ReadyTimes {
   readonly network: NetworkName;
-  /** Of each pod, in milliseconds, all rounds. */
-  readonly eachMs: number[];
+  /** Of all rounds. */
+  readonly pods: MeasuredPod[];
   /** From the first creation of a round to the last pod's being Ready. */
   readonly totalsMs: number[];
-  /** What the pods got. */
-  readonly addresses: string[];
 }
+
+/** From each pod's creation until it was Ready: milliseconds. */
+export const eachMs = ({ pods }: ReadyTimes): number[] => pods.map(({ createdMs, readyMs }) => readyMs - createdMs);
 
 const APP = "measured";
 const CREATORS = 8;
@@ -40,7 +49,7 @@ const PAUSE_MS = 50;
 const READY_MS = 90_000;
 
 export async function measureReady(cluster: RealCluster, options: MeasureOptions): Promise<ReadyTimes[]> {
-  const all = options.networks.map((network): ReadyTimes => ({ network, eachMs: [], totalsMs: [], addresses: [] }));
+  const all = options.networks.map((network): ReadyTimes => ({ network, pods: [], totalsMs: [] }));
   for (let round = 0; round < options.rounds; round++) {
     for (const times of all) {
       await cluster.setNetwork(times.network);
@@ -55,24 +64,27 @@ async function measureRound(cluster: RealCluster, prefix: string, count: number,
   const seen = observe(cluster);
   const names = Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
   const created = new Map<string, number>();
-  const startMs = performance.now();
+  const startMs = Date.now();
   const creating = inParallel(names, CREATORS, async (name) => {
-    created.set(name, performance.now());
+    created.set(name, Date.now());
     const pod = podOf({ name });
     await client.create(paths.pods(NAMESPACE), { ...pod, metadata: { ...pod.metadata, labels: { app: APP } } });
   });
-  const ready = new Map<string, number>();
+  const ready = new Map<string, MeasuredPod>();
   while (ready.size < count) {
     const pods: KubeObject[] = await seen.pods(APP);
-    const nowMs = performance.now();
-    for (const pod of pods.filter(isReady)) if (!ready.has(pod.metadata.name)) ready.set(pod.metadata.name, nowMs);
-    if (nowMs - startMs > READY_MS) throw new Error(`${ready.size} of ${count} pods are Ready after ${READY_MS} ms`);
+    const readyMs = Date.now();
+    for (const { metadata, status } of pods.filter(isReady)) {
+      const { name, uid } = metadata;
+      const createdMs = created.get(name) ?? startMs;
+      if (!ready.has(name)) ready.set(name, { uid, address: status.podIP, createdMs, readyMs });
+    }
+    if (readyMs - startMs > READY_MS) throw new Error(`${ready.size} of ${count} pods are Ready after ${READY_MS} ms`);
     await sleep(PAUSE_MS);
   }
   await creating;
-  times.totalsMs.push(Math.max(...ready.values()) - startMs);
-  times.eachMs.push(...names.map((name) => (ready.get(name) ?? 0) - (created.get(name) ?? 0)));
-  times.addresses.push(...(await seen.pods(APP)).map(({ status }) => status.podIP));
+  times.pods.push(...ready.values());
+  times.totalsMs.push(Math.max(...[...ready.values()].map(({ readyMs }) => readyMs)) - startMs);
   await inParallel(names, CREATORS, async (name) => void (await client.delete(`${paths.pods(NAMESPACE)}/${name}`)));
   await seen.untilGone(APP);
   await seen.untilReturned();
@@ -86,9 +98,9 @@ export function printTimes(all: readonly ReadyTimes[]): void {
   const total = ({ totalsMs }: ReadyTimes): number => Math.max(...totalsMs);
   const rows = all.map((times) => [
     times.network,
-    String(times.eachMs.length),
-    seconds(percentile(times.eachMs, 0.5)),
-    seconds(percentile(times.eachMs, 0.99)),
+    String(times.pods.length),
+    seconds(percentile(eachMs(times), 0.5)),
+    seconds(percentile(eachMs(times), 0.99)),
     seconds(total(times)),
     formatFigure(total(times) / total(reference)),
   ]);

@@ -1,0 +1,145 @@
+/**
+ * The benchmark `nodes`: from no pod to sixty on three real kubelets, with Berth and with host-local, by turns.
+ * Effects: a control plane, three nodes with containerd and kubelet, namespaces and cgroups; all gone at the end.
+ */
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
+import { eachMs, measureReady, type ReadyTimes } from "../../scripts/lab/nodes/measure.ts";
+import type { NetworkName } from "../../scripts/lab/nodes/networks.ts";
+import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
+import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { requireUninterrupted } from "../harness/interruption.ts";
+import { parseStat } from "../harness/quiet.ts";
+import { atMost, type Bench, type BenchReport } from "../harness/report.ts";
+import { parseSandboxTimes, type SandboxTimes, STAGES, stagesOf } from "./stages.ts";
+
+const NODES = 3;
+const PODS = 60;
+const TURNS = 5;
+/** What detection waits for answers by default: milliseconds. */
+const WINDOW_MS = 200;
+/** Of /proc/stat, on every architecture Linux runs on. */
+const TICKS_PER_SECOND = 100;
+const LABELS = {
+  "host-local": "macvlan + host-local",
+  bare: "macvlan + berth",
+  berth: "macvlan + berth + coordinator",
+  detecting: "the same with detection",
+} as const satisfies Partial<Record<NetworkName, string>>;
+type Contestant = keyof typeof LABELS;
+const CONTESTANTS = Object.keys(LABELS) as Contestant[];
+
+/** All turns of a network. */
+interface Turns extends ReadyTimes {
+  /** Of all programs on the machine, from the first creation until the last pod was gone: seconds, by turn. */
+  readonly processorS: number[];
+}
+
+export const nodesBench: Bench = { name: "nodes", run: ({ quick }) => runNodes(quick ? 1 : TURNS) };
+
+async function runNodes(turns: number): Promise<BenchReport> {
+  runSetup("cluster", "nodes");
+  await using cluster = await startRealCluster({ nodes: NODES, logsPlugins: true });
+  const all = CONTESTANTS.map((network): Turns => ({ network, pods: [], totalsMs: [], processorS: [] }));
+  // What only the first pods of a node wait for.
+  await measureReady(cluster, { networks: CONTESTANTS, pods: NODES, rounds: 1 });
+  for (let turn = 0; turn < turns; turn++) {
+    // Each begins once.
+    for (let at = 0; at < all.length; at++) await measureTurn(cluster, all[(at + turn) % all.length]);
+  }
+  const sandboxes = await readSandboxTimes(cluster);
+  return {
+    tables: [tabulateTotals(all), tabulateStages(all, sandboxes)],
+    targets: targetsOf(all),
+    notes: NOTES,
+    versions: {
+      "host-local": referenceTool("plugins").version,
+      Kubernetes: referenceTool("kubernetes").version,
+    },
+    raw: { all, sandboxes: Object.fromEntries(sandboxes) },
+  };
+}
+
+async function measureTurn(cluster: RealCluster, turns: Turns | undefined): Promise<void> {
+  if (turns === undefined) return;
+  requireUninterrupted();
+  const usedBefore = readUsedS();
+  const [measured] = await measureReady(cluster, { networks: [turns.network], pods: PODS, rounds: 1 });
+  turns.processorS.push(readUsedS() - usedBefore);
+  turns.pods.push(...(measured?.pods ?? []));
+  turns.totalsMs.push(...(measured?.totalsMs ?? []));
+}
+
+const readUsedS = (): number => parseStat(readFileSync("/proc/stat", "utf8")).used / TICKS_PER_SECOND;
+
+async function readSandboxTimes({ nodes }: RealCluster): Promise<Map<string, SandboxTimes>> {
+  const logs = nodes.map(({ machine }) => readFile(join(machine.directory, "containerd.log"), "utf8"));
+  return new Map((await Promise.all(logs)).flatMap((log) => [...parseSandboxTimes(log)]));
+}
+
+const labelOf = ({ network }: Turns): string => LABELS[network as Contestant];
+const totalOf = ({ totalsMs }: Turns): number => percentile(totalsMs, 0.5);
+const seconds = (ms: number): string => formatFigure(ms / 1_000);
+
+function tabulateTotals(all: readonly Turns[]): Table {
+  const [reference] = all;
+  const rows = all.map((turns) => [
+    labelOf(turns),
+    seconds(totalOf(turns)),
+    reference === undefined ? "-" : formatFigure(totalOf(turns) / totalOf(reference)),
+    turns.totalsMs.map(seconds).join(" "),
+    seconds(percentile(eachMs(turns), 0.5)),
+    seconds(percentile(eachMs(turns), 0.99)),
+    formatFigure((1_000 * mean(turns.processorS)) / PODS),
+  ]);
+  return {
+    title: `From none to ${PODS} pods Ready on ${NODES} nodes, in seconds`,
+    columns: ["network", "median turn", "ratio", "turns", "one pod p50", "p99", "CPU ms per pod, all programs"],
+    rows,
+  };
+}
+
+function tabulateStages(all: readonly Turns[], sandboxes: ReadonlyMap<string, SandboxTimes>): Table {
+  const columns = all.map((turns) =>
+    turns.pods.flatMap((pod) => {
+      const times = sandboxes.get(pod.uid);
+      return times === undefined ? [] : [stagesOf(pod, times)];
+    }),
+  );
+  const cell = (starts: readonly (readonly number[])[], stage: number): string => {
+    const samples = starts.map((stages) => stages[stage] ?? Number.NaN);
+    return `${formatFigure(mean(samples))} / ${formatFigure(percentile(samples, 0.99))}`;
+  };
+  const rows = STAGES.map((name, stage) => [name, ...columns.map((starts) => cell(starts, stage))]);
+  const counted = ["pods counted", ...columns.map((starts) => String(starts.length))];
+  return {
+    title: "Where the time of a pod's start goes: milliseconds, mean / p99",
+    columns: ["stage", ...all.map(labelOf)],
+    rows: [...rows, counted],
+  };
+}
+
+function targetsOf(all: readonly Turns[]) {
+  const find = (wanted: Contestant): number => {
+    const turns = all.find(({ network }) => network === wanted);
+    return turns === undefined ? Number.NaN : totalOf(turns);
+  };
+  const base = { base: "macvlan + host-local", baseMs: find("host-local"), limit: 1.05 };
+  return [
+    atMost({ ...base, what: "0 to 60 pods, median: with coordinator", valueMs: find("berth") }),
+    atMost({
+      ...base,
+      what: `0 to 60 pods, median: with detection, less its window of ${WINDOW_MS} ms`,
+      valueMs: find("detecting") - WINDOW_MS,
+    }),
+  ];
+}
+
+const NOTES = [
+  "Three kubelets with containerd of their own, control plane, agents and pods share this machine's processors: a pod's start waits for a processor most of the time. A pod is Ready when the API server says so, which is asked every 50 ms; the kubelet itself looks for changes once a second.",
+  "The networks take turns, and each begins a turn once. `ratio` is that of the median turns. The processor time includes the deletion of the pods.",
+  "host-local shares nothing between nodes, writes no record to the API server and serves no Services; Berth does all three.",
+];
