@@ -235,6 +235,32 @@ it("undo: etcd is restored from last night: what is missing is made again, what 
   expect(node.parts.own.problems).toEqual([]);
 });
 
+it("recreate: a record of an earlier pod that a backup brings back is the live pod's again when that one is gone", async () => {
+  const node = await openNode("n1");
+  const [dead, heir] = [await createPod("n1", "dead"), await createPod("n1", "heir")];
+  await node.attach("10.6.0.1", dead);
+  const lastNight = await world.plane.snapshot();
+  await node.detach(dead);
+  node.advance(COOLDOWN_MS);
+  await node.reconcile();
+  await node.attach("10.6.0.1", heir);
+  expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${heir.uid}`);
+  await world.plane.restore(lastNight);
+  // The backup has the earlier pod, too: which of the two has the address is not for the agent to decide.
+  await lab.until("the loss is noticed", async () => {
+    await node.reconcile().catch(() => {});
+    return node.parts.lost.count === 1;
+  });
+  expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${dead.uid}`);
+  await lab.deletePod(world.plane.client, dead);
+  await lab.until("the record is the live pod's", async () => {
+    await node.reconcile();
+    return (await stateOf("10.6.0.1")) === `Bound n1 ${heir.uid}`;
+  });
+  await node.reconcile();
+  expect([node.parts.own.problems, await node.rows()]).toEqual([[], [`10.6.0.1 Bound ${heir.uid} c-${heir.uid}`]]);
+});
+
 it("undo: what is in quarantine is in quarantine after the journal was lost, and what cools cools", async () => {
   const node = await openNode("n1");
   const bad = await node.attach("10.6.0.1", await createPod("n1"));

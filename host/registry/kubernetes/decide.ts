@@ -1,6 +1,6 @@
 /**
- * What to do next so that the object of an address becomes what the journal's row says: one call to the API server, or none. If two pods of one member
- * claim the address, {@link takeOver} decides by the state of the pods and nodes.
+ * What to do next so that the object of an address becomes what the journal's row says: one call to the API server, or none. If two pods claim the
+ * address, {@link takeOver} and {@link reclaim} decide by the state of the pods and nodes.
  */
 import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
 import { invariant } from "../../lib/invariant.ts";
@@ -20,6 +20,8 @@ export type SyncAction =
   | { readonly kind: "leave"; readonly others: readonly Holder[] }
   /** Another pod of the same member has the object: {@link takeOver} decides. */
   | { readonly kind: "takeOver" }
+  /** The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides. */
+  | { readonly kind: "reclaim" }
   /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
   | { readonly kind: "recover" }
   | { readonly kind: "delete" }
@@ -83,7 +85,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
       if (object.podUid === row.owner && object.ifName === row.ifName)
         return object.node === node && !isUnanswered ? { kind: "synced" } : bind;
       if (object.node === node && formerOwners.has(object.podUid)) return bind;
-      return { kind: isOfSameNic(row, object) ? "takeOver" : "taken" };
+      if (isOfSameNic(row, object)) return { kind: "takeOver" };
+      return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
     case "Kept":
       return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
@@ -130,8 +133,8 @@ function isOurs({ row, node, state }: SyncInputs, object: KnownObject): boolean 
   return object.podUid === row.owner || state.pending.formerOwners.has(object.podUid);
 }
 
-/** {@link takeOver} and {@link recover} have decided. */
-export type ResolvedAction = Exclude<SyncAction, { readonly kind: "recover" }>;
+/** {@link takeOver}, {@link reclaim} and {@link recover} have decided. */
+export type ResolvedAction = Exclude<SyncAction, { readonly kind: "recover" | "reclaim" }>;
 
 /** Live reads of pods and nodes, which a decision between two pods needs. */
 export interface LiveStatus {
@@ -199,6 +202,23 @@ async function findObstacle(
     needsProbe ||= status === "lost" && !isProbed;
   }
   return needsProbe ? { kind: "taken", needsProbe } : undefined;
+}
+
+/**
+ * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says which pod was answered with the
+ * address; the object gives way if its own pod is gone and the row's is alive.
+ */
+export async function reclaim(
+  { isLivePod, node }: Pick<TakeOverDeps, "isLivePod" | "node">,
+  row: Allocation,
+  { object, full }: ReadObject,
+): Promise<Extract<SyncAction, { readonly kind: "read" | "replace" | "taken" }>> {
+  if (full === undefined || typeof object !== "object" || full.resourceVersion !== object.resourceVersion)
+    return { kind: "read" };
+  for (const { namespace, pod, podUid, node: other } of full.spec.holders)
+    if (other !== node || (await isLivePod(namespace, pod, podUid))) return { kind: "taken" };
+  const isLive = await isLivePod(row.namespace, row.pod, row.owner);
+  return isLive ? { kind: "replace", state: "Bound" } : { kind: "taken" };
 }
 
 /** Decides whether the row's pod lives on this node, which was taken for lost (node-lost). If not, garbage collection releases the row. */

@@ -23,6 +23,7 @@ import {
   decide,
   type LiveStatus,
   type ResolvedAction,
+  reclaim,
   recover,
   type SyncAction,
   type SyncInputs,
@@ -119,8 +120,7 @@ export class ObjectSync {
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       for (let step = 0; step < MAX_STEPS; step++) {
-        const found = decide(this.#inputsOf(row, task, version));
-        const action = found.kind === "takeOver" ? await takeOver(this.#options, row, task) : found;
+        const action = await this.#resolve(decide(this.#inputsOf(row, task, version)), row, task);
         switch (action.kind) {
           case "synced":
             this.#backlog.done(name);
@@ -138,6 +138,9 @@ export class ObjectSync {
               },
             };
           }
+          // The pod of the ADD is not the live one.
+          case "wait":
+            return { kind: "taken", by: await this.#readHolder(task) };
           case "read":
           case "create":
           case "replace":
@@ -274,6 +277,7 @@ export class ObjectSync {
   /** A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile (retention). */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options, row);
+    if (action.kind === "reclaim") return reclaim(this.#options, row, task);
     return action.kind === "takeOver" ? takeOver(this.#options, row, task) : action;
   }
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { AddressStates } from "../../../../host/registry/kubernetes/address-states.ts";
-import { decide, specWithout, takeOver } from "../../../../host/registry/kubernetes/decide.ts";
+import { decide, reclaim, specWithout, takeOver } from "../../../../host/registry/kubernetes/decide.ts";
 import {
   foreignOf,
   type KnownObject,
@@ -151,6 +151,27 @@ describe("who has the address of a member", () => {
     expect(await takeOver({ node: "n2", isLivePod: async () => true, readHolderStatus }, bound, task)).toEqual({
       kind: "read",
     });
+  });
+});
+
+describe("recreate: who has the address of a record that a backup brought back", () => {
+  const decideFor = (live: readonly string[], holders = [holderOn("here", "b")]) => {
+    const isLivePod = async (_namespace: string, _pod: string, uid: string): Promise<boolean> => live.includes(uid);
+    return reclaim({ node: "here", isLivePod }, bound, taskOf(objectOf(holders, "here")));
+  };
+  it.each([
+    ["the pod of the journal, when the recorded one is gone", ["a"], "replace"],
+    ["the recorded one, when it lives", ["a", "b"], "taken"],
+    ["the recorded one, when neither lives", [], "taken"],
+  ] as const)("%s", async (_what, live, kind) => {
+    expect((await decideFor(live)).kind).toBe(kind);
+  });
+  it("a holder of another node, whatever became of it", async () => {
+    expect(await decideFor(["a"], [holderOn("here", "b"), holderOn("there", "x")])).toEqual({ kind: "taken" });
+  });
+  it("is asked of the object as it is now", async () => {
+    const task = { ...taskOf(objectOf([holderOn("here", "b")], "here")), full: undefined };
+    expect(await reclaim({ node: "here", isLivePod: async () => true }, bound, task)).toEqual({ kind: "read" });
   });
 });
 
