@@ -8,6 +8,7 @@ it("fifty nodes, five of them with full agents", async () => {
   const report = await runScale({ ...sizes, processors: 8, seed: 1 });
   console.log(describeScale(report));
   expect(report.failures).toEqual({});
+  expect(report.restored).toEqual({ missing: 0, stale: 0 });
   expect(report.samples.at(-1)).toMatchObject({ waiting: 0, pods: 500 });
   expect(report.phases.map(({ adds }) => adds > 0)).toContain(true);
   expect(Object.keys(plotsOf(report))).toEqual(["add", "requests", "watches", "server", "controller"]);

@@ -498,25 +498,21 @@ export class ScaleWorld {
     }
   }
 
-  /** As the light nodes' agents: records that etcd has lost are created again, those that came back are deleted. Returns how many were wrong. */
-  repairLight(): number {
-    let repairs = 0;
+  /** As the light nodes' agents: records that etcd has lost are created again, those that came back are deleted. */
+  repairLight(): void {
     const live = new Set<string>();
     for (const { uid } of this.pods) live.add(uid);
     for (const [address, { spec }] of this.server.objects) {
       const holders = spec.holders as readonly { podUID: string }[] | undefined;
       const node = this.nodes[Number(String(spec.node).slice(1))];
       if (node === undefined || node.machine !== undefined || holders?.some(({ podUID }) => live.has(podUID))) continue;
-      repairs++;
       this.network.exchange({ method: "DELETE", path: `${ALLOCATIONS}/${address}` }, () => {});
     }
     for (const pod of this.pods) {
       const { address, node } = pod;
       if (address === undefined || node.machine !== undefined || this.server.objects.has(address)) continue;
-      repairs++;
       this.network.exchange({ method: "POST", path: ALLOCATIONS, body: this.#objectOf(pod, address) }, () => {});
     }
-    return repairs;
   }
 
   /** Live pods whose address has no object of theirs. */
