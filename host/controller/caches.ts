@@ -12,11 +12,10 @@ import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubern
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
-import type { IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
-import { openLeanDecoder } from "./lean-allocation.ts";
+import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
 import {
   type ControlledCoordinator,
   type ControlledPool,
@@ -96,10 +95,10 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       path: collectionPath(RESERVED_IPS),
       decode: decodeControlledReservation,
     }),
-    allocations: follow<IpAllocation>({
+    allocations: follow<CachedAllocation>({
       name: "IPAllocations",
       path: collectionPath(IP_ALLOCATIONS),
-      decode: openLeanDecoder(),
+      decode: openCachedDecoder(),
     }),
     coordinators: follow<ControlledCoordinator>({
       name: "Coordinators",

@@ -1,19 +1,19 @@
 /** A count with a few examples: always the lowest addresses, so that repeated messages name the same ones. */
 import { compareIp, formatIp } from "../net/ip.ts";
-import type { IpAllocation } from "../resources/ip-allocation.ts";
+import type { CachedAllocation } from "./cached-allocation.ts";
 
 /** Most examples that a message names: addresses, pools, pods. @limit */
 export const MAX_EXAMPLES = 3;
 
 export class Examples {
   #count = 0;
-  readonly #lowest: IpAllocation["spec"][] = [];
+  readonly #lowest: CachedAllocation["spec"][] = [];
 
   get count(): number {
     return this.#count;
   }
 
-  add(spec: IpAllocation["spec"]): void {
+  add(spec: CachedAllocation["spec"]): void {
     this.#count++;
     const last = this.#lowest.at(-1);
     if (this.#lowest.length === MAX_EXAMPLES && last !== undefined && !isBefore(spec, last)) return;
@@ -28,12 +28,12 @@ export class Examples {
   }
 }
 
-function isBefore(a: IpAllocation["spec"], b: IpAllocation["spec"]): boolean {
+function isBefore(a: CachedAllocation["spec"], b: CachedAllocation["spec"]): boolean {
   const order = compareIp(a.ip, b.ip);
   return order < 0 || (order === 0 && a.addressSpace < b.addressSpace);
 }
 
-function describe({ ip, state, holders: [holder], workload }: IpAllocation["spec"]): string {
+function describe({ ip, state, holders: [holder], workload }: CachedAllocation["spec"]): string {
   const address = formatIp(ip);
   if (state === "Bound" && holder !== undefined) return `${address} (pod ${holder.namespace}/${holder.pod})`;
   if (state === "Kept" && workload !== undefined)

@@ -8,10 +8,11 @@ import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
-import type { IpAllocation, Workload } from "../resources/ip-allocation.ts";
+import type { Workload } from "../resources/ip-allocation.ts";
 import type { Namespace } from "../resources/namespace.ts";
 import type { Node } from "../resources/node.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
+import type { CachedAllocation } from "./cached-allocation.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
 
 /** One watched collection. Complete before any controller starts. */
@@ -29,7 +30,7 @@ export interface Caches {
   readonly pools: Cache<ControlledPool>;
   readonly subnets: Cache<ControlledSubnet>;
   readonly reserved: Cache<ControlledReservation>;
-  readonly allocations: Cache<IpAllocation>;
+  readonly allocations: Cache<CachedAllocation>;
   readonly coordinators: Cache<ControlledCoordinator>;
   readonly nodes: Cache<Node>;
   /** Names and labels. */

@@ -20,7 +20,7 @@ export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
   /** Resource versions of all wanted objects, including those that cannot be decoded. */
-  readonly #versions = new Map<string, string>();
+  readonly #versions = new Map<string, PackedVersion>();
   readonly #undecodable = new Set<string>();
   /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
@@ -46,8 +46,9 @@ export class Mirror<T> {
     const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
     const version = this.versionOf(object);
-    if (version !== undefined && this.#versions.get(key) === version) return key;
-    this.#versions.set(key, version ?? "");
+    const packed = packVersion(version ?? "");
+    if (version !== undefined && this.#versions.get(key) === packed) return key;
+    this.#versions.set(key, packed);
     const before = this.#items.get(key);
     let value: T | undefined;
     try {
@@ -87,9 +88,11 @@ export class Mirror<T> {
   /** Returns key and version of the object that was written last. */
   newest(): { readonly key: string; readonly version: string } | undefined {
     let newest: { key: string; version: string } | undefined;
-    for (const [key, version] of this.#versions)
+    for (const [key, packed] of this.#versions) {
+      const version = `${packed}`;
       if (isVersion(version) && (newest === undefined || BigInt(version) > BigInt(newest.version)))
         newest = { key, version };
+    }
     return newest;
   }
 
@@ -119,6 +122,14 @@ export class Mirror<T> {
       log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
     }
   }
+}
+
+/** A number takes the place of a pointer to a text; a text that is not the decimals of one stays a text. */
+type PackedVersion = number | string;
+
+function packVersion(version: string): PackedVersion {
+  const number = Number(version);
+  return Number.isSafeInteger(number) && `${number}` === version ? number : version;
 }
 
 /** Versions are numbers in practice. */

@@ -3,10 +3,10 @@
 import { joinRanges } from "../../core/spans.ts";
 import { formatIp } from "../../net/ip.ts";
 import { checkPools } from "../../resources/check-pools.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { Subnet } from "../../resources/subnet.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
@@ -19,7 +19,7 @@ export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignme
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
-  readonly allocations: Iterable<IpAllocation>;
+  readonly allocations: Iterable<CachedAllocation>;
 }
 
 /** By the object's name. */

@@ -1,11 +1,11 @@
 /** Finds allocations that are where they should not be, in one pass over all of them with two searches each. */
 import { joinRanges } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import { findRange } from "../../resources/usage/ordinals.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { Examples } from "../examples.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
 
@@ -28,7 +28,7 @@ export interface InUse {
 interface InUseView {
   readonly pools: readonly IpPool[];
   readonly reserved: readonly ReservedIp[];
-  readonly allocations: Iterable<IpAllocation>;
+  readonly allocations: Iterable<CachedAllocation>;
 }
 
 export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
@@ -67,16 +67,16 @@ export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonl
   return mac === undefined || found === undefined ? undefined : { mac, found };
 }
 
-function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: IpAllocation["spec"]) {
+function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: CachedAllocation["spec"]) {
   return shape.space === addressSpace && findRange(shape.ranges, ip) >= 0 && findRange(shape.masked, ip) < 0;
 }
 
-function noteMac({ byMac }: PoolInUse, spec: IpAllocation["spec"]): void {
+function noteMac({ byMac }: PoolInUse, spec: CachedAllocation["spec"]): void {
   const mac = spec.quarantine?.reason === "Conflict" ? spec.quarantine.mac : "";
   if (spec.state === "Quarantined" && mac !== "") noteIn(byMac, mac, spec);
 }
 
-function noteIn(groups: Map<string, Examples>, key: string, spec: IpAllocation["spec"]): void {
+function noteIn(groups: Map<string, Examples>, key: string, spec: CachedAllocation["spec"]): void {
   const examples = groups.get(key) ?? new Examples();
   groups.set(key, examples);
   examples.add(spec);

@@ -8,7 +8,7 @@ import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -69,7 +69,7 @@ class FinalizerController implements Controller {
     this.#leaving.add(name);
   }
 
-  #onAllocation({ before }: Change<IpAllocation>): void {
+  #onAllocation({ before }: Change<CachedAllocation>): void {
     if (before !== undefined && this.#leaving.has(before.spec.pool)) this.#loop.wake();
   }
 

@@ -6,6 +6,7 @@ import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import { cooldownOf } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
 import { collect } from "./apply-action.ts";
@@ -255,7 +256,7 @@ export function stateOf({ spec }: IpAllocation): CollectionState {
 }
 
 /** Returns the node of the pod that has, or had, the address. */
-export function lostNode(object: IpAllocation): string {
+export function lostNode(object: CachedAllocation): string {
   return lastHolder(object)?.node ?? object.spec.node;
 }
 

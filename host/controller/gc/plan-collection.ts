@@ -3,7 +3,8 @@
  * leak). Allocations of a live node are its agent's; the table covers the cases in which no agent acts.
  */
 
-import type { Holder, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import type { CachedHolder } from "../cached-allocation.ts";
 
 /** State of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
@@ -266,8 +267,17 @@ export interface ChangeTerms {
   readonly since: string;
 }
 
+/** A whole allocation, or a cached one. */
+interface HeldBy<H> {
+  readonly spec: {
+    readonly node: string;
+    readonly holders: readonly H[];
+    readonly quarantine?: { readonly holder?: H | undefined } | undefined;
+  };
+}
+
 /** Returns the holder on the object's node; in a quarantine for a lost node, the holder that had the address. */
-export function lastHolder({ spec }: IpAllocation): Holder | undefined {
+export function lastHolder<H extends CachedHolder>({ spec }: HeldBy<H>): H | undefined {
   const { holders, node, quarantine } = spec;
   return quarantine?.holder ?? holders.find((holder) => holder.node === node) ?? holders[0];
 }

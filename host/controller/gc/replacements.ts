@@ -1,26 +1,28 @@
 /** Whether the member that had an address has another one instead: its pod runs on another node, with addresses of other pools. */
-import { type IpAllocation, isSameMember, memberKey } from "../../resources/ip-allocation.ts";
+
+import { isSameMember, memberKey } from "../../resources/ip-allocation.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import type { Caches } from "../types.ts";
 import { lastHolder } from "./plan-collection.ts";
 
 export class Replacements {
   readonly #caches: Pick<Caches, "allocations">;
   /** Bound allocations by member. */
-  #bound: Map<string, IpAllocation[]> | undefined;
+  #bound: Map<string, CachedAllocation[]> | undefined;
 
   constructor(caches: Pick<Caches, "allocations">) {
     this.#caches = caches;
   }
 
   /** Returns the names of the replacements in the cache. */
-  find(object: IpAllocation): readonly string[] {
+  find(object: CachedAllocation): readonly string[] {
     const { workload } = object.spec;
     if (workload === undefined) return [];
     const others = this.#read().get(memberKey(workload)) ?? [];
     return others.filter((other) => isReplacement(object, other)).map(({ name }) => name);
   }
 
-  #read(): Map<string, IpAllocation[]> {
+  #read(): Map<string, CachedAllocation[]> {
     if (this.#bound !== undefined) return this.#bound;
     this.#bound = new Map();
     for (const object of this.#caches.allocations.items.values()) {
@@ -36,7 +38,7 @@ export class Replacements {
 }
 
 /** Returns whether the other allocation is bound to a pod of the same member on another node, for the same NIC and family. */
-export function isReplacement(object: IpAllocation, { name, deleting, spec }: IpAllocation): boolean {
+export function isReplacement(object: CachedAllocation, { name, deleting, spec }: CachedAllocation): boolean {
   const holder = lastHolder(object);
   const { workload, ip } = object.spec;
   const ifName = workload?.ifName ?? holder?.ifName;

@@ -6,8 +6,9 @@ import { ConfigError } from "../../config/config-error.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
-import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -23,7 +24,7 @@ class ClaimStatusController implements Controller {
   readonly #loop: PeriodicWorker;
   readonly #unsubscribe: () => void;
   /** By the claim's UID, then by name. */
-  readonly #allocations = new Map<string, Map<string, IpAllocation>>();
+  readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
   /** Claims whose allocations have changed, by UID. */
   readonly #changed = new Map<string, Workload>();
 
@@ -51,7 +52,7 @@ class ClaimStatusController implements Controller {
     await this.#loop.close();
   }
 
-  #note(name: string, now: IpAllocation | undefined, before: IpAllocation | undefined): boolean {
+  #note(name: string, now: CachedAllocation | undefined, before: CachedAllocation | undefined): boolean {
     const [kept, former] = [claimOf(now), claimOf(before)];
     if (former !== undefined && former.uid !== kept?.uid) {
       const rest = this.#allocations.get(former.uid);
@@ -59,7 +60,7 @@ class ClaimStatusController implements Controller {
       if (rest?.size === 0) this.#allocations.delete(former.uid);
     }
     if (kept === undefined || now === undefined) return false;
-    const own = this.#allocations.get(kept.uid) ?? new Map<string, IpAllocation>();
+    const own = this.#allocations.get(kept.uid) ?? new Map<string, CachedAllocation>();
     this.#allocations.set(kept.uid, own.set(name, now));
     this.#changed.set(kept.uid, kept);
     return true;
@@ -107,7 +108,7 @@ class ClaimStatusController implements Controller {
   }
 }
 
-function claimOf(allocation: IpAllocation | undefined): Workload | undefined {
+function claimOf(allocation: CachedAllocation | undefined): Workload | undefined {
   const workload = allocation?.spec.workload;
   return workload?.kind === "IPAMClaim" ? workload : undefined;
 }

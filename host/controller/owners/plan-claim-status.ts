@@ -1,7 +1,8 @@
 /** What the status of an IPAMClaim should say: the addresses given to its NIC. */
 import { FAMILIES, formatIp } from "../../net/ip.ts";
-import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 
 interface ClaimStatus {
   /** With the prefix length of the pool's subnet, IPv4 first. */
@@ -11,7 +12,7 @@ interface ClaimStatus {
 }
 
 /** Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones. */
-export function planClaimStatus(claim: IpamClaim, allocations: readonly IpAllocation[]): ClaimStatus | undefined {
+export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAllocation[]): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
   // Bound addresses count before retained ones.
   const ranked = [
@@ -31,6 +32,6 @@ function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): bo
   return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
 }
 
-function isGiven(state: IpAllocation["spec"]["state"]): boolean {
+function isGiven(state: CachedAllocation["spec"]["state"]): boolean {
   return state === "Bound" || state === "Kept";
 }

@@ -11,7 +11,7 @@ import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -92,7 +92,7 @@ class SubnetsController implements Controller {
     await this.#loop.close();
   }
 
-  #onAllocation({ kind, before }: Change<IpAllocation>): void {
+  #onAllocation({ kind, before }: Change<CachedAllocation>): void {
     if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#loop.wake();
   }
 

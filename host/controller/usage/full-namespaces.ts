@@ -5,8 +5,8 @@
 import { statusPath } from "../../kubernetes/paths.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -75,7 +75,7 @@ class NamespaceTally {
   readonly #counts = new Map<string, number>();
 
   /** `before` is undefined for a new allocation, `now` for a deleted one. */
-  change(before: IpAllocation | undefined, now: IpAllocation | undefined): void {
+  change(before: CachedAllocation | undefined, now: CachedAllocation | undefined): void {
     const [former, current] = [before, now].map((each) => each && namespaceOf(each));
     if (former === current) return;
     if (former !== undefined) this.#add(former, -1);
@@ -96,6 +96,6 @@ class NamespaceTally {
 }
 
 /** Returns undefined for a cooling address, which belongs to no namespace. Both holders of a migrating machine are in the same one. */
-function namespaceOf({ spec: { holders, workload, quarantine } }: IpAllocation): string | undefined {
+function namespaceOf({ spec: { holders, workload, quarantine } }: CachedAllocation): string | undefined {
   return (holders[0]?.namespace ?? workload?.namespace ?? quarantine?.holder?.namespace) || undefined;
 }

@@ -5,11 +5,12 @@
 import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import type { AllocationState, IpAllocation } from "../../resources/ip-allocation.ts";
+import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { equalShape, type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import type { Counts } from "./plan-usage.ts";
 import { NO_STATES, PoolTally, type StateCounts } from "./pool-tally.ts";
 import { SpacesIndex } from "./range-search.ts";
@@ -31,7 +32,7 @@ export class UsageCounter {
   readonly changed = new Set<string>();
 
   /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
-  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<IpAllocation>): void {
+  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = pools.flatMap((pool) => this.#update(pool, reserved));
@@ -44,7 +45,7 @@ export class UsageCounter {
   }
 
   /** Takes a new, changed or deleted allocation. */
-  apply(change: Change<IpAllocation>): void {
+  apply(change: Change<CachedAllocation>): void {
     const before = change.before?.spec;
     const after = change.kind === "set" ? change.value.spec : undefined;
     if (before?.pool === after?.pool && before?.state === after?.state) return;
@@ -85,7 +86,7 @@ export class UsageCounter {
     this.#pools.delete(name);
   }
 
-  #count({ pool, state, addressSpace, ip }: IpAllocation["spec"], step: 1 | -1): void {
+  #count({ pool, state, addressSpace, ip }: CachedAllocation["spec"], step: 1 | -1): void {
     this.#countState(pool, state, step);
     this.changed.add(pool);
     for (const { name, tally } of this.#index.find(addressSpace, ip)) {

@@ -1,8 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
-import { openLeanDecoder } from "../../../host/controller/lean-allocation.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { type Gate, HeldCalls, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { until } from "../../world/recorded-log.ts";
 
@@ -117,29 +115,5 @@ describe("the controller's caches", () => {
     expect(caches.problems.join()).toContain("Of IPAllocations, 10.0.0.1 cannot be used");
     expect(caches.allocations.problems).toEqual(caches.problems);
     expect(caches.stats.pools).toMatchObject({ lists: 1, objects: 0 });
-  });
-});
-
-describe("an allocation as the controller keeps it", () => {
-  const object = (index: number) => ({
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
-    metadata: { name: `10.6.0.${index}`, uid: `u${index}`, resourceVersion: `${index}` },
-    spec: {
-      ...{
-        address: `10.6.0.${index}`,
-        prefixLength: 24,
-        pool: "pool-of-a-name",
-        state: "Bound",
-        node: "node-of-a-name",
-      },
-      holders: [{ namespace: "shop", pod: "web-0", podUID: "p", interface: "eth0", node: "node-of-a-name" }],
-      workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" },
-      since: "2026-11-20T04:00:00Z",
-    },
-  });
-
-  it("is the same as any other", () => {
-    const lean = openLeanDecoder()(object(7));
-    expect(lean).toEqual(decodeIpAllocation(object(7), "API server"));
   });
 });

@@ -1,0 +1,147 @@
+/**
+ * Allocations as the controller caches all of them: only what its parts decide by, packed, because a large cluster has hundreds of thousands. Before
+ * anything is written, the whole object is read from the API server.
+ */
+import type { KubeObject } from "../kubernetes/kube-api.ts";
+import type { Ip } from "../net/ip.ts";
+import {
+  decodeIpAllocation,
+  type Holder,
+  type IpAllocation,
+  type IpAllocationSpec,
+  type Workload,
+} from "../resources/ip-allocation.ts";
+
+/** Most names of pools, nodes and namespaces that are shared between all allocations. @limit */
+export const MAX_SHARED_TEXTS = 65_536;
+
+export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">;
+
+type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
+
+/** What a whole {@link IpAllocation} has as well. */
+export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"> {
+  readonly spec: Pick<
+    IpAllocationSpec,
+    "ip" | "addressSpace" | "prefixLength" | "pool" | "state" | "node" | "workload"
+  > & {
+    readonly holders: readonly CachedHolder[];
+    readonly quarantine?:
+      | (Pick<Quarantine, "reason" | "mac"> & { readonly holder?: CachedHolder | undefined })
+      | undefined;
+  };
+}
+
+type CachedSpec = CachedAllocation["spec"];
+
+/** What very many allocations have in common. */
+interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "state"> {
+  readonly deleting: boolean;
+  /** Of the only holder, "" if that is none. */
+  readonly ifName: string;
+}
+
+/** What few allocations have. */
+interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
+  /** Undefined: the only holder is the pod in the record itself. */
+  readonly holders: CachedSpec["holders"] | undefined;
+}
+
+/** Some 80 bytes beside the texts of its own, which are the names of address and pod. */
+class PackedAllocation implements CachedAllocation {
+  readonly name: string;
+  /** An IPv4 address as a signed number of 32 bits, which V8 stores in place of a pointer. */
+  readonly #ip: number | bigint;
+  readonly #frame: Frame;
+  readonly #node: string;
+  readonly #namespace: string;
+  readonly #pod: string;
+  readonly #rest: Rest | undefined;
+
+  constructor({ name, deleting, spec }: CachedAllocation, shared: Shared) {
+    const { ip, node, holders, workload, quarantine } = spec;
+    const [holder] = holders;
+    const isPlain = holder !== undefined && holders.length === 1 && holder.node === node;
+    this.name = name;
+    this.#ip = ip.family === 4 ? Number(ip.value) | 0 : ip.value;
+    this.#frame = shared.frame(spec, deleting, isPlain ? holder.ifName : "");
+    this.#node = shared.text(node);
+    this.#namespace = isPlain ? shared.text(holder.namespace) : "";
+    this.#pod = isPlain ? holder.pod : "";
+    this.#rest =
+      isPlain && workload === undefined && quarantine === undefined
+        ? undefined
+        : {
+            holders: isPlain ? undefined : holders.map((each) => shared.holder(each)),
+            workload: workload && shared.workload(workload, holder?.pod),
+            quarantine: quarantine && shared.quarantine(quarantine),
+          };
+  }
+
+  get deleting(): boolean {
+    return this.#frame.deleting;
+  }
+
+  get spec(): CachedSpec {
+    const { addressSpace, prefixLength, pool, state, ifName } = this.#frame;
+    const node = this.#node;
+    const { holders = [{ namespace: this.#namespace, pod: this.#pod, ifName, node }] } = this.#rest ?? {};
+    const { workload, quarantine } = this.#rest ?? {};
+    return { ip: unpackIp(this.#ip), addressSpace, prefixLength, pool, state, node, holders, workload, quarantine };
+  }
+}
+
+function unpackIp(packed: number | bigint): Ip {
+  return typeof packed === "number" ? { family: 4, value: BigInt(packed >>> 0) } : { family: 6, value: packed };
+}
+
+/** Equal texts and frames, which are held once. */
+class Shared {
+  readonly #texts = new Map<string, string>();
+  readonly #frames = new Map<string, Frame>();
+
+  text(text: string): string {
+    return sharedIn(this.#texts, text, () => text);
+  }
+
+  frame({ addressSpace, prefixLength, pool, state }: CachedSpec, deleting: boolean, ifName: string): Frame {
+    const key = [state, prefixLength, deleting, ifName, pool, addressSpace].join("/");
+    return sharedIn(this.#frames, key, () => ({ addressSpace, prefixLength, pool, state, deleting, ifName }));
+  }
+
+  holder({ namespace, pod, ifName, node }: CachedHolder): CachedHolder {
+    return { namespace: this.text(namespace), pod, ifName: this.text(ifName), node: this.text(node) };
+  }
+
+  /** `pod`: a member of a StatefulSet has its pod's name. */
+  workload({ kind, namespace, name, uid, member, ifName }: Workload, pod: string | undefined): Workload {
+    return {
+      kind: this.text(kind),
+      namespace: this.text(namespace),
+      name: this.text(name),
+      uid: this.text(uid),
+      member: member === pod ? pod : member,
+      ifName: ifName && this.text(ifName),
+    };
+  }
+
+  quarantine({ reason, mac, holder }: NonNullable<CachedSpec["quarantine"]>): CachedSpec["quarantine"] {
+    return { reason, mac, holder: holder && this.holder(holder) };
+  }
+}
+
+function sharedIn<T>(values: Map<string, T>, key: string, make: () => T): T {
+  const known = values.get(key);
+  if (known !== undefined) return known;
+  // Those in use come back with the next object that has them.
+  if (values.size >= MAX_SHARED_TEXTS) values.clear();
+  const value = make();
+  values.set(key, value);
+  return value;
+}
+
+/** Returns a decoder with texts of its own that are shared, which throws ConfigError. */
+export function openCachedDecoder(): (object: KubeObject) => CachedAllocation {
+  const shared = new Shared();
+  return (object) => new PackedAllocation(decodeIpAllocation(object, "API server"), shared);
+}
