@@ -17,7 +17,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
+import { AGENT_SETTINGS, CONTROLLER_SETTINGS } from "../../host/bin/run-main.ts";
 import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
@@ -145,6 +145,8 @@ describe("SIGHUP and SIGUSR1", () => {
   it("do not end the controller either", async () => {
     const controller = await startControllerProcess({ kubeconfig: unreachable(), name: "a" });
     try {
+      const words = readFileSync(`/proc/${controller.pid}/cmdline`, "utf8").split("\0");
+      for (const option of CONTROLLER_SETTINGS.options) expect(words).toContain(option);
       await survive(controller.pid, () => controller.output());
       expect((await controller.ask("/healthz")).status).toBeGreaterThan(0);
     } finally {
