@@ -7,7 +7,7 @@ import { startControllerProcess } from "../../scripts/lab/cluster/controller-pro
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { until } from "../../scripts/lab/cluster/objects.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { fillPool } from "../../scripts/lab/scale/fill.ts";
+import { fillNodes, fillPool } from "../../scripts/lab/scale/fill.ts";
 import { formatFigure } from "../../scripts/lab/statistics.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
@@ -30,6 +30,11 @@ const REST_MS = 10_000;
 
 const LIMIT_MB = 250;
 
+/** The largest cluster that Kubernetes supports, each node with 30 pods. */
+const PODS_OF_NODE = 30;
+
+const NAMESPACES = 500;
+
 async function runController({ quick }: BenchOptions): Promise<BenchReport> {
   runSetup("cluster");
   const count = quick ? QUICK_ALLOCATIONS : ALLOCATIONS;
@@ -43,8 +48,7 @@ async function runController({ quick }: BenchOptions): Promise<BenchReport> {
     spec: { subnet: POOL.subnet },
   });
   figures.push(await readController(plane, "no address in use", 0));
-  let left = count;
-  await fillPool(plane.etcdUrl, { subnet: POOL.subnet, pool: POOL.name, isTaken: () => left-- > 0 });
+  await fillCluster(plane.etcdUrl, count);
   figures.push(await readController(plane, `${count} addresses in use`, count));
   const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
   const { rssMb } = figures.at(-1) ?? { rssMb: Number.NaN };
@@ -59,11 +63,27 @@ async function runController({ quick }: BenchOptions): Promise<BenchReport> {
       },
     ],
     notes: [
-      "The addresses are of one pool. The figure is taken when the pool's status counts all of them and ten seconds have passed; the controller was started after they had been created, so it has read all of them at once.",
+      `The addresses are of one pool and of one pod each, on ${ALLOCATIONS / PODS_OF_NODE} ready nodes and in ${NAMESPACES} namespaces. The figure is taken when the pool's status counts all of them and ten seconds have passed; the controller was started after they had been created, so it has read all of them at once, and compared the addresses of fifty nodes with their pods.`,
     ],
     versions: { Kubernetes: referenceTool("kubernetes").version },
     raw: figures,
   };
+}
+
+/** Ready nodes, and pods in many namespaces with an address each; the pods of one namespace are on many nodes. */
+async function fillCluster(etcdUrl: string, count: number): Promise<void> {
+  const nodes = Array.from({ length: count / PODS_OF_NODE }, (_, number) => `node-${number}`);
+  await fillNodes(etcdUrl, nodes);
+  let taken = 0;
+  await fillPool(etcdUrl, {
+    subnet: POOL.subnet,
+    pool: POOL.name,
+    isTaken: () => taken < count,
+    place: () => {
+      const number = taken++;
+      return { namespace: `team-${Math.floor(number / PODS_OF_NODE) % NAMESPACES}`, node: `node-${number % nodes.length}` };
+    },
+  });
 }
 
 /** Starts a controller, and reads its memory when the pool's status counts `count` addresses. */
