@@ -127,141 +127,80 @@ const (
 	CountsAtDigest = 64
 )
 
-// The index of each export in exports.
-const (
-	exportABIVersion = iota
-	exportExchange
-	exportExchangeSize
-	exportDrop
-	exportStateBytes
-	exportLiveObjects
-	exportPrefixFirst
-	exportPrefixLast
-	exportPrefixMask
-	exportPrefixNext
-	exportPrefixPart
-	exportPrefixCommon
-	exportSetCreate
-	exportSetCreatePrefixes
-	exportSetUnion
-	exportSetIntersect
-	exportSetSubtract
-	exportSetOverlaps
-	exportSetIncludes
-	exportSetContains
-	exportSetContainsMany
-	exportSetCount
-	exportSetSize
-	exportSetRanges
-	exportSetPrefixes
-	exportPoolCreate
-	exportPoolEdit
-	exportPoolTrackFreed
-	exportPoolCounts
-	exportPoolBlocks
-	exportPoolRanges
-	exportPoolMasks
-	exportPoolUsed
-	exportPoolSave
-	exportPoolLoad
-	exportPoolContains
-	exportPoolTest
-	exportPoolClaim
-	exportPoolRelease
-	exportPoolContainsMany
-	exportPoolTestMany
-	exportPoolClaimMany
-	exportPoolReleaseMany
-	exportPoolTestAt
-	exportPoolClaimAt
-	exportPoolReleaseAt
-	exportPoolTestAtMany
-	exportPoolClaimAtMany
-	exportPoolReleaseAtMany
-	exportPoolClaimRun
-	exportPoolReleaseRun
-	exportPoolAddress
-	exportPoolOrdinal
-	exportPoolFind
-	exportPoolAllocate
-	exportPoolAllocateMany
-	exportPoolFindRun
-	exportPoolFindWide
-)
-
-// The exports' names and their numbers of parameters.
+// The exports' names, their numbers of parameters, and their methods.
 var exports = [...]struct {
 	name   string
 	params int
+	call   func(r *Raw, a []int32) int32
 }{
-	{"abi_version", 0},
-	{"exchange", 1},
-	{"exchange_size", 0},
-	{"drop", 1},
-	{"state_bytes", 0},
-	{"live_objects", 0},
-	{"prefix_first", 2},
-	{"prefix_last", 2},
-	{"prefix_mask", 2},
-	{"prefix_next", 2},
-	{"prefix_part", 4},
-	{"prefix_common", 1},
-	{"set_create", 2},
-	{"set_create_prefixes", 2},
-	{"set_union", 2},
-	{"set_intersect", 2},
-	{"set_subtract", 2},
-	{"set_overlaps", 2},
-	{"set_includes", 2},
-	{"set_contains", 1},
-	{"set_contains_many", 2},
-	{"set_count", 1},
-	{"set_size", 1},
-	{"set_ranges", 1},
-	{"set_prefixes", 1},
-	{"pool_create", 2},
-	{"pool_edit", 3},
-	{"pool_track_freed", 1},
-	{"pool_counts", 1},
-	{"pool_blocks", 1},
-	{"pool_ranges", 1},
-	{"pool_masks", 1},
-	{"pool_used", 1},
-	{"pool_save", 1},
-	{"pool_load", 2},
-	{"pool_contains", 1},
-	{"pool_test", 1},
-	{"pool_claim", 1},
-	{"pool_release", 1},
-	{"pool_contains_many", 2},
-	{"pool_test_many", 2},
-	{"pool_claim_many", 2},
-	{"pool_release_many", 2},
-	{"pool_test_at", 2},
-	{"pool_claim_at", 2},
-	{"pool_release_at", 2},
-	{"pool_test_at_many", 2},
-	{"pool_claim_at_many", 2},
-	{"pool_release_at_many", 2},
-	{"pool_claim_run", 3},
-	{"pool_release_run", 3},
-	{"pool_address", 2},
-	{"pool_ordinal", 1},
-	{"pool_find", 2},
-	{"pool_allocate", 3},
-	{"pool_allocate_many", 4},
-	{"pool_find_run", 4},
-	{"pool_find_wide", 1},
+	{"abi_version", 0, func(r *Raw, a []int32) int32 { return r.ABIVersion() }},
+	{"exchange", 1, func(r *Raw, a []int32) int32 { return r.Exchange(a[0]) }},
+	{"exchange_size", 0, func(r *Raw, a []int32) int32 { return r.ExchangeSize() }},
+	{"drop", 1, func(r *Raw, a []int32) int32 { return r.Drop(a[0]) }},
+	{"state_bytes", 0, func(r *Raw, a []int32) int32 { return r.StateBytes() }},
+	{"live_objects", 0, func(r *Raw, a []int32) int32 { return r.LiveObjects() }},
+	{"prefix_first", 2, func(r *Raw, a []int32) int32 { return r.PrefixFirst(a[0], a[1]) }},
+	{"prefix_last", 2, func(r *Raw, a []int32) int32 { return r.PrefixLast(a[0], a[1]) }},
+	{"prefix_mask", 2, func(r *Raw, a []int32) int32 { return r.PrefixMask(a[0], a[1]) }},
+	{"prefix_next", 2, func(r *Raw, a []int32) int32 { return r.PrefixNext(a[0], a[1]) }},
+	{"prefix_part", 4, func(r *Raw, a []int32) int32 { return r.PrefixPart(a[0], a[1], a[2], uint32(a[3])) }},
+	{"prefix_common", 1, func(r *Raw, a []int32) int32 { return r.PrefixCommon(a[0]) }},
+	{"set_create", 2, func(r *Raw, a []int32) int32 { return r.SetCreate(a[0], a[1]) }},
+	{"set_create_prefixes", 2, func(r *Raw, a []int32) int32 { return r.SetCreatePrefixes(a[0], a[1]) }},
+	{"set_union", 2, func(r *Raw, a []int32) int32 { return r.SetUnion(a[0], a[1]) }},
+	{"set_intersect", 2, func(r *Raw, a []int32) int32 { return r.SetIntersect(a[0], a[1]) }},
+	{"set_subtract", 2, func(r *Raw, a []int32) int32 { return r.SetSubtract(a[0], a[1]) }},
+	{"set_overlaps", 2, func(r *Raw, a []int32) int32 { return r.SetOverlaps(a[0], a[1]) }},
+	{"set_includes", 2, func(r *Raw, a []int32) int32 { return r.SetIncludes(a[0], a[1]) }},
+	{"set_contains", 1, func(r *Raw, a []int32) int32 { return r.SetContains(a[0]) }},
+	{"set_contains_many", 2, func(r *Raw, a []int32) int32 { return r.SetContainsMany(a[0], a[1]) }},
+	{"set_count", 1, func(r *Raw, a []int32) int32 { return r.SetCount(a[0]) }},
+	{"set_size", 1, func(r *Raw, a []int32) int32 { return r.SetSize(a[0]) }},
+	{"set_ranges", 1, func(r *Raw, a []int32) int32 { return r.SetRanges(a[0]) }},
+	{"set_prefixes", 1, func(r *Raw, a []int32) int32 { return r.SetPrefixes(a[0]) }},
+	{"pool_create", 2, func(r *Raw, a []int32) int32 { return r.PoolCreate(a[0], a[1]) }},
+	{"pool_edit", 3, func(r *Raw, a []int32) int32 { return r.PoolEdit(a[0], a[1], a[2]) }},
+	{"pool_track_freed", 1, func(r *Raw, a []int32) int32 { return r.PoolTrackFreed(a[0]) }},
+	{"pool_counts", 1, func(r *Raw, a []int32) int32 { return r.PoolCounts(a[0]) }},
+	{"pool_blocks", 1, func(r *Raw, a []int32) int32 { return r.PoolBlocks(a[0]) }},
+	{"pool_ranges", 1, func(r *Raw, a []int32) int32 { return r.PoolRanges(a[0]) }},
+	{"pool_masks", 1, func(r *Raw, a []int32) int32 { return r.PoolMasks(a[0]) }},
+	{"pool_used", 1, func(r *Raw, a []int32) int32 { return r.PoolUsed(a[0]) }},
+	{"pool_save", 1, func(r *Raw, a []int32) int32 { return r.PoolSave(a[0]) }},
+	{"pool_load", 2, func(r *Raw, a []int32) int32 { return r.PoolLoad(a[0], a[1]) }},
+	{"pool_contains", 1, func(r *Raw, a []int32) int32 { return r.PoolContains(a[0]) }},
+	{"pool_test", 1, func(r *Raw, a []int32) int32 { return r.PoolTest(a[0]) }},
+	{"pool_claim", 1, func(r *Raw, a []int32) int32 { return r.PoolClaim(a[0]) }},
+	{"pool_release", 1, func(r *Raw, a []int32) int32 { return r.PoolRelease(a[0]) }},
+	{"pool_contains_many", 2, func(r *Raw, a []int32) int32 { return r.PoolContainsMany(a[0], a[1]) }},
+	{"pool_test_many", 2, func(r *Raw, a []int32) int32 { return r.PoolTestMany(a[0], a[1]) }},
+	{"pool_claim_many", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimMany(a[0], a[1]) }},
+	{"pool_release_many", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseMany(a[0], a[1]) }},
+	{"pool_test_at", 2, func(r *Raw, a []int32) int32 { return r.PoolTestAt(a[0], uint32(a[1])) }},
+	{"pool_claim_at", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimAt(a[0], uint32(a[1])) }},
+	{"pool_release_at", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseAt(a[0], uint32(a[1])) }},
+	{"pool_test_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolTestAtMany(a[0], a[1]) }},
+	{"pool_claim_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimAtMany(a[0], a[1]) }},
+	{"pool_release_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseAtMany(a[0], a[1]) }},
+	{"pool_claim_run", 3, func(r *Raw, a []int32) int32 { return r.PoolClaimRun(a[0], uint32(a[1]), a[2]) }},
+	{"pool_release_run", 3, func(r *Raw, a []int32) int32 { return r.PoolReleaseRun(a[0], uint32(a[1]), a[2]) }},
+	{"pool_address", 2, func(r *Raw, a []int32) int32 { return r.PoolAddress(a[0], uint32(a[1])) }},
+	{"pool_ordinal", 1, func(r *Raw, a []int32) int32 { return r.PoolOrdinal(a[0]) }},
+	{"pool_find", 2, func(r *Raw, a []int32) int32 { return r.PoolFind(a[0], uint32(a[1])) }},
+	{"pool_allocate", 3, func(r *Raw, a []int32) int32 { return r.PoolAllocate(a[0], a[1], uint32(a[2])) }},
+	{"pool_allocate_many", 4, func(r *Raw, a []int32) int32 { return r.PoolAllocateMany(a[0], a[1], uint32(a[2]), a[3]) }},
+	{"pool_find_run", 4, func(r *Raw, a []int32) int32 { return r.PoolFindRun(a[0], uint32(a[1]), a[2], a[3]) }},
+	{"pool_find_wide", 1, func(r *Raw, a []int32) int32 { return r.PoolFindWide(a[0]) }},
 }
-
-// Words that hold the parameters, or the result, of any export.
-const stackWords = 4
 
 // ABIVersion calls abi_version. The version of this ABI.
 //
 //   - result: major << 16 | minor
 func (r *Raw) ABIVersion() int32 {
-	return r.call(exportABIVersion)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.abiVersion())
 }
 
 // Exchange calls exchange. Makes the exchange buffer at least so long. Its contents survive, it may move.
@@ -269,15 +208,20 @@ func (r *Raw) ABIVersion() int32 {
 //   - bytes: least length in bytes; 0 only asks where it is
 //   - result: address of the buffer; or BAD_ARGUMENT, NO_MEMORY, OVER_CEILING
 func (r *Raw) Exchange(bytes int32) int32 {
-	r.stack[0] = uint64(uint32(bytes))
-	return r.call(exportExchange)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.exchange(uint32(bytes)))
 }
 
 // ExchangeSize calls exchange_size. The length of the exchange buffer.
 //
 //   - result: bytes, a power of two; 0 before the first exchange()
 func (r *Raw) ExchangeSize() int32 {
-	return r.call(exportExchangeSize)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.exchangeSize())
 }
 
 // Drop calls drop. Ends a set or a pool and gives its memory back.
@@ -285,8 +229,10 @@ func (r *Raw) ExchangeSize() int32 {
 //   - handle: set or pool handle
 //   - result: 0; or BAD_HANDLE
 func (r *Raw) Drop(handle int32) int32 {
-	r.stack[0] = uint64(uint32(handle))
-	return r.call(exportDrop)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.drop(uint32(handle)))
 }
 
 // StateBytes calls state_bytes. How much of the memory, from address 0, is in use. A copy of it in a fresh
@@ -294,14 +240,20 @@ func (r *Raw) Drop(handle int32) int32 {
 //
 //   - result: bytes
 func (r *Raw) StateBytes() int32 {
-	return r.call(exportStateBytes)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.stateBytes())
 }
 
 // LiveObjects calls live_objects. Sets and pools that are not dropped.
 //
 //   - result: their number
 func (r *Raw) LiveObjects() int32 {
-	return r.call(exportLiveObjects)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.liveObjects())
 }
 
 // PrefixFirst calls prefix_first. The lowest address of the prefix that holds the address. With a shorter
@@ -313,9 +265,10 @@ func (r *Raw) LiveObjects() int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixFirst(family, length int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(length))
-	return r.call(exportPrefixFirst)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixFirst(uint32(family), uint32(length)))
 }
 
 // PrefixLast calls prefix_last. The highest address of the prefix that holds the address.
@@ -326,9 +279,10 @@ func (r *Raw) PrefixFirst(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixLast(family, length int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(length))
-	return r.call(exportPrefixLast)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixLast(uint32(family), uint32(length)))
 }
 
 // PrefixMask calls prefix_mask. The network mask of that length.
@@ -338,9 +292,10 @@ func (r *Raw) PrefixLast(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixMask(family, length int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(length))
-	return r.call(exportPrefixMask)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixMask(uint32(family), uint32(length)))
 }
 
 // PrefixNext calls prefix_next. The first address of the prefix after the one that holds the address.
@@ -351,9 +306,10 @@ func (r *Raw) PrefixMask(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE, NONE
 func (r *Raw) PrefixNext(family, length int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(length))
-	return r.call(exportPrefixNext)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixNext(uint32(family), uint32(length)))
 }
 
 // PrefixPart calls prefix_part. The first address of one part of the prefix, when it is split into prefixes of a
@@ -367,11 +323,10 @@ func (r *Raw) PrefixNext(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PrefixPart(family, length, partLength int32, index uint32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(length))
-	r.stack[2] = uint64(uint32(partLength))
-	r.stack[3] = uint64(index)
-	return r.call(exportPrefixPart)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixPart(uint32(family), uint32(length), uint32(partLength), index))
 }
 
 // PrefixCommon calls prefix_common. The longest prefix that holds both addresses.
@@ -380,8 +335,10 @@ func (r *Raw) PrefixPart(family, length, partLength int32, index uint32) int32 {
 //   - exchange before: 2 addresses
 //   - result: its length; or BAD_FAMILY, SHORT_EXCHANGE
 func (r *Raw) PrefixCommon(family int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	return r.call(exportPrefixCommon)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.prefixCommon(uint32(family)))
 }
 
 // SetCreate calls set_create. A set of ranges, which may overlap and stand in any order.
@@ -391,9 +348,10 @@ func (r *Raw) PrefixCommon(family int32) int32 {
 //   - exchange before: count × (first address, last address), inclusive
 //   - result: set handle; or BAD_FAMILY, SHORT_EXCHANGE, OVER_CEILING, NO_MEMORY, BAD_RANGE
 func (r *Raw) SetCreate(family, count int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportSetCreate)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setCreate(uint32(family), uint32(count)))
 }
 
 // SetCreatePrefixes calls set_create_prefixes. A set of prefixes, which may overlap and stand in any order. Host
@@ -404,9 +362,10 @@ func (r *Raw) SetCreate(family, count int32) int32 {
 //   - exchange before: count × (address, length u8)
 //   - result: set handle; or BAD_FAMILY, SHORT_EXCHANGE, OVER_CEILING, NO_MEMORY, BAD_ARGUMENT
 func (r *Raw) SetCreatePrefixes(family, count int32) int32 {
-	r.stack[0] = uint64(uint32(family))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportSetCreatePrefixes)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setCreatePrefixes(uint32(family), uint32(count)))
 }
 
 // SetUnion calls set_union. The addresses of either set.
@@ -415,9 +374,10 @@ func (r *Raw) SetCreatePrefixes(family, count int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetUnion(a, b int32) int32 {
-	r.stack[0] = uint64(uint32(a))
-	r.stack[1] = uint64(uint32(b))
-	return r.call(exportSetUnion)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setUnion(uint32(a), uint32(b)))
 }
 
 // SetIntersect calls set_intersect. The addresses of both sets.
@@ -426,9 +386,10 @@ func (r *Raw) SetUnion(a, b int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetIntersect(a, b int32) int32 {
-	r.stack[0] = uint64(uint32(a))
-	r.stack[1] = uint64(uint32(b))
-	return r.call(exportSetIntersect)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setIntersect(uint32(a), uint32(b)))
 }
 
 // SetSubtract calls set_subtract. The addresses of `a` that are not in `b`.
@@ -437,9 +398,10 @@ func (r *Raw) SetIntersect(a, b int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetSubtract(a, b int32) int32 {
-	r.stack[0] = uint64(uint32(a))
-	r.stack[1] = uint64(uint32(b))
-	return r.call(exportSetSubtract)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setSubtract(uint32(a), uint32(b)))
 }
 
 // SetOverlaps calls set_overlaps. Whether the sets share an address.
@@ -448,9 +410,10 @@ func (r *Raw) SetSubtract(a, b int32) int32 {
 //   - b: set handle
 //   - result: 1 or 0; or BAD_HANDLE, BAD_FAMILY
 func (r *Raw) SetOverlaps(a, b int32) int32 {
-	r.stack[0] = uint64(uint32(a))
-	r.stack[1] = uint64(uint32(b))
-	return r.call(exportSetOverlaps)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setOverlaps(uint32(a), uint32(b)))
 }
 
 // SetIncludes calls set_includes. Whether every address of `b` is in `a`.
@@ -459,9 +422,10 @@ func (r *Raw) SetOverlaps(a, b int32) int32 {
 //   - b: set handle
 //   - result: 1 or 0; or BAD_HANDLE, BAD_FAMILY
 func (r *Raw) SetIncludes(a, b int32) int32 {
-	r.stack[0] = uint64(uint32(a))
-	r.stack[1] = uint64(uint32(b))
-	return r.call(exportSetIncludes)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setIncludes(uint32(a), uint32(b)))
 }
 
 // SetContains calls set_contains. Whether the address is in the set.
@@ -470,8 +434,10 @@ func (r *Raw) SetIncludes(a, b int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) SetContains(set int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	return r.call(exportSetContains)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setContains(uint32(set)))
 }
 
 // SetContainsMany calls set_contains_many. Which addresses are in the set.
@@ -482,9 +448,10 @@ func (r *Raw) SetContains(set int32) int32 {
 //   - exchange after: count × u8, 1 or 0
 //   - result: how many are in the set; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) SetContainsMany(set, count int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportSetContainsMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setContainsMany(uint32(set), uint32(count)))
 }
 
 // SetCount calls set_count. The fewest ranges that make up the set.
@@ -492,8 +459,10 @@ func (r *Raw) SetContainsMany(set, count int32) int32 {
 //   - set: set handle
 //   - result: their number; or BAD_HANDLE
 func (r *Raw) SetCount(set int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	return r.call(exportSetCount)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setCount(uint32(set)))
 }
 
 // SetSize calls set_size. The number of addresses.
@@ -502,8 +471,10 @@ func (r *Raw) SetCount(set int32) int32 {
 //   - exchange after: 17 bytes, big-endian
 //   - result: 17; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) SetSize(set int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	return r.call(exportSetSize)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setSize(uint32(set)))
 }
 
 // SetRanges calls set_ranges. The ranges, ascending; no two overlap or touch.
@@ -512,8 +483,10 @@ func (r *Raw) SetSize(set int32) int32 {
 //   - exchange after: result × (first address, last address)
 //   - result: number of ranges; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetRanges(set int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	return r.call(exportSetRanges)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setRanges(uint32(set)))
 }
 
 // SetPrefixes calls set_prefixes. The fewest prefixes that cover exactly the set, ascending.
@@ -522,8 +495,10 @@ func (r *Raw) SetRanges(set int32) int32 {
 //   - exchange after: result × (address, length u8)
 //   - result: number of prefixes; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetPrefixes(set int32) int32 {
-	r.stack[0] = uint64(uint32(set))
-	return r.call(exportSetPrefixes)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.setPrefixes(uint32(set)))
 }
 
 // PoolCreate calls pool_create. A pool over the ranges with nothing used. The sets are copied. Masks outside the
@@ -533,9 +508,10 @@ func (r *Raw) SetPrefixes(set int32) int32 {
 //   - masks: set handle, of the same family
 //   - result: pool handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolCreate(ranges, masks int32) int32 {
-	r.stack[0] = uint64(uint32(ranges))
-	r.stack[1] = uint64(uint32(masks))
-	return r.call(exportPoolCreate)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolCreate(uint32(ranges), uint32(masks)))
 }
 
 // PoolEdit calls pool_edit. Gives the pool another shape. What is used stays used wherever its address is in the
@@ -546,10 +522,10 @@ func (r *Raw) PoolCreate(ranges, masks int32) int32 {
 //   - masks: set handle, of the same family
 //   - result: 0; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolEdit(pool, ranges, masks int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(ranges))
-	r.stack[2] = uint64(uint32(masks))
-	return r.call(exportPoolEdit)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolEdit(uint32(pool), uint32(ranges), uint32(masks)))
 }
 
 // PoolTrackFreed calls pool_track_freed. From now on remembers the order in which addresses of the window become
@@ -558,8 +534,10 @@ func (r *Raw) PoolEdit(pool, ranges, masks int32) int32 {
 //   - pool: pool handle
 //   - result: 0; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolTrackFreed(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolTrackFreed)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolTrackFreed(uint32(pool)))
 }
 
 // PoolCounts calls pool_counts. What the pool holds, in numbers.
@@ -568,8 +546,10 @@ func (r *Raw) PoolTrackFreed(pool int32) int32 {
 //   - exchange after: 72 bytes, below
 //   - result: 72; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolCounts(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolCounts)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolCounts(uint32(pool)))
 }
 
 // PoolBlocks calls pool_blocks. Free ordinals of each block of 4,096, the last one perhaps shorter.
@@ -578,8 +558,10 @@ func (r *Raw) PoolCounts(pool int32) int32 {
 //   - exchange after: result × u16
 //   - result: number of blocks; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolBlocks(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolBlocks)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolBlocks(uint32(pool)))
 }
 
 // PoolRanges calls pool_ranges. A copy of the pool's ranges.
@@ -587,8 +569,10 @@ func (r *Raw) PoolBlocks(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolRanges(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolRanges)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolRanges(uint32(pool)))
 }
 
 // PoolMasks calls pool_masks. A copy of the pool's masks, as far as they lie in the ranges.
@@ -596,8 +580,10 @@ func (r *Raw) PoolRanges(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolMasks(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolMasks)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolMasks(uint32(pool)))
 }
 
 // PoolUsed calls pool_used. What is used, masked or not.
@@ -605,8 +591,10 @@ func (r *Raw) PoolMasks(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolUsed(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolUsed)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolUsed(uint32(pool)))
 }
 
 // PoolSave calls pool_save. A snapshot of what is used, and of the place of round robin.
@@ -615,8 +603,10 @@ func (r *Raw) PoolUsed(pool int32) int32 {
 //   - exchange after: result bytes, format below
 //   - result: length in bytes; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolSave(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolSave)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolSave(uint32(pool)))
 }
 
 // PoolLoad calls pool_load. Replaces what is used by what a snapshot of a pool with the same ranges says. On
@@ -627,9 +617,10 @@ func (r *Raw) PoolSave(pool int32) int32 {
 //   - exchange before: the snapshot
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY, BAD_SNAPSHOT, OTHER_VERSION, OTHER_POOL
 func (r *Raw) PoolLoad(pool, length int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(length))
-	return r.call(exportPoolLoad)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolLoad(uint32(pool), uint32(length)))
 }
 
 // PoolContains calls pool_contains. Whether the address is in the ranges and not masked.
@@ -638,8 +629,10 @@ func (r *Raw) PoolLoad(pool, length int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolContains(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolContains)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolContains(uint32(pool)))
 }
 
 // PoolTest calls pool_test. Whether the address is used.
@@ -648,8 +641,10 @@ func (r *Raw) PoolContains(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolTest(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolTest)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolTest(uint32(pool)))
 }
 
 // PoolClaim calls pool_claim. Marks the address used; a masked one too.
@@ -658,8 +653,10 @@ func (r *Raw) PoolTest(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 newly marked, 0 it was used; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolClaim(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolClaim)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolClaim(uint32(pool)))
 }
 
 // PoolRelease calls pool_release. Marks the address not used.
@@ -668,8 +665,10 @@ func (r *Raw) PoolClaim(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 it was used, 0 it was not; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolRelease(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolRelease)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolRelease(uint32(pool)))
 }
 
 // PoolContainsMany calls pool_contains_many. pool_contains for each address. A failure ends the batch; those
@@ -681,9 +680,10 @@ func (r *Raw) PoolRelease(pool int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolContainsMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolContainsMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolContainsMany(uint32(pool), uint32(count)))
 }
 
 // PoolTestMany calls pool_test_many. pool_test for each address. A failure ends the batch; those before it are
@@ -695,9 +695,10 @@ func (r *Raw) PoolContainsMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolTestMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolTestMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolTestMany(uint32(pool), uint32(count)))
 }
 
 // PoolClaimMany calls pool_claim_many. pool_claim for each address. A failure ends the batch; those before it
@@ -709,9 +710,10 @@ func (r *Raw) PoolTestMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolClaimMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolClaimMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolClaimMany(uint32(pool), uint32(count)))
 }
 
 // PoolReleaseMany calls pool_release_many. pool_release for each address. A failure ends the batch; those before
@@ -723,9 +725,10 @@ func (r *Raw) PoolClaimMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolReleaseMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolReleaseMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolReleaseMany(uint32(pool), uint32(count)))
 }
 
 // PoolTestAt calls pool_test_at. pool_test by ordinal, below the window.
@@ -734,9 +737,10 @@ func (r *Raw) PoolReleaseMany(pool, count int32) int32 {
 //   - ordinal: u32
 //   - result: 1 or 0; or BAD_HANDLE, OUTSIDE
 func (r *Raw) PoolTestAt(pool int32, ordinal uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(ordinal)
-	return r.call(exportPoolTestAt)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolTestAt(uint32(pool), ordinal))
 }
 
 // PoolClaimAt calls pool_claim_at. pool_claim by ordinal, below the window.
@@ -745,9 +749,10 @@ func (r *Raw) PoolTestAt(pool int32, ordinal uint32) int32 {
 //   - ordinal: u32
 //   - result: 1 newly marked, 0 it was used; or BAD_HANDLE, OUTSIDE, NO_MEMORY
 func (r *Raw) PoolClaimAt(pool int32, ordinal uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(ordinal)
-	return r.call(exportPoolClaimAt)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolClaimAt(uint32(pool), ordinal))
 }
 
 // PoolReleaseAt calls pool_release_at. pool_release by ordinal, below the window.
@@ -756,9 +761,10 @@ func (r *Raw) PoolClaimAt(pool int32, ordinal uint32) int32 {
 //   - ordinal: u32
 //   - result: 1 it was used, 0 it was not; or BAD_HANDLE, OUTSIDE
 func (r *Raw) PoolReleaseAt(pool int32, ordinal uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(ordinal)
-	return r.call(exportPoolReleaseAt)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolReleaseAt(uint32(pool), ordinal))
 }
 
 // PoolTestAtMany calls pool_test_at_many. pool_test_at for each ordinal. A failure ends the batch; those before
@@ -770,9 +776,10 @@ func (r *Raw) PoolReleaseAt(pool int32, ordinal uint32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolTestAtMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolTestAtMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolTestAtMany(uint32(pool), uint32(count)))
 }
 
 // PoolClaimAtMany calls pool_claim_at_many. pool_claim_at for each ordinal. A failure ends the batch; those
@@ -784,9 +791,10 @@ func (r *Raw) PoolTestAtMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY
 func (r *Raw) PoolClaimAtMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolClaimAtMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolClaimAtMany(uint32(pool), uint32(count)))
 }
 
 // PoolReleaseAtMany calls pool_release_at_many. pool_release_at for each ordinal. A failure ends the batch;
@@ -798,9 +806,10 @@ func (r *Raw) PoolClaimAtMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolReleaseAtMany(pool, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(count))
-	return r.call(exportPoolReleaseAtMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolReleaseAtMany(uint32(pool), uint32(count)))
 }
 
 // PoolClaimRun calls pool_claim_run. Marks consecutive ordinals used, all or none.
@@ -810,10 +819,10 @@ func (r *Raw) PoolReleaseAtMany(pool, count int32) int32 {
 //   - count: 1 or more
 //   - result: 1 done, 0 one of them is not free; or BAD_HANDLE, BAD_ARGUMENT, OUTSIDE, NO_MEMORY
 func (r *Raw) PoolClaimRun(pool int32, first uint32, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(first)
-	r.stack[2] = uint64(uint32(count))
-	return r.call(exportPoolClaimRun)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolClaimRun(uint32(pool), first, uint32(count)))
 }
 
 // PoolReleaseRun calls pool_release_run. Marks consecutive ordinals not used.
@@ -823,10 +832,10 @@ func (r *Raw) PoolClaimRun(pool int32, first uint32, count int32) int32 {
 //   - count: 1 or more
 //   - result: how many were used; or BAD_HANDLE, BAD_ARGUMENT, OUTSIDE
 func (r *Raw) PoolReleaseRun(pool int32, first uint32, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(first)
-	r.stack[2] = uint64(uint32(count))
-	return r.call(exportPoolReleaseRun)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolReleaseRun(uint32(pool), first, uint32(count)))
 }
 
 // PoolAddress calls pool_address. The address of an ordinal below the window.
@@ -836,9 +845,10 @@ func (r *Raw) PoolReleaseRun(pool int32, first uint32, count int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolAddress(pool int32, ordinal uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(ordinal)
-	return r.call(exportPoolAddress)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolAddress(uint32(pool), ordinal))
 }
 
 // PoolOrdinal calls pool_ordinal. The ordinal of the address; OUTSIDE for one beyond the window, too.
@@ -847,8 +857,10 @@ func (r *Raw) PoolAddress(pool int32, ordinal uint32) int32 {
 //   - exchange before: 1 address
 //   - result: ordinal; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolOrdinal(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolOrdinal)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolOrdinal(uint32(pool)))
 }
 
 // PoolFind calls pool_find. The first free ordinal at or after `start` modulo the window, wrapping once. Marks
@@ -858,9 +870,10 @@ func (r *Raw) PoolOrdinal(pool int32) int32 {
 //   - start: u32
 //   - result: ordinal; or BAD_HANDLE, NONE
 func (r *Raw) PoolFind(pool int32, start uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(start)
-	return r.call(exportPoolFind)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolFind(uint32(pool), start))
 }
 
 // PoolAllocate calls pool_allocate. Finds a free ordinal by a policy and marks it used.
@@ -870,10 +883,10 @@ func (r *Raw) PoolFind(pool int32, start uint32) int32 {
 //   - argument: u32; HASHED: the seed; else unused
 //   - result: ordinal; or BAD_HANDLE, BAD_ARGUMENT, NONE, NO_MEMORY
 func (r *Raw) PoolAllocate(pool, policy int32, argument uint32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(policy))
-	r.stack[2] = uint64(argument)
-	return r.call(exportPoolAllocate)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolAllocate(uint32(pool), uint32(policy), argument))
 }
 
 // PoolAllocateMany calls pool_allocate_many. pool_allocate so many times; HASHED goes on after the one before.
@@ -886,11 +899,10 @@ func (r *Raw) PoolAllocate(pool, policy int32, argument uint32) int32 {
 //   - exchange after: result addresses
 //   - result: how many are allocated; or BAD_HANDLE, BAD_ARGUMENT, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolAllocateMany(pool, policy int32, argument uint32, count int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(uint32(policy))
-	r.stack[2] = uint64(argument)
-	r.stack[3] = uint64(uint32(count))
-	return r.call(exportPoolAllocateMany)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolAllocateMany(uint32(pool), uint32(policy), argument, uint32(count)))
 }
 
 // PoolFindRun calls pool_find_run. The first of `count` free ordinals whose addresses follow one another, the
@@ -902,11 +914,10 @@ func (r *Raw) PoolAllocateMany(pool, policy int32, argument uint32, count int32)
 //   - alignBits: 0 to 24
 //   - result: ordinal; or BAD_HANDLE, BAD_ARGUMENT, NONE
 func (r *Raw) PoolFindRun(pool int32, start uint32, count, alignBits int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	r.stack[1] = uint64(start)
-	r.stack[2] = uint64(uint32(count))
-	r.stack[3] = uint64(uint32(alignBits))
-	return r.call(exportPoolFindRun)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolFindRun(uint32(pool), start, uint32(count), uint32(alignBits)))
 }
 
 // PoolFindWide calls pool_find_wide. The first free address in hashed order over all ordinals, those beyond the
@@ -918,6 +929,8 @@ func (r *Raw) PoolFindRun(pool int32, start uint32, count, alignBits int32) int3
 //   - exchange after: 1 address
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, NONE
 func (r *Raw) PoolFindWide(pool int32) int32 {
-	r.stack[0] = uint64(uint32(pool))
-	return r.call(exportPoolFindWide)
+	if r.memory == nil {
+		return Failed
+	}
+	return int32(r.poolFindWide(uint32(pool)))
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"net/netip"
-	"strings"
 	"testing"
 )
 
@@ -74,6 +74,42 @@ func TestBufferIsWhereTheABISaysItIs(t *testing.T) {
 	}
 }
 
+func TestMemoryGrowsByZerosUpToItsMaximum(t *testing.T) {
+	m := module{make([]byte, pageBytes)}
+	m.memory[7] = 7
+	check(t, "before", m.grow(2), 1)
+	check(t, "length", len(m.memory), 3*pageBytes)
+	check(t, "before, with room", m.grow(1), 3)
+	check(t, "what there was", m.memory[7], 7)
+	if rest := m.memory[pageBytes:]; !bytes.Equal(rest, make([]byte, len(rest))) {
+		t.Error("what is added is not zero")
+	}
+	check(t, "too much", m.grow(mostPages-3), ^uint32(0))
+	check(t, "far too much", m.grow(math.MaxUint32), ^uint32(0))
+	check(t, "length then", len(m.memory), 4*pageBytes)
+}
+
+func TestWhatLiesBeyondTheMemoryPanics(t *testing.T) {
+	mem := make([]byte, 64)
+	for name, access := range map[string]func(){
+		"one byte":       func() { load8(mem, 63, 1) },
+		"across the end": func() { load64(mem, 57, 0) },
+		"at 2^32":        func() { store32(mem, math.MaxUint32, 1, 0) },
+		"copy from":      func() { move(mem, 0, 60, 5) },
+		"copy to":        func() { move(mem, 60, 0, 5) },
+		"fill":           func() { fill(mem, 1, 0, 64) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			access()
+		}()
+	}
+}
+
 func TestRawAnswersStatuses(t *testing.T) {
 	raw := open(t).Raw()
 	check(t, "a handle of nothing", Status(raw.PoolTest(77)), ErrBadHandle)
@@ -96,55 +132,6 @@ func TestErrorsSayWhatWhereAndWhy(t *testing.T) {
 	check(t, "operation", refusal.Operation, "set_create")
 	check(t, "status", refusal.Status, ErrBadRange)
 	check(t, "no status", Status(-99).Error(), "unknown status -99")
-}
-
-func TestOpenModuleRefusesWhatIsNoCore(t *testing.T) {
-	header := []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
-	for name, module := range map[string][]byte{
-		"nothing":     {},
-		"text":        []byte("no module"),
-		"half of one": Wasm()[:len(Wasm())/2],
-		"no exports":  header,
-	} {
-		if core, err := OpenModule(module); err == nil {
-			core.Close()
-			t.Errorf("%s is taken for a core", name)
-		}
-	}
-}
-
-// versionModule is a module of nothing but a memory and abi_version, with this body.
-func versionModule(body string) []byte {
-	code := append([]byte{1, byte(len(body) + 1), 0}, body...)
-	return append([]byte("\x00asm\x01\x00\x00\x00"+
-		"\x01\x05\x01\x60\x00\x01\x7f"+ // the type () -> i32
-		"\x03\x02\x01\x00"+ // one function of it
-		"\x05\x03\x01\x00\x01"+ // a memory of one page
-		"\x07\x18\x02\x06memory\x02\x00\x0babi_version\x00\x00"+ // both exported
-		"\x0a"+string(rune(len(code)))), code...)
-}
-
-func TestOpenModuleRefusesAnotherMajorVersion(t *testing.T) {
-	_, err := OpenModule(versionModule("\x41\x80\x80\x08\x0b")) // i32.const 131072
-	checkText(t, "error", err, "core: the module has ABI 2.0, wanted 1")
-}
-
-func TestOpenModuleRefusesAnIncompleteModule(t *testing.T) {
-	_, err := OpenModule(versionModule("\x41\x80\x80\x04\x0b")) // i32.const 65536
-	checkText(t, "error", err, `core: exchange: the module has no export "exchange"`)
-}
-
-func TestATrapIsAnError(t *testing.T) {
-	_, err := OpenModule(versionModule("\x00\x0b")) // unreachable
-	if err == nil || !strings.HasPrefix(err.Error(), "core: abi_version: wasm error: unreachable") {
-		t.Errorf("error %v, wanted the trap", err)
-	}
-}
-
-func TestOpenModuleOpensTheSameModule(t *testing.T) {
-	core := must(OpenModule(Wasm()))
-	defer core.Close()
-	check(t, "address", must(newPool(t, core, "10.0.0.0/24").Allocate(Ascending, 0)), addr("10.0.0.0"))
 }
 
 func TestCopyIsEqualAndGoesItsOwnWay(t *testing.T) {
@@ -190,8 +177,10 @@ func TestClosedCoreRefusesEverything(t *testing.T) {
 	_, err = core.Copy()
 	checkErr(t, "copy", err, ErrClosed)
 	check(t, "raw", core.Raw().LiveObjects(), Failed)
-	checkErr(t, "failure", core.Raw().Failure(), ErrClosed)
+	_, err = core.Raw().Call("live_objects")
+	checkErr(t, "raw, by name", err, ErrClosed)
 	check(t, "buffer", len(core.Raw().Buffer()), 0)
+	check(t, "memory", len(core.Raw().Memory()), 0)
 }
 
 func TestPoolsComeAndGo(t *testing.T) {

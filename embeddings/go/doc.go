@@ -1,8 +1,8 @@
 // Package core allocates IP addresses: pools of them, and the algebra of address ranges.
 //
-// It is the Go face of berth-core.wasm, the allocator that Berth ships as one artefact for every language. The module
-// is part of this package and runs in [wazero], so there is no cgo and nothing to install. The same calls give the
-// same results, and the same memory byte for byte, in every language.
+// It is the Go face of berth-core.wasm, the allocator that Berth ships as one artefact for every language. The module is
+// translated to Go, so there is no cgo, no runtime, and nothing to install. The same calls give the same results, and
+// the same memory byte for byte, in every language.
 //
 // A [Core] is one instance of the module. [Pool] and [RangeSet] live in its memory until they are dropped or the Core
 // is closed; they are no garbage of Go's. A Core with all that lives in it belongs to one goroutine at a time: callers
@@ -15,8 +15,5 @@
 // zone (fe80::1%eth0) is of neither family: nothing contains it, and no range may have it.
 //
 // Methods whose names begin with Append write to the caller's slice, and those that end in Packed take or give 4 or
-// 16 bytes per address, big-endian, one after another: they are the fast ones, since a call into the module costs more
-// than an address.
-//
-// [wazero]: https://wazero.io
+// 16 bytes per address, big-endian, one after another: they are the fast ones.
 package core

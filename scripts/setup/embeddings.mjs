@@ -32,13 +32,14 @@ function rawLayersStep() {
   const generators = join(root, "scripts", "generate");
   return buildStep({
     name: "raw layers of the embeddings",
-    inputs: [join(root, "assembly", "abi.json"), generators],
+    inputs: [join(root, "assembly", "abi.json"), join(root, "dist", "core", "berth-core.wasm"), generators],
     outputs: [
       "c/include/berth_raw.h",
       "c/src/raw.c",
       "java/src/main/java/io/vendor/berth/core/Abi.java",
       "python/src/berth_core/abi.py",
       "rust/src/raw/abi.rs",
+      "rust/src/raw/module.rs",
     ].map((path) => join(root, "embeddings", path)),
     build: () => run(join(root, "node_modules", ".bin", "node"), [join(generators, "built-bindings.ts")]),
   });

@@ -65,7 +65,7 @@ fn play_all(folder: &Path) -> Result<(), Failure> {
 
 /// Plays a vector on a fresh instance.
 fn play(vector: &Vector) -> Result<String, Failure> {
-    let mut raw = Raw::new()?;
+    let mut raw = Raw::new();
     for (index, step) in vector.steps.iter().enumerate() {
         if let Some(found) = play_step(&mut raw, step)? {
             let arguments: Vec<String> = step.args.iter().map(i32::to_string).collect();

@@ -3,7 +3,7 @@
 use crate::raw::Status;
 use std::fmt;
 
-/// A failure: misuse, a ceiling, or a module that is no core.
+/// A failure: misuse, or a ceiling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,17 +14,12 @@ pub enum Error {
         /// The status code, below 0.
         code: i32,
     },
-    /// The bytes are no core, or one with another ABI.
-    Module {
-        /// What is wrong with them.
-        reason: String,
-    },
-    /// The core ended in a trap. It never should: its memory may be inconsistent from here on.
-    Trap {
-        /// The call's name in the ABI.
-        operation: &'static str,
-        /// What the runtime says.
-        reason: String,
+    /// [`Raw::call`](crate::raw::Raw::call) knows no export of this name with so many arguments.
+    NoExport {
+        /// The name.
+        name: String,
+        /// How many.
+        arguments: usize,
     },
 }
 
@@ -40,15 +35,6 @@ impl Error {
     pub(crate) const fn refused(operation: &'static str, status: Status) -> Error {
         Error::Refused { operation, code: status as i32 }
     }
-
-    pub(crate) fn module(error: &wasmtime::Error) -> Error {
-        Error::Module { reason: format!("{error:#}") }
-    }
-
-    #[cold]
-    pub(crate) fn trapped(operation: &'static str, error: &wasmtime::Error) -> Error {
-        Error::Trap { operation, reason: format!("{error:#}") }
-    }
 }
 
 impl fmt::Display for Error {
@@ -61,9 +47,8 @@ impl fmt::Display for Error {
                 }
                 None => write!(formatter, "{operation} was refused with the unknown status {code}"),
             },
-            Error::Module { reason } => write!(formatter, "The module is no Berth core: {reason}"),
-            Error::Trap { operation, reason } => {
-                write!(formatter, "{operation} ended in a trap: {reason}")
+            Error::NoExport { name, arguments } => {
+                write!(formatter, "The core exports no {name} with {arguments} arguments")
             }
         }
     }

@@ -23,20 +23,9 @@ pub struct Core {
 static LINES: AtomicU64 = AtomicU64::new(0);
 
 impl Core {
-    /// An empty instance. The first of a program takes some tenths of a second, for compiling;
-    /// later ones take microseconds.
+    /// An empty instance, in microseconds.
     pub fn new() -> Result<Core, Error> {
-        Core::open(Raw::new()?)
-    }
-
-    /// An empty instance of other bytes than [`raw::WASM`](crate::raw::WASM).
-    ///
-    /// [`Error::Module`] when they are no core with an ABI of the same major version.
-    pub fn from_wasm(wasm: &[u8]) -> Result<Core, Error> {
-        Core::open(Raw::from_wasm(wasm)?)
-    }
-
-    fn open(mut raw: Raw) -> Result<Core, Error> {
+        let mut raw = Raw::new();
         raw.exchange(FIRST_EXCHANGE_BYTES)?;
         let line = LINES.fetch_add(1, Ordering::Relaxed);
         Ok(Core { raw, line })

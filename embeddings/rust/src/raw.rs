@@ -5,16 +5,26 @@
 
 mod abi;
 mod macros;
+mod memory;
+#[rustfmt::skip]
+mod module;
 
 pub use abi::*;
+pub use module::MODULE_SHA256;
 
 use crate::Error;
+use memory::Memory;
+use module::{FIRST_PAGES, Module};
 use std::ops::Range;
-use std::sync::LazyLock;
-use wasmtime::{Config, Engine, Inlining, Instance, Module, Store};
 
-/// The core's bytes, as every language's embedding has them.
-pub const WASM: &[u8] = include_bytes!("berth-core.wasm");
+/// One instance of the core: every export as a method, and its memory.
+///
+/// A method gives what the export gives, or [`Error::Refused`](crate::Error::Refused) when that is
+/// a status below 0. Input and output stand in the exchange buffer: [`write`](Raw::write),
+/// [`buffer`](Raw::buffer).
+pub struct Raw {
+    module: Module,
+}
 
 /// Where the header of the core's memory says where the exchange buffer is, and how long: u32
 /// each. Reading it takes no call, and is right after every call.
@@ -22,67 +32,34 @@ const EXCHANGE: usize = 16;
 const EXCHANGE_LENGTH: usize = 20;
 const HEADER_BYTES: usize = 64;
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let mut config = Config::new();
-    // Most of the core is small functions: inlined, they take half the time.
-    config.compiler_inlining(Inlining::Yes);
-    Engine::new(&config).expect("the configuration is fixed, and valid on every platform")
-});
-
-/// Compiling takes longer than all else, so it is done once.
-static EMBEDDED: LazyLock<Result<Module, Error>> = LazyLock::new(|| compile(WASM));
-
-fn compile(wasm: &[u8]) -> Result<Module, Error> {
-    Module::new(&ENGINE, wasm).map_err(|error| Error::module(&error))
+impl Default for Raw {
+    fn default() -> Raw {
+        Raw::new()
+    }
 }
 
 impl Raw {
-    /// A fresh instance of the core that the crate brings along.
-    pub fn new() -> Result<Raw, Error> {
-        Raw::instantiate(EMBEDDED.clone()?)
-    }
-
-    /// A fresh instance of other bytes. [`Error::Module`] when they are no core of this ABI.
-    pub fn from_wasm(wasm: &[u8]) -> Result<Raw, Error> {
-        Raw::instantiate(compile(wasm)?)
-    }
-
-    fn instantiate(module: Module) -> Result<Raw, Error> {
-        let mut store = Store::new(&ENGINE, ());
-        let instance = Instance::new(&mut store, &module, &[]);
-        let bound = instance.and_then(|instance| Raw::bind(module, store, instance));
-        let mut raw = bound.map_err(|error| Error::module(&error))?;
-        let version = raw.abi_version()?;
-        if version >> 16 != i32::from(ABI_VERSION.0) {
-            let (major, minor) = (version >> 16, version & 0xffff);
-            let wanted = ABI_VERSION.0;
-            let reason = format!("its ABI is {major}.{minor}, wanted {wanted}.x");
-            return Err(Error::Module { reason });
-        }
-        Ok(raw)
+    /// A fresh instance.
+    pub fn new() -> Raw {
+        Raw { module: Module { memory: Memory::new(FIRST_PAGES) } }
     }
 
     /// An equal instance, in which every handle means what it means here. All state is in the
     /// memory, so a copy of that is a copy of everything.
     pub fn copy(&mut self) -> Result<Raw, Error> {
-        let mut copy = Raw::instantiate(self.module.clone())?;
-        let length = self.state_bytes()? as usize;
-        let missing = self.memory.size(&self.store) - copy.memory.size(&copy.store);
-        let grown = copy.memory.grow(&mut copy.store, missing);
-        grown.map_err(|_| Error::refused("copy", Status::NoMemory))?;
-        copy.memory.data_mut(&mut copy.store)[..length].copy_from_slice(&self.memory()[..length]);
-        Ok(copy)
+        let used = self.state_bytes()? as usize;
+        Ok(Raw { module: Module { memory: self.module.memory.copy_of(used) } })
     }
 
     /// The instance's memory.
     pub fn memory(&self) -> &[u8] {
-        self.memory.data(&self.store)
+        self.module.memory.bytes()
     }
 
     /// The exchange buffer: where a call has left its output.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
-        let memory = self.memory.data(&self.store);
+        let memory = self.module.memory.bytes();
         &memory[exchange(memory)]
     }
 
@@ -90,7 +67,7 @@ impl Raw {
     /// [`exchange`](Raw::exchange).
     #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
-        let memory = self.memory.data_mut(&mut self.store);
+        let memory = self.module.memory.bytes_mut();
         let place = exchange(memory);
         &mut memory[place]
     }

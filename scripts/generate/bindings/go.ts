@@ -4,6 +4,7 @@
  */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
+import { methodName } from "./go-module.ts";
 
 /** Words that Go spells in capitals. */
 const INITIALISMS: Readonly<Record<string, string>> = { abi: "ABI", ok: "OK" };
@@ -133,34 +134,31 @@ function method({ name, doc, params, input, output, result, statuses }: AbiExpor
   if (input !== undefined) lines.push(`  - exchange before: ${input}`);
   if (output !== undefined) lines.push(`  - exchange after: ${output}`);
   lines.push(`  - result: ${statuses.length === 0 ? result : `${result}; or ${statuses.join(", ")}`}`);
-  const stack = params.map((param, i) => {
-    const word = isUnsigned(param) ? local(param.name) : `uint32(${local(param.name)})`;
-    return `\tr.stack[${i}] = uint64(${word})\n`;
-  });
+  const args = params.map((param) => (isUnsigned(param) ? local(param.name) : `uint32(${local(param.name)})`));
   return `${comment(lines.join("\n"))}
 func (r *Raw) ${exported(name)}(${parameters(params)}) int32 {
-${stack.join("")}\treturn r.call(export${exported(name)})
+\tif r.memory == nil {
+\t\treturn Failed
+\t}
+\treturn int32(r.${methodName(name)}(${args.join(", ")}))
 }`;
 }
 
+/** The exports by name, for {@link Raw.Call}. */
 function exportTable({ exports }: AbiDescription): string {
-  const names = exports.map(({ name }, i) => `\texport${exported(name)}${i === 0 ? " = iota" : ""}`);
-  const rows = exports.map(({ name, params }) => `\t{${JSON.stringify(name)}, ${params.length}},`);
-  return `// The index of each export in exports.
-const (
-${names.join("\n")}
-)
-
-// The exports' names and their numbers of parameters.
+  const rows = exports.map(({ name, params }) => {
+    const args = params.map((param, i) => (isUnsigned(param) ? `uint32(a[${i}])` : `a[${i}]`));
+    const call = `func(r *Raw, a []int32) int32 { return r.${exported(name)}(${args.join(", ")}) }`;
+    return `\t{${JSON.stringify(name)}, ${params.length}, ${call}},`;
+  });
+  return `// The exports' names, their numbers of parameters, and their methods.
 var exports = [...]struct {
 \tname   string
 \tparams int
+\tcall   func(r *Raw, a []int32) int32
 }{
 ${rows.join("\n")}
-}
-
-// Words that hold the parameters, or the result, of any export.
-const stackWords = ${Math.max(1, ...exports.map(({ params }) => params.length))}`;
+}`;
 }
 
 export function renderGoBindings(abi: AbiDescription): readonly GeneratedText[] {

@@ -1,18 +1,9 @@
 /**
- * The Rust embedding: the core where `include_bytes!` finds it, the crate with its tests, and the programs for tests and benchmarks.
- * The dependencies, minutes of work, are compiled once per lock file and compiler: the user's cache keeps them for other checkouts.
- * Effects: embeddings/rust/src/berth-core.wasm, dist/embeddings/rust, the user's cache, cargo's registry cache.
+ * The Rust embedding: the crate with its tests, and the programs for tests and benchmarks.
+ * Their dependencies are compiled once per lock file and compiler: the user's cache keeps them for other checkouts.
+ * Effects: dist/embeddings/rust, the user's cache, cargo's registry cache.
  */
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { cacheDir, root } from "../paths.mjs";
@@ -21,12 +12,10 @@ import { buildStep, hashInputs } from "../stamp.mjs";
 const source = join(root, "embeddings", "rust");
 const output = join(root, "dist", "embeddings", "rust");
 const target = join(output, "target");
-const core = join(root, "dist", "core", "berth-core.wasm");
-const copy = join(source, "src", "berth-core.wasm");
 const manifests = ["Cargo.toml", "Cargo.lock"].map((name) => join(source, name));
 
 const PROGRAMS = ["conformance", "bench", "first"];
-/** The oldest compiler that Wasmtime takes. */
+/** The oldest compiler that the crate was tried with. */
 const OLDEST = [1, 95];
 const FOLDERS = ["deps", "build", ".fingerprint"];
 
@@ -44,9 +33,8 @@ export function requireRust() {
   const compiler = run(rustc, ["--version", "--verbose"], { cwd: source, env });
   const release = /^release: (\S+)/m.exec(compiler)?.[1] ?? "";
   if (!isEnough(release)) throw rustError(`rustc is ${release || "of an unknown version"}`);
-  const wasmtime = /^wasmtime = .*"=([\d.]+)"/m.exec(readFileSync(join(source, "Cargo.toml"), "utf8"))?.[1];
   // The benchmark says what it was built with.
-  return { cargo, compiler, env: { ...env, BENCH_TOOLS: `rustc ${release}, wasmtime ${wasmtime}` } };
+  return { cargo, compiler, env: { ...env, BENCH_TOOLS: `rustc ${release}` } };
 }
 
 function isEnough(release) {
@@ -63,26 +51,14 @@ function rustError(why) {
 }
 
 export function rustSteps() {
-  return [copyStep(), crateStep()];
-}
-
-function copyStep() {
-  return buildStep({
-    name: "core for Rust",
-    inputs: [core],
-    outputs: [copy],
-    build: () => {
-      copyFileSync(core, `${copy}.tmp`);
-      renameSync(`${copy}.tmp`, copy);
-    },
-  });
+  return [crateStep()];
 }
 
 function crateStep() {
   const parts = ["src", "examples", "tests", "README.md"].map((name) => join(source, name));
   return buildStep({
-    name: "Rust embedding (minutes, the first time)",
-    inputs: [...manifests, ...parts, core],
+    name: "Rust embedding",
+    inputs: [...manifests, ...parts],
     outputs: PROGRAMS.map((name) => join(output, name)),
     texts: [process.arch],
     build: () => {

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -57,7 +56,7 @@ func main() {
 	instance, err := core.Open()
 	require(err)
 	defer instance.Close()
-	print(figure{Form: "version", Text: runtime.Version() + ", wazero " + wazeroVersion()})
+	print(figure{Form: "version", Text: runtime.Version()})
 	raw := instance.Raw()
 	print(figure{Form: "call", Ns: measure(func(n int) (sum uint64) {
 		for range n {
@@ -189,16 +188,6 @@ func requireUsedAsBefore(pool *core.Pool, before []byte) {
 	if !slices.Equal(ranges, wanted) {
 		log.Fatal("The pool is not as it was")
 	}
-}
-
-func wazeroVersion() string {
-	info, _ := debug.ReadBuildInfo()
-	for _, module := range info.Deps {
-		if module.Path == "github.com/tetratelabs/wazero" {
-			return module.Version[len("v"):]
-		}
-	}
-	return "unknown"
 }
 
 func print(f figure) {

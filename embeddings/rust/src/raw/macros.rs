@@ -1,43 +1,16 @@
 //! What the list of calls, statuses and policies in `abi.rs` becomes.
 
-/// The struct [`Raw`](super::Raw) with a method for each export of the module.
+/// The methods of [`Raw`](super::Raw), one for each export of the module.
 macro_rules! exports {
     ($($(#[$doc:meta])* fn $name:ident($($parameter:ident: $type:ty),*);)*) => {
-        /// One instance of the core: every export as a method, and its memory.
-        ///
-        /// A method gives what the export gives, or [`Error::Refused`](crate::Error::Refused) when
-        /// that is a status below 0. Input and output stand in the exchange buffer:
-        /// [`write`](Raw::write), [`buffer`](Raw::buffer).
-        pub struct Raw {
-            pub(super) module: Module,
-            pub(super) store: Store<()>,
-            pub(super) memory: Memory,
-            $($name: TypedFunc<($($type,)*), i32>,)*
-        }
-
         impl Raw {
-            pub(super) fn bind(
-                module: Module,
-                mut store: Store<()>,
-                instance: Instance,
-            ) -> wasmtime::Result<Raw> {
-                let memory = instance.get_memory(&mut store, "memory");
-                Ok(Raw {
-                    module,
-                    memory: memory.ok_or_else(|| wasmtime::format_err!("it exports no memory"))?,
-                    $($name: instance.get_typed_func(&mut store, stringify!($name))?,)*
-                    store,
-                })
-            }
-
             $(
                 $(#[$doc])*
                 #[inline]
                 pub fn $name(&mut self, $($parameter: $type),*) -> Result<i32, Error> {
-                    match self.$name.call(&mut self.store, ($($parameter,)*)) {
-                        Ok(result) if result >= 0 => Ok(result),
-                        Ok(code) => Err(Error::Refused { operation: stringify!($name), code }),
-                        Err(trap) => Err(Error::trapped(stringify!($name), &trap)),
+                    match self.module.$name($($parameter as u32),*) as i32 {
+                        code if code < 0 => Err(Error::Refused { operation: stringify!($name), code }),
+                        result => Ok(result),
                     }
                 }
             )*
@@ -49,8 +22,9 @@ macro_rules! exports {
                     $((stringify!($name), &[$($parameter),*]) => {
                         self.$name($($parameter as $type),*)
                     })*
-                    _ => Err(Error::Module {
-                        reason: format!("it exports no {name} with {} arguments", arguments.len()),
+                    _ => Err(Error::NoExport {
+                        name: name.to_owned(),
+                        arguments: arguments.len(),
                     }),
                 }
             }

@@ -1,5 +1,5 @@
 use super::{ip, pool, status};
-use berth_core::{Claim, Core, Error, Policy, Status, raw};
+use berth_core::{Claim, Core, Error, Policy, Status};
 
 #[test]
 fn a_copy_is_equal_and_goes_its_own_way() -> Result<(), Error> {
@@ -27,26 +27,4 @@ fn a_core_may_move_to_another_thread() -> Result<(), Error> {
     let taken = std::thread::spawn(move || pool.allocate(&mut core, Policy::Hashed(3))).join();
     assert_eq!(taken.expect("no panic")?, Some(ip("10.0.0.3")));
     Ok(())
-}
-
-#[test]
-fn given_bytes_are_checked() -> Result<(), Error> {
-    let mut core = Core::from_wasm(raw::WASM)?;
-    assert_eq!(core.raw().abi_version()?, 1 << 16);
-    let empty = b"\0asm\x01\0\0\0";
-    for bytes in [&b""[..], b"hello", empty, &raw::WASM[..raw::WASM.len() - 1]] {
-        assert!(matches!(Core::from_wasm(bytes), Err(Error::Module { .. })));
-    }
-    Ok(())
-}
-
-#[test]
-fn another_major_version_is_refused() {
-    // The body of abi_version(): i32.const 65536, end.
-    let version = [0x41, 0x80, 0x80, 0x04, 0x0b];
-    let at = raw::WASM.windows(5).position(|bytes| bytes == version).expect("the version");
-    let mut other = raw::WASM.to_vec();
-    other[at + 3] = 0x08;
-    let error = Core::from_wasm(&other).err().expect("refused");
-    assert_eq!(error.to_string(), "The module is no Berth core: its ABI is 2.0, wanted 1.x");
 }
