@@ -4,8 +4,9 @@
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Case, FIRST_SEED, fillCase, nextSeed, OPERATION_NAMES, type Operation } from "./cases.ts";
 import { Uint32Twin } from "./uint32-twin.ts";
@@ -23,10 +24,18 @@ type Exports = Readonly<Record<string, (...args: number[]) => number>> & { reado
 /** Turns of a contest that do not count: the engine compiles meanwhile. */
 const WARM_ROUNDS = 3;
 
+/** The addon that twin.c is. */
+interface Native {
+  /** Makes the one pool: the audit's sum. */
+  open(bits: number, fill: number, isPacked: boolean): number;
+  /** Runs the loop of an operation, by its index in OPERATION_NAMES. */
+  turn(operation: number, count: number): void;
+}
+
 export interface Toolbox {
   readonly core: WebAssembly.Module;
   readonly loops: WebAssembly.Module;
-  readonly native: string;
+  readonly native: Native;
 }
 
 /** Builds what the contest needs beyond the core itself: the folder it is in. */
@@ -37,7 +46,9 @@ export function buildToolbox(): string {
     cwd: root,
     stdio: "pipe",
   });
-  execFileSync("cc", ["-O2", "-Wall", "-o", join(folder, "twin"), join(root, "benchmarks/core/twin.c")]);
+  const headers = join(dirname(dirname(process.execPath)), "include", "node");
+  const flags = ["-O2", "-Wall", "-shared", "-fPIC", "-isystem", headers];
+  execFileSync("cc", [...flags, "-o", join(folder, "twin.node"), join(root, "benchmarks/core/twin.c")]);
   return folder;
 }
 
@@ -45,7 +56,8 @@ export function buildToolbox(): string {
 export function openToolbox(folder: string): Toolbox {
   const load = (path: string) => new WebAssembly.Module(readFileSync(path));
   const core = load(join(root, "dist/core/berth-core.wasm"));
-  return { core, loops: load(join(folder, "loop.wasm")), native: join(folder, "twin") };
+  const native = createRequire(import.meta.url)(join(folder, "twin.node")) as Native;
+  return { core, loops: load(join(folder, "loop.wasm")), native };
 }
 
 /** An instance with a pool as the case wants it, and what it takes to reach it. */
@@ -109,19 +121,17 @@ function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Ope
   };
 }
 
+/** A record of what each operation has. */
+function ofOperations<T>(make: (operation: Operation, index: number) => T): Record<Operation, T> {
+  return Object.fromEntries(OPERATION_NAMES.map((name, index) => [name, make(name, index)])) as Record<Operation, T>;
+}
+
 function loopsInsideWasm(module: WebAssembly.Module, work: Case): Record<Operation, Loop> {
   const { exports, pool } = openPool(module, work.size);
   fillCase(work, (ordinal) => exports.pool_claim_at?.(pool, ordinal));
-  const loop = (operation: Operation): Loop => {
-    return (count) => exports[`loop_${operation}`]?.(pool, count, FIRST_SEED, work.size.bits);
-  };
-  return {
-    allocate: loop("allocate"),
-    ascending: loop("ascending"),
-    find: loop("find"),
-    test: loop("test"),
-    toggle: loop("toggle"),
-  };
+  return ofOperations((operation) => (count) => {
+    exports[`loop_${operation}`]?.(pool, count, FIRST_SEED, work.size.bits);
+  });
 }
 
 function loopsOfTwin(work: Case): Record<Operation, Loop> {
@@ -169,14 +179,6 @@ export function median(samples: readonly number[]): number {
   return [...samples].sort((a, b) => a - b)[samples.length >> 1] ?? Number.NaN;
 }
 
-/** What the C twin measured, and the sum of what its first 1,000 searches found. */
-function timeNative(toolbox: Toolbox, { size, fill, pattern }: Case, count: number, rounds: number) {
-  const args = [size.bits, fill, pattern, count, rounds].map(String);
-  const lines = execFileSync(toolbox.native, args, { encoding: "utf8" }).trim().split("\n");
-  const values = Object.fromEntries(lines.map((line) => line.split(" ")).map(([name, value]) => [name, Number(value)]));
-  return { timings: values as Timings, audit: values.audit };
-}
-
 /** The sum of what 1,000 searches find: the contestants must agree before they race. */
 function auditOf(find: (seed: number) => number): number {
   let sum = 0;
@@ -200,35 +202,29 @@ function auditOurs(toolbox: Toolbox, work: Case): number[] {
 
 /** Times every operation for everybody over one case: the contestants take turns, and the median of the rounds counts. Throws when they do not find the same. */
 export function contest(toolbox: Toolbox, work: Case, count: number, rounds: number): Record<Contestant, Timings> {
-  const ours = {
+  const { native } = toolbox;
+  const nativeAudit = native.open(work.size.bits, work.fill, work.pattern === "packed");
+  const audits = [nativeAudit, ...auditOurs(toolbox, work)];
+  if (new Set(audits).size !== 1) throw new Error(`The contestants find different addresses: ${audits.join(", ")}`);
+  const loops: Readonly<Record<Contestant, Record<Operation, Loop>>> = {
     "JavaScript → core": loopsFromJavaScript(toolbox.core, work),
     "inside Wasm": loopsInsideWasm(toolbox.loops, work),
     "JavaScript twin": loopsOfTwin(work),
+    "C twin": ofOperations((_, index) => (turns) => native.turn(index, turns)),
   };
-  const native = timeNative(toolbox, work, count, rounds);
-  const audits = [native.audit, ...auditOurs(toolbox, work)];
-  if (new Set(audits).size !== 1) throw new Error(`The contestants find different addresses: ${audits.join(", ")}`);
-  const names = Object.keys(ours) as (keyof typeof ours)[];
-  const medians = new Map<string, number>();
-  for (const operation of OPERATION_NAMES) {
-    const samples = new Map(names.map((name) => [name, [] as number[]]));
+  const medians = ofOperations((operation) => {
+    const samples = CONTESTANTS.map((): number[] => []);
     for (let round = -WARM_ROUNDS; round < rounds; round++) {
-      for (const name of names) {
-        ours[name][operation](count); // brings its pool back into the caches, where the C twin's always is
+      for (const [index, name] of CONTESTANTS.entries()) {
+        loops[name][operation](count); // brings its pool back into the caches
         const started = process.hrtime.bigint();
-        ours[name][operation](count);
+        loops[name][operation](count);
         const ended = process.hrtime.bigint();
-        if (round >= 0) samples.get(name)?.push(Number(ended - started) / count);
+        if (round >= 0) samples[index]?.push(Number(ended - started) / count);
       }
     }
-    for (const name of names) medians.set(`${name} ${operation}`, median(samples.get(name) ?? []));
-  }
-  const timings = (name: string): Timings =>
-    Object.fromEntries(OPERATION_NAMES.map((operation) => [operation, medians.get(`${name} ${operation}`)])) as Timings;
-  return {
-    "JavaScript → core": timings("JavaScript → core"),
-    "inside Wasm": timings("inside Wasm"),
-    "JavaScript twin": timings("JavaScript twin"),
-    "C twin": native.timings,
-  };
+    return samples.map(median);
+  });
+  const timings = CONTESTANTS.map((name, index) => [name, ofOperations((operation) => medians[operation][index])]);
+  return Object.fromEntries(timings) as Record<Contestant, Timings>;
 }

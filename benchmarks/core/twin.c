@@ -2,14 +2,13 @@
  * The core's pool in C: the same structure and the same duties (a checked handle, chunks on demand, used and masked
  * planes, counts), compiled natively. It says what Wasm costs, not what a smaller program could do.
  *
- *   twin BITS FILL packed|random COUNT ROUNDS    prints "audit" and the sum of 1,000 searches, then per operation
- *                                                "operation nanoseconds-per-turn", the median
+ * A Node.js addon, so that it takes turns with the others in one process:
+ *   open(bits, fill, packed)     makes the pool: the sum of 1,000 searches, modulo 2^32
+ *   turn(operation, count)       runs the loop of an operation, by its index in OPERATION_NAMES
  */
+#include <node_api.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 typedef uint64_t u64;
 typedef uint32_t u32;
@@ -191,34 +190,39 @@ static void turn(int operation, u32 count) {
   sink = sum + x;
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-int main(int argc, char **argv) {
-  static const char *names[] = {"allocate", "ascending", "find", "test", "toggle"};
-  if (argc != 6) return 2;
-  bits = atoi(argv[1]);
-  u32 count = atoi(argv[4]);
-  int rounds = atoi(argv[5]);
-  double *samples = malloc(rounds * sizeof *samples);
+static napi_value open_pool(napi_env env, napi_callback_info info) {
+  napi_value args[3], result;
+  size_t count = 3;
+  double share;
+  bool packed;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  napi_get_value_uint32(env, args[0], &bits);
+  napi_get_value_double(env, args[1], &share);
+  napi_get_value_bool(env, args[2], &packed);
   pool = make(1u << bits);
-  fill(1u << bits, atof(argv[2]), strcmp(argv[3], "packed") == 0);
+  fill(1u << bits, share, packed);
   u32 audit = 0, x = 2463534242u;
   for (int i = 0; i < 1000; i++) audit += find(pool, x = next(x));
-  printf("audit %u\n", audit);
-  for (int operation = 0; operation < 5; operation++) {
-    turn(operation, count);
-    for (int round = 0; round < rounds; round++) {
-      struct timespec a, b;
-      clock_gettime(CLOCK_MONOTONIC, &a);
-      turn(operation, count);
-      clock_gettime(CLOCK_MONOTONIC, &b);
-      samples[round] = ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / count;
-    }
-    qsort(samples, rounds, sizeof *samples, compare);
-    printf("%s %.3f\n", names[operation], samples[rounds / 2]);
-  }
-  return 0;
+  napi_create_uint32(env, audit, &result);
+  return result;
+}
+
+static napi_value run_turn(napi_env env, napi_callback_info info) {
+  napi_value args[2];
+  size_t count = 2;
+  u32 operation, turns;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  napi_get_value_uint32(env, args[0], &operation);
+  napi_get_value_uint32(env, args[1], &turns);
+  turn(operation, turns);
+  return NULL;
+}
+
+NAPI_MODULE_INIT() {
+  napi_value open, run;
+  napi_create_function(env, "open", NAPI_AUTO_LENGTH, open_pool, NULL, &open);
+  napi_create_function(env, "turn", NAPI_AUTO_LENGTH, run_turn, NULL, &run);
+  napi_set_named_property(env, exports, "open", open);
+  napi_set_named_property(env, exports, "turn", run);
+  return exports;
 }
