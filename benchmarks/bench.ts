@@ -16,8 +16,17 @@ import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 import { nodesBench } from "./nodes/nodes.ts";
+import { peersBench } from "./peers/peers.ts";
 
-const benches: readonly Bench[] = [ipamBench, clusterBench, coordinatorBench, nodesBench, controllerBench, coreBench];
+const benches: readonly Bench[] = [
+  ipamBench,
+  clusterBench,
+  coordinatorBench,
+  nodesBench,
+  controllerBench,
+  coreBench,
+  peersBench,
+];
 
 const { values } = parseArgs({
   options: {

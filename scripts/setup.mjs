@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [bench] [allocators]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
@@ -21,6 +21,7 @@ import { debianStep } from "./setup/debian.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
 import { root } from "./setup/paths.mjs";
+import { peersSteps } from "./setup/peers.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
@@ -42,6 +43,7 @@ const targets = {
   release: releaseSteps,
   bench: benchSteps,
   allocators: allocatorsSteps,
+  peers: peersSteps,
 };
 
 function readArguments() {

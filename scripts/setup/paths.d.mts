@@ -11,7 +11,9 @@ export type ReferenceTool =
   | "nodes"
   | "multus"
   | "containerd"
-  | "crio";
+  | "crio"
+  | "spiderpool"
+  | "whereabouts";
 export function referenceTool(tool: ReferenceTool): {
   source: string;
   version: string;

@@ -25,6 +25,8 @@ const modules = {
   containerd: "github.com/containerd/containerd/v2",
   crio: "github.com/cri-o/cri-o",
   "kubernetes-1.31": "k8s.io/kubernetes",
+  spiderpool: "github.com/spidernet-io/spiderpool",
+  whereabouts: "github.com/k8snetworkplumbingwg/whereabouts",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };
 

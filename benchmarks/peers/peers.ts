@@ -1,0 +1,247 @@
+/**
+ * The benchmark `peers`: ADD and DEL of other IPAMs and of Berth, by turns, on one machine and one API server.
+ * Effects: etcd and an API server on loopback; daemons and plugins; one network namespace; files below .scratch, removed at the end.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { applyPeerKinds } from "../../scripts/lab/cluster/peer-kinds.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { createNetns } from "../../scripts/lab/netns.ts";
+import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { openClusterBerth } from "../cluster/berth.ts";
+import type { Bench, BenchOptions, BenchReport, Target } from "../harness/report.ts";
+import { wallMs } from "../harness/runner.ts";
+import { openBerth } from "../ipam/berth.ts";
+import type { Contestant, Place, Work } from "../ipam/contestant.ts";
+import { openHostLocal } from "../ipam/host-local.ts";
+import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
+import { emptyC24 } from "../ipam/pool-shape.ts";
+import { openSpiderpool } from "./spiderpool.ts";
+import { openStatic } from "./static.ts";
+import { openWhereabouts } from "./whereabouts.ts";
+
+export const peersBench: Bench = { name: "peers", run: runPeers };
+
+/** How many calls are under way at a time. */
+const AT_ONCE = [1, 8, 40] as const;
+/** Pods of which each request to the API server is counted. */
+const COUNTED = 40;
+
+interface Site {
+  readonly plane: ControlPlane;
+  readonly place: Place;
+}
+
+async function runPeers(options: BenchOptions): Promise<BenchReport> {
+  runSetup("cluster", "peers");
+  await using stack = new AsyncDisposableStack();
+  const directory = join(root, ".scratch", `bench-peers-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const netns = await createNetns(`berth-bench-${process.pid}`);
+  stack.defer(() => netns.delete());
+  const plane = await startControlPlane();
+  stack.defer(() => plane.stop());
+  await furnish(plane);
+  const site: Site = { plane, place: { directory, netnsPath: netns.path } };
+  const series = await measureTimes(site, options);
+  const requests = await countRequests(site);
+  return {
+    tables: [...series.map(tabulateTimes), tabulateRequests(requests)],
+    targets: targetsOf(series, requests),
+    notes: NOTES,
+    versions: {
+      "host-local and static": referenceTool("plugins").version,
+      whereabouts: referenceTool("whereabouts").version,
+      Spiderpool: referenceTool("spiderpool").version,
+      Kubernetes: referenceTool("kubernetes").version,
+    },
+    raw: { series: series.map(({ atOnce, all }) => ({ atOnce, all: all.map(compact) })), requests },
+  };
+}
+
+async function furnish({ client }: ControlPlane): Promise<void> {
+  await Promise.all([applyCrds(client), applyPeerKinds(client)]);
+  await client.create("/api/v1/namespaces", { metadata: { name: "bench" } });
+  await client.create("/apis/ipam.vendor.io/v1/ippools", {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "bench" } },
+    spec: { subnet: "10.140.0.0/24", default: true, cooldown: "0s" },
+  });
+  await client.create("/api/v1/namespaces/kube-system/configmaps", {
+    metadata: { name: "vendor-conf" },
+    data: { "conf.yml": "enableIPv6: false\n" },
+  });
+}
+
+interface Series {
+  readonly atOnce: number;
+  readonly all: readonly Measured[];
+}
+
+function courseOf(atOnce: number, { quick }: BenchOptions): Course {
+  const calls = atOnce === 1 ? 20 : 40;
+  return { atOnce, callsPerRound: calls, warmUpRounds: 1, rounds: quick ? 1 : 10 };
+}
+
+async function measureTimes(site: Site, options: BenchOptions): Promise<Series[]> {
+  const { plane, place } = site;
+  const { kubeconfig } = plane;
+  await using stack = new AsyncDisposableStack();
+  const contestants: Contestant<Work>[] = [];
+  const add = (contestant: Contestant<Work>): void => {
+    stack.defer(() => contestant.close());
+    contestants.push(contestant);
+  };
+  add(openHostLocal(emptyC24, place));
+  add(await openStatic(place));
+  add(await openWhereabouts({ ...site, node: "where", kubeconfig, subnet: "10.150.0.0/24" }));
+  const ips = "10.151.0.2-10.151.0.254";
+  add(await openSpiderpool({ ...site, node: "spider", kubeconfig, subnet: "10.151.0.0/24", ips }));
+  add(await openBerth(emptyC24, place));
+  add(await openClusterBerth({ ...site, node: "ahead", isAhead: true }));
+  add(await openClusterBerth({ ...site, node: "plain", isAhead: false }));
+  const series: Series[] = [];
+  let first = 0;
+  for (const atOnce of AT_ONCE) {
+    const course = courseOf(atOnce, options);
+    series.push({ atOnce, all: await measure(contestants, course, first) });
+    first += course.callsPerRound * (course.warmUpRounds + course.rounds);
+  }
+  return series;
+}
+
+interface Requests {
+  readonly name: string;
+  /** Of one pod's ADD and DEL, and of what follows them. */
+  readonly count: number;
+  readonly bytes: number;
+  /** `POST ipallocations 1.0` */
+  readonly kinds: readonly string[];
+}
+
+/** Each by itself and with its daemons anew, so that nothing but its own calls passes its proxy. Watches and lists of a start do not count. */
+async function countRequests(site: Site): Promise<Requests[]> {
+  const opened: ((kubeconfig: string) => Promise<Contestant>)[] = [
+    (kubeconfig) => openWhereabouts({ ...site, node: "where-counted", kubeconfig, subnet: "10.153.0.0/24" }),
+    (kubeconfig) =>
+      openSpiderpool({
+        ...{ ...site, node: "spider-counted", kubeconfig, subnet: "10.154.0.0/24", ips: "10.154.0.2-10.154.0.254" },
+      }),
+    (kubeconfig) => openClusterBerth({ ...site, node: "ahead-counted", isAhead: true, kubeconfig }),
+    (kubeconfig) => openClusterBerth({ ...site, node: "plain-counted", isAhead: false, kubeconfig }),
+  ];
+  const all: Requests[] = [];
+  for (const open of opened) {
+    const proxy = await startApiProxy(site.plane);
+    try {
+      const contestant = await open(proxy.kubeconfig);
+      try {
+        const course = { atOnce: 1, callsPerRound: COUNTED, warmUpRounds: 0, rounds: 1 };
+        proxy.resetTally();
+        await measure([contestant], course, 100_000);
+        all.push(requestsOf(contestant.name, proxy));
+      } finally {
+        await contestant.close();
+      }
+    } finally {
+      await proxy.stop();
+    }
+  }
+  return all;
+}
+
+function requestsOf(name: string, proxy: ApiProxy): Requests {
+  const rows = proxy.tally().filter(({ verb }) => verb !== "watch");
+  const sum = (value: (row: (typeof rows)[number]) => number): number =>
+    rows.reduce((total, row) => total + value(row), 0) / COUNTED;
+  return {
+    name,
+    count: sum(({ requests }) => requests),
+    bytes: sum(({ requestBytes, responseBytes }) => requestBytes + responseBytes),
+    kinds: rows
+      .toSorted((a, b) => b.requests - a.requests)
+      .map(({ verb, resource, requests }) => `${verb} ${resource} ${formatFigure(requests / COUNTED)}`),
+  };
+}
+
+const HOST_LOCAL = "host-local, empty /24";
+
+function tabulateTimes({ atOnce, all }: Series): Table {
+  const base = all.find(({ name }) => name === HOST_LOCAL);
+  const rows = all.map(({ name, add, del, daemonAddMs, addRates, rssMib }) => [
+    name,
+    ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(add, share))),
+    base === undefined ? "-" : formatFigure(wallMs(add, 0.5) / wallMs(base.add, 0.5)),
+    ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
+    `${formatFigure(mean(add.map(({ cpuMs }) => cpuMs)))} + ${formatFigure(mean(daemonAddMs))}`,
+    formatFigure(percentile(addRates, 0.5)),
+    rssMib === undefined ? "-" : formatFigure(rssMib),
+  ]);
+  return {
+    title: `IPAM alone, ${atOnce} at once, an empty /24`,
+    columns: [
+      ...["IPAM", "ADD p50", "p99", "max", "of host-local's", "DEL p50", "p99"],
+      ...["CPU per ADD: plugin + daemon", "ADD/s", "daemon MiB"],
+    ],
+    rows,
+  };
+}
+
+function tabulateRequests(all: readonly Requests[]): Table {
+  return {
+    title: "Requests to the API server for one pod: ADD, DEL and what follows them",
+    columns: ["IPAM", "requests", "bytes", "of them"],
+    rows: all.map(({ name, count, bytes, kinds }) => [
+      name,
+      formatFigure(count),
+      bytes.toFixed(0),
+      kinds.slice(0, 6).join(", "),
+    ]),
+  };
+}
+
+/** Those that count addresses for the whole cluster, as Berth does there. */
+const isClusterWide = (name: string): boolean => /^(whereabouts|Spiderpool) /.test(name);
+const isBerthInCluster = (name: string): boolean => name.startsWith("berth in a cluster");
+
+function targetsOf(series: readonly Series[], requests: readonly Requests[]): Target[] {
+  const targets: Target[] = [];
+  for (const { atOnce, all } of series) {
+    const ours = all.filter(({ name }) => isBerthInCluster(name));
+    const theirs = all.filter(({ name }) => isClusterWide(name));
+    for (const verb of ["add", "del"] as const) {
+      for (const share of [0.5, 0.99]) {
+        const fastest = Math.min(...theirs.map((each) => wallMs(each[verb], share)));
+        for (const each of ours) {
+          const own = wallMs(each[verb], share);
+          targets.push({
+            what: `${verb.toUpperCase()} p${share * 100}, ${atOnce} at once: ${each.name}`,
+            wanted: "less than every peer of a cluster",
+            measured: `${formatFigure(own / fastest)} × (${formatFigure(own)} of ${formatFigure(fastest)} ms)`,
+            isMet: own < fastest,
+          });
+        }
+      }
+    }
+  }
+  const fewest = Math.min(...requests.filter(({ name }) => isClusterWide(name)).map(({ count }) => count));
+  for (const { name, count } of requests.filter((each) => isBerthInCluster(each.name)))
+    targets.push({
+      what: `requests to the API server for one pod: ${name}`,
+      wanted: "fewer than every peer of a cluster",
+      measured: `${formatFigure(count)} of ${formatFigure(fewest)}`,
+      isMet: count < fewest,
+    });
+  return targets;
+}
+
+const NOTES = [
+  "Milliseconds from exec to exit, as a runtime sees them. Everything is on one machine: the API server, etcd and all daemons share its processors. The pods of a round are created before its ADDs and deleted after its DELs, which is not measured.",
+  "host-local, static and Berth without a cluster share nothing between nodes; whereabouts, Spiderpool and Berth in a cluster do.",
+  "Spiderpool's daemon is its agent; its controller runs, too. whereabouts has none in the path of a pod. Spiderpool's webhooks are not registered, which spares it some requests of its own.",
+  "The requests were counted in a proxy, of pods one after the other, without watches. Berth's objects are deleted after the answer to a DEL, which is waited for.",
+];

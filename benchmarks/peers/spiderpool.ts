@@ -1,0 +1,60 @@
+/**
+ * Spiderpool: its plugin, its agent and its controller. A pool is one object, which has a record of each of its addresses.
+ * Effects: two daemons, objects in the API server.
+ */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
+import { type NodePodsOptions, openNodePods } from "../cluster/pods.ts";
+import { type Contestant, callEnvironment } from "../ipam/contestant.ts";
+
+export interface SpiderpoolOptions extends NodePodsOptions {
+  readonly kubeconfig: string;
+  /** `10.151.0.0/24` */
+  readonly subnet: string;
+  /** `10.151.0.1-10.151.0.254` */
+  readonly ips: string;
+}
+
+const POOLS = "/apis/spiderpool.spidernet.io/v2beta1/spiderippools";
+const ENDPOINTS = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/bench/spiderendpoints";
+
+export async function openSpiderpool(options: SpiderpoolOptions): Promise<Contestant> {
+  const { plane, place, node, kubeconfig, subnet, ips } = options;
+  const pods = await openNodePods(options);
+  const pool = `bench-${node}`;
+  await plane.client.create(POOLS, {
+    ...{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderIPPool", metadata: { name: pool } },
+    spec: { ipVersion: 4, subnet, ips: [ips], default: false, disable: false },
+  });
+  const spiderpool = await startSpiderpool({ kubeconfig, node });
+  const { directory, version } = referenceTool("spiderpool");
+  const stdinFile = join(place.directory, `spiderpool-${node}.json`);
+  const ipam = {
+    type: "spiderpool",
+    default_ipv4_ippool: [pool],
+    ipam_unix_socket_path: spiderpool.socket,
+    log_file_path: join(place.directory, "spiderpool.log"),
+    log_level: "ERROR",
+  };
+  await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "spiderpool", type: "bridge", ipam }));
+  const subject = (command: "ADD" | "DEL") => ({
+    path: join(directory, "spiderpool"),
+    stdinFile,
+    env: callEnvironment(command, place, pods.env),
+  });
+  return {
+    name: `Spiderpool ${version}`,
+    add: subject("ADD"),
+    del: subject("DEL"),
+    prepare: async (first, count) => void (await pods.create(first, count)),
+    finish: async (first, count) => {
+      await pods.remove(first, count);
+      // A controller manager would do that: they belong to the pods.
+      await plane.client.delete(ENDPOINTS);
+    },
+    daemonPid: spiderpool.agentPid,
+    close: () => spiderpool.stop(),
+  };
+}
