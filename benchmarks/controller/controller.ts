@@ -81,7 +81,10 @@ async function fillCluster(etcdUrl: string, count: number): Promise<void> {
     isTaken: () => taken < count,
     place: () => {
       const number = taken++;
-      return { namespace: `team-${Math.floor(number / PODS_OF_NODE) % NAMESPACES}`, node: `node-${number % nodes.length}` };
+      return {
+        namespace: `team-${Math.floor(number / PODS_OF_NODE) % NAMESPACES}`,
+        node: `node-${number % nodes.length}`,
+      };
     },
   });
 }

@@ -62,7 +62,8 @@ export async function openNode(
   }
 }
 
-async function connect(netns: Netns, segment: Netns): Promise<void> {
+/** The node's uplink into the segment's switch, addresses and routes. */
+export async function connect(netns: Netns, segment: Netns): Promise<void> {
   await addVeth({ netns: segment, name: "p0" }, { netns, name: UPLINK });
   await addBridge(segment, BRIDGE, ["p0"]);
   for (const [place, link, host] of [

@@ -5,21 +5,21 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyPeerKinds } from "../../scripts/lab/cluster/peer-kinds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
-import type { Bench, BenchOptions, BenchReport, Target } from "../harness/report.ts";
+import { atMost, type Bench, type BenchOptions, type BenchReport, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
 import { openBerth } from "../ipam/berth.ts";
 import type { Contestant, Place, Work } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
+import { BERTH_CHAIN, type ChainRow, HOST_LOCAL_CHAIN, measureChains, SPIDERPOOL_CHAIN } from "./chain.ts";
+import { furnish } from "./cluster.ts";
 import { openSpiderpool } from "./spiderpool.ts";
 import { openStatic } from "./static.ts";
 import { openWhereabouts } from "./whereabouts.ts";
@@ -44,15 +44,11 @@ async function runPeers(options: BenchOptions): Promise<BenchReport> {
   stack.defer(() => rmSync(directory, { recursive: true, force: true }));
   const netns = await createNetns(`berth-bench-${process.pid}`);
   stack.defer(() => netns.delete());
-  const plane = await startControlPlane();
-  stack.defer(() => plane.stop());
-  await furnish(plane);
-  const site: Site = { plane, place: { directory, netnsPath: netns.path } };
-  const series = await measureTimes(site, options);
-  const requests = await countRequests(site);
+  const { series, requests } = await measureAlone({ directory, netnsPath: netns.path }, options);
+  const chains = await measureChains(directory, options.quick ? { rounds: 1, pods: 5 } : { rounds: 6, pods: 20 });
   return {
-    tables: [...series.map(tabulateTimes), tabulateRequests(requests)],
-    targets: targetsOf(series, requests),
+    tables: [...series.map(tabulateTimes), tabulateRequests(requests), tabulateChains(chains)],
+    targets: [...targetsOf(series, requests), ...chainTargetsOf(chains)],
     notes: NOTES,
     versions: {
       "host-local and static": referenceTool("plugins").version,
@@ -60,21 +56,20 @@ async function runPeers(options: BenchOptions): Promise<BenchReport> {
       Spiderpool: referenceTool("spiderpool").version,
       Kubernetes: referenceTool("kubernetes").version,
     },
-    raw: { series: series.map(({ atOnce, all }) => ({ atOnce, all: all.map(compact) })), requests },
+    raw: { series: series.map(({ atOnce, all }) => ({ atOnce, all: all.map(compact) })), requests, chains },
   };
 }
 
-async function furnish({ client }: ControlPlane): Promise<void> {
-  await Promise.all([applyCrds(client), applyPeerKinds(client)]);
-  await client.create("/api/v1/namespaces", { metadata: { name: "bench" } });
-  await client.create("/apis/ipam.vendor.io/v1/ippools", {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "bench" } },
-    spec: { subnet: "10.140.0.0/24", default: true, cooldown: "0s" },
-  });
-  await client.create("/api/v1/namespaces/kube-system/configmaps", {
-    metadata: { name: "vendor-conf" },
-    data: { "conf.yml": "enableIPv6: false\n" },
-  });
+/** IPAMs without a main plugin. */
+async function measureAlone(place: Place, options: BenchOptions): Promise<{ series: Series[]; requests: Requests[] }> {
+  const plane = await startControlPlane();
+  try {
+    await furnish(plane, { subnet: "10.140.0.0/24" });
+    const site: Site = { plane, place };
+    return { series: await measureTimes(site, options), requests: await countRequests(site) };
+  } finally {
+    await plane.stop();
+  }
 }
 
 interface Series {
@@ -202,6 +197,33 @@ function tabulateRequests(all: readonly Requests[]): Table {
       kinds.slice(0, 6).join(", "),
     ]),
   };
+}
+
+function tabulateChains(all: readonly ChainRow[]): Table {
+  const [base] = all.filter(({ name }) => name === HOST_LOCAL_CHAIN);
+  const rows = all.map(({ name, adds, dels }) => [
+    name,
+    ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(adds, share))),
+    base === undefined ? "-" : formatFigure(wallMs(adds, 0.5) / wallMs(base.adds, 0.5)),
+    ...[0.5, 0.99].map((share) => formatFigure(wallMs(dels, share))),
+    formatFigure(mean(adds.map(({ cpuMs }) => cpuMs))),
+  ]);
+  return {
+    title: "The chain of a NIC, one at a time, until the first ping is answered",
+    columns: ["chain", "ADD p50", "p99", "max", `of ${HOST_LOCAL_CHAIN}`, "DEL p50", "p99", "CPU of the plugins"],
+    rows,
+  };
+}
+
+function chainTargetsOf(all: readonly ChainRow[]): Target[] {
+  const find = (wanted: string, share: number): number =>
+    wallMs(all.find(({ name }) => name === wanted)?.adds ?? [], share);
+  return [0.5, 0.99].map((share) =>
+    atMost({
+      ...{ what: `the chain until the first ping, p${share * 100}: ${BERTH_CHAIN}`, base: SPIDERPOOL_CHAIN },
+      ...{ valueMs: find(BERTH_CHAIN, share), baseMs: find(SPIDERPOOL_CHAIN, share), limit: 0.25 },
+    }),
+  );
 }
 
 /** Those that count addresses for the whole cluster, as Berth does there. */

@@ -8,19 +8,25 @@
  * The kinds are those of cluster/peer-kinds.ts. Its webhooks are served, and not registered: objects are written complete.
  * Effects: two processes, which listen on ports 5710 to 5722; a folder below the system's temporary folder, gone after `stop`.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { get } from "node:http";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { referenceTool } from "../../setup/paths.mjs";
-import { requireCommand } from "../command.ts";
+import { requireCommand, runCommand } from "../command.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
+import type { Netns } from "../netns.ts";
 
 export interface SpiderpoolOptions {
   readonly kubeconfig: string;
   readonly node: string;
   readonly hasIpv6?: boolean;
+  /** Where both run; default: this process's own namespace. */
+  readonly machine?: Netns;
+  /** Default: in a folder of its own. Its coordinator knows {@link FIXED_SOCKET} only. */
+  readonly socket?: string;
 }
+
+export const FIXED_SOCKET = "/var/run/spidernet/spiderpool.sock";
 
 export interface Spiderpool {
   readonly socket: string;
@@ -33,11 +39,14 @@ const AGENT_PORT = 5710;
 const CONTROLLER_PORT = 5720;
 const READY_MS = 60_000;
 
-export async function startSpiderpool({ kubeconfig, node, hasIpv6 = false }: SpiderpoolOptions): Promise<Spiderpool> {
+export async function startSpiderpool(options: SpiderpoolOptions): Promise<Spiderpool> {
+  const { kubeconfig, node, hasIpv6 = false, machine } = options;
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), "berth-spiderpool-"));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
-  const socket = join(directory, "spiderpool.sock");
+  const { socket = join(directory, "spiderpool.sock") } = options;
+  await mkdir(dirname(socket), { recursive: true });
+  stack.defer(() => rm(socket, { force: true }));
   const settings = join(directory, "conf.yml");
   await writeFile(settings, settingsText(socket, hasIpv6));
   const [certificate, key] = [join(directory, "tls.crt"), join(directory, "tls.key")];
@@ -52,9 +61,9 @@ export async function startSpiderpool({ kubeconfig, node, hasIpv6 = false }: Spi
   const start = async (program: string, port: number, ...args: readonly string[]): Promise<Daemon> => {
     const path = join(referenceTool("spiderpool").directory, program);
     const argv = ["env", ...environment, `SPIDERPOOL_POD_NAME=${program}-0`, path, "daemon", "--config-path", settings];
-    const daemon = await startDaemon(program, [...argv, ...args]);
+    const daemon = await startDaemon(program, [...argv, ...args], machine);
     stack.defer(() => daemon.kill());
-    await daemon.until(() => isReady(port), READY_MS);
+    await daemon.until(() => isReady(port, machine), READY_MS);
     return daemon;
   };
   const webhook = ["--tls-server-cert", certificate, "--tls-server-key", key];
@@ -86,11 +95,10 @@ podResourceInject: { enabled: false, namespacesExclude: [], namespacesInclude: [
 `;
 }
 
-function isReady(port: number): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    get({ host: "127.0.0.1", port, path: "/v1/runtime/startup" }, (response) => {
-      response.resume();
-      resolve(response.statusCode === 200);
-    }).on("error", reject);
-  });
+/** Asks as the kubelet does. */
+async function isReady(port: number, machine: Netns | undefined): Promise<boolean> {
+  const ask = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'GET /v1/runtime/startup HTTP/1.0\\r\\n\\r\\n' >&3; head -n 1 <&3`;
+  const argv = ["bash", "-c", ask];
+  const { stdout } = await runCommand(machine?.enter(argv) ?? argv);
+  return stdout.includes(" 200 ");
 }
