@@ -18,6 +18,9 @@ export interface Native {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): number;
   connect(fd: number, address: Uint8Array): number;
+  listen(fd: number, backlog: number): number;
+  /** Returns a descriptor, non-blocking and closed by exec. */
+  accept(fd: number): number;
   /** Returns the number of bytes sent. */
   send(fd: number, bytes: Uint8Array, flags: number): number;
   /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
@@ -57,6 +60,8 @@ const FUNCTIONS = [
   "socket",
   "bind",
   "connect",
+  "listen",
+  "accept",
   "send",
   "recv",
   "exchange",

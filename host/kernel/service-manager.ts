@@ -4,12 +4,10 @@
  */
 import { loadNative, type Native } from "./native.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
+import { AF_UNIX, unixAddress } from "./unix-address.ts";
 
 /** bits/socket.h */
-const AF_UNIX = 1;
 const SOCK_DGRAM = 2;
-/** linux/un.h: the longest path of a socket, with its final NUL. */
-const UNIX_PATH_MAX = 108;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -50,13 +48,6 @@ function openSocket(path: string, native: Native): (message: string) => void {
   const address = unixAddress(path);
   const fd = native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   return (message) => {
-    if (fd >= 0) native.sendto(fd, Buffer.from(message), MSG_DONTWAIT, address);
+    if (fd >= 0 && address !== undefined) native.sendto(fd, Buffer.from(message), MSG_DONTWAIT, address);
   };
-}
-
-/** struct sockaddr_un: family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one. */
-function unixAddress(path: string): Uint8Array {
-  const isAbstract = path.startsWith("@");
-  const name = Buffer.from(isAbstract ? `\0${path.slice(1)}` : `${path}\0`).subarray(0, UNIX_PATH_MAX);
-  return Buffer.concat([new Uint8Array(Uint16Array.of(AF_UNIX).buffer), name]);
 }

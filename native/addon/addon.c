@@ -55,6 +55,22 @@ static napi_value addon_connect(napi_env env, napi_callback_info info) {
     return with_address(env, info, connect);
 }
 
+/* listen(fd, backlog): 0 */
+static napi_value addon_listen(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int numbers[2];
+    if (!read_arguments(env, info, arguments, 2) || !read_ints(env, arguments, numbers, 2)) return NULL;
+    return outcome_of(env, listen(numbers[0], numbers[1]));
+}
+
+/* accept(fd): descriptor of the connection, which is non-blocking and closed by exec */
+static napi_value addon_accept(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd;
+    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &fd)) return NULL;
+    return outcome_of(env, accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
 /* send(fd, bytes: Uint8Array, flags): bytes sent */
 static napi_value addon_send(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -235,6 +251,8 @@ NAPI_MODULE_INIT() {
         {"socket", addon_socket},
         {"bind", addon_bind},
         {"connect", addon_connect},
+        {"listen", addon_listen},
+        {"accept", addon_accept},
         {"send", addon_send},
         {"exchange", addon_exchange},
         {"sendto", addon_sendto},

@@ -4,14 +4,17 @@
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { dirname } from "node:path";
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { createServer, get } from "../../lib/http.ts";
+import { EAGAIN } from "../../kernel/errno.ts";
+import { type UnixConnection, UnixListener } from "../../kernel/unix-listener.ts";
+import { createServer, STATUS_CODES } from "../../lib/http.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
-import { answerError } from "./answer.ts";
-import type { Dispatched, Dispatcher } from "./dispatcher.ts";
-import { SOCKET_RECHECK_MS } from "./socket-watch.ts";
+import { type Answer, answerError } from "./answer.ts";
+import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
+import { parseShimRequest } from "./shim-request.ts";
 import type { StatusApi } from "./status-api.ts";
 
 /** Largest request body, as the shim's: bytes. @limit */
@@ -22,6 +25,12 @@ export const MAX_HEAD_BYTES = 768 * 1024;
 
 /** How long a stopping agent lets requests finish: milliseconds. @limit */
 export const STOP_GRACE_MS = 5_000;
+
+/** How long a stopping agent waits for the request of a caller that has connected: milliseconds. @limit */
+export const SILENCE_GRACE_MS = 1_000;
+
+/** How long a caller may take to send the head of a request: milliseconds. @limit */
+export const SILENCE_MS = 60_000;
 
 interface SocketServerOptions {
   readonly path: string;
@@ -45,22 +54,21 @@ export interface SocketServer {
   close(): Promise<void>;
 }
 
-/** A server and the socket that it is bound to. */
+/** A listener and the name that it was bound to. */
 interface Listener {
-  readonly server: Server;
+  readonly socket: UnixListener;
   readonly dev: number;
   readonly ino: number;
   /** The name under which it was bound, and under which it ends. */
   readonly temporary: string;
-  /** How many connections it has accepted. */
-  readonly accepted: () => number;
 }
 
 const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
   const { path } = options;
-  let listener = await bind(options);
+  const connections = new Connections(options);
+  let listener = bind(options, connections);
   return {
     findLoss: () => {
       const there = statSync(path, { throwIfNoEntry: false });
@@ -69,43 +77,28 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
     },
     restore: async () => {
       const lost = listener;
-      listener = await bind(options);
-      // Connections made before the loss are accepted within this time.
-      setTimeout(() => lost.server.close(), SOCKET_RECHECK_MS / 2).unref();
+      listener = bind(options, connections);
+      // Connections made before the loss.
+      lost.socket.acceptWaiting();
+      lost.socket[Symbol.dispose]();
     },
-    close: () => closeListener(path, listener),
+    close: () => closeListener(path, listener, connections),
   };
 }
 
-async function bind(options: SocketServerOptions): Promise<Listener> {
-  let accepted = 0;
-  const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
-    serve(options, request, response).catch((error: unknown) => {
-      if (request.complete) options.log.error({ err: error }, "Internal error");
-      else options.log.debug("The caller hung up during its request");
-      response.destroy();
-    });
-  });
-  server.on("connection", () => {
-    accepted += 1;
-  });
-  // The answer to a second request on one connection could not be taken back: it has no socket of its own.
-  server.maxRequestsPerSocket = 1;
-  const { path } = options;
+function bind({ path, log }: SocketServerOptions, connections: Connections): Listener {
   const temporary = `${path}.${process.pid}`;
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   rmSync(temporary, { force: true });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(temporary, () => {
-      server.off("error", reject);
-      resolve();
-    });
+  const socket = new UnixListener({
+    path: temporary,
+    accepted: (connection) => connections.accept(connection),
+    failed: (error) => log.error({ err: error }, "Accepting a caller failed; retrying"),
   });
   chmodSync(temporary, 0o600);
   const { dev, ino } = statSync(temporary);
   renameSync(temporary, path);
-  return { server, dev, ino, temporary, accepted: () => accepted };
+  return { socket, dev, ino, temporary };
 }
 
 function leadsTo(path: string, { dev, ino }: Listener): boolean {
@@ -117,35 +110,160 @@ function leadsTo(path: string, { dev, ino }: Listener): boolean {
  * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the kernel, which would break them when the
  * listener closes: they are accepted before.
  */
-async function closeListener(path: string, listener: Listener): Promise<void> {
-  const { server, temporary } = listener;
-  const limit = AbortSignal.timeout(STOP_GRACE_MS);
-  if (leadsTo(path, listener)) {
-    renameSync(path, temporary);
-    await acceptAll(listener, limit);
-  }
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  limit.addEventListener("abort", () => server.closeAllConnections());
-  if (limit.aborted) server.closeAllConnections();
-  server.closeIdleConnections();
-  await closed;
+async function closeListener(path: string, listener: Listener, connections: Connections): Promise<void> {
+  const { socket, temporary } = listener;
+  if (leadsTo(path, listener)) renameSync(path, temporary);
+  socket.acceptWaiting();
+  socket[Symbol.dispose]();
+  await connections.finish();
   rmSync(temporary, { force: true });
 }
 
-/** Connections are accepted in their order: when the last of them, this process's own, is answered, none waits any more. */
-async function acceptAll({ temporary, accepted }: Listener, limit: AbortSignal): Promise<void> {
-  let before: number;
-  do {
-    before = accepted();
-    await new Promise<void>((resolve) => {
-      const question = get({ socketPath: temporary, path: "/", agent: false, signal: limit }, (answer) => {
-        answer.resume().once("close", resolve);
-      });
-      question.once("error", () => resolve());
-    });
-  } while (accepted() > before + 1 && !limit.aborted);
+/** A caller who waits for the answer to a call. */
+interface Caller {
+  /** Aborts when the caller hangs up. */
+  readonly signal: AbortSignal;
+  /** Calls `lost` if the answer does not reach the caller. */
+  answer(answer: Answer, lost: () => void): void;
 }
 
+/**
+ * All connections. A call of the shim that has come in one piece is served on the bare descriptor; any other connection is one of
+ * node:http, which takes five times as long.
+ */
+class Connections {
+  readonly #options: SocketServerOptions;
+  readonly #http: Server;
+  /** Connections of node:http. */
+  readonly #sockets = new Set<Socket>();
+  /** Those that have not sent a request. */
+  readonly #silent = new Set<Socket>();
+  /** What ends each of the other calls. */
+  readonly #calls = new Set<AbortController>();
+  /** What begins with each of those that have sent nothing yet. */
+  readonly #late = new Set<() => void>();
+  #emptied = (): void => {};
+
+  constructor(options: SocketServerOptions) {
+    this.#options = options;
+    this.#http = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
+      this.#silent.delete(request.socket);
+      serve(options, request, response).catch((error: unknown) => {
+        if (request.complete) options.log.error({ err: error }, "Internal error");
+        else options.log.debug("The caller hung up during its request");
+        response.destroy();
+      });
+    });
+    // The answer to a second request on one connection could not be taken back: it has no socket of its own.
+    this.#http.maxRequestsPerSocket = 1;
+  }
+
+  accept(connection: UnixConnection): void {
+    const bytes = connection.peek();
+    if (bytes.length > 0) this.#start(connection, bytes);
+    else this.#await(connection);
+  }
+
+  /** A caller sends as soon as it has connected, but the agent is often woken before. */
+  #await(connection: UnixConnection): void {
+    const start = (): void => {
+      clearTimeout(timer);
+      this.#late.delete(start);
+      this.#start(connection, connection.peek());
+    };
+    const timer = setTimeout(start, SILENCE_GRACE_MS);
+    this.#late.add(start);
+    connection.onReadable(start);
+  }
+
+  #start(connection: UnixConnection, bytes: Buffer): void {
+    const call = parseShimRequest(bytes);
+    if (typeof call === "string") this.#hand(connection.release());
+    else {
+      connection.take(bytes.length);
+      void this.#serve(connection, call);
+    }
+  }
+
+  /** Lets requests under way finish for a bounded time. */
+  async finish(): Promise<void> {
+    const emptied = new Promise<void>((resolve) => {
+      this.#emptied = resolve;
+    });
+    this.#checkEmpty();
+    const timers = [
+      setTimeout(() => this.#destroy(this.#silent), SILENCE_GRACE_MS),
+      setTimeout(() => {
+        for (const call of this.#calls) call.abort();
+        this.#destroy(this.#sockets);
+      }, STOP_GRACE_MS),
+    ];
+    await emptied;
+    for (const timer of timers) clearTimeout(timer);
+  }
+
+  #destroy(sockets: ReadonlySet<Socket>): void {
+    for (const socket of sockets) socket.destroy();
+  }
+
+  #checkEmpty(): void {
+    if (this.#late.size + this.#calls.size + this.#sockets.size === 0) this.#emptied();
+  }
+
+  #hand(fd: number): void {
+    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    this.#sockets.add(socket);
+    this.#silent.add(socket);
+    socket.setTimeout(SILENCE_MS, () => this.#silent.has(socket) && socket.destroy());
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      this.#silent.delete(socket);
+      this.#checkEmpty();
+    });
+    this.#http.emit("connection", socket);
+  }
+
+  async #serve(connection: UnixConnection, call: RawRequest): Promise<void> {
+    const hungUp = new AbortController();
+    this.#calls.add(hungUp);
+    connection.onHangUp(() => hungUp.abort());
+    let isOpen = true;
+    const answer: Caller["answer"] = (text, lost) => {
+      isOpen = false;
+      deliver(connection, formatAnswer(text), lost);
+    };
+    try {
+      await serveCall(this.#options, call.plugin, call.headers, async () => call.body, {
+        signal: hungUp.signal,
+        answer,
+      });
+    } catch (error) {
+      this.#options.log.error({ err: error }, "Internal error");
+    } finally {
+      if (isOpen) connection.close();
+      this.#calls.delete(hungUp);
+      this.#checkEmpty();
+    }
+  }
+}
+
+/** Sends the answer and closes the connection. What the kernel has no room for goes the long way. */
+function deliver(connection: UnixConnection, bytes: Buffer, lost: () => void): void {
+  const sent = connection.send(bytes);
+  if (sent === bytes.length || (sent < 0 && sent !== -EAGAIN)) {
+    connection.close();
+    if (sent < 0) lost();
+    return;
+  }
+  const socket = new Socket({ fd: connection.release(), writable: true });
+  socket.on("error", () => {});
+  socket.once("close", () => {
+    if (!socket.writableFinished) lost();
+  });
+  socket.end(bytes.subarray(Math.max(0, sent)));
+}
+
+/** Serves a request of node:http. */
 async function serve(options: SocketServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = request.url ?? "/";
   const plugin = request.method === "POST" ? CNI_PATH.exec(url)?.[1] : undefined;
@@ -158,20 +276,39 @@ async function serve(options: SocketServerOptions, request: IncomingMessage, res
   response.once("close", () => {
     if (!response.writableFinished) hungUp.abort();
   });
-  const end = options.meter?.begin(plugin, request.headers["cni-command"]);
+  await serveCall(options, plugin, request.headers, () => readBody(request), {
+    signal: hungUp.signal,
+    answer: (answer, lost) => {
+      response.once("close", () => {
+        if (!response.writableFinished) lost();
+      });
+      write(response, answer);
+    },
+  });
+}
+
+/** Rejects if the body cannot be read. */
+async function serveCall(
+  options: SocketServerOptions,
+  plugin: string,
+  headers: RawRequest["headers"],
+  readBody: () => Promise<string | undefined>,
+  caller: Caller,
+): Promise<void> {
+  const end = options.meter?.begin(plugin, headers["cni-command"]);
   let found: CallEnd = "undelivered";
   try {
-    const dispatched = await dispatchBody(options, plugin, request, hungUp.signal);
-    if (hungUp.signal.aborted) {
+    const dispatched = await dispatchBody(options, plugin, headers, await readBody(), caller.signal);
+    if (caller.signal.aborted) {
       await takeBack(options, dispatched);
       return;
     }
     options.faults("answer.write");
-    response.once("close", () => {
-      if (!response.writableFinished) void takeBack(options, dispatched);
-    });
-    write(response, dispatched);
     found = dispatched.code ?? 0;
+    caller.answer(dispatched, () => {
+      found = "undelivered";
+      void takeBack(options, dispatched);
+    });
     options.faults("answer.written");
   } finally {
     end?.(found);
@@ -187,15 +324,15 @@ async function takeBack({ log }: SocketServerOptions, { undo }: Dispatched): Pro
 async function dispatchBody(
   options: SocketServerOptions,
   plugin: string,
-  request: IncomingMessage,
+  headers: RawRequest["headers"],
+  body: string | undefined,
   signal: AbortSignal,
 ): Promise<Dispatched> {
-  const body = await readBody(request);
   if (body === undefined) {
     const error = new CniError(ErrorCode.DecodeFailure, `The request is larger than ${MAX_BODY_BYTES} bytes`);
     return answerError(error, "");
   }
-  if (request.headers["cni-command"] === "ADD") {
+  if (headers["cni-command"] === "ADD") {
     try {
       await options.beforeAdd();
     } catch (error) {
@@ -203,7 +340,7 @@ async function dispatchBody(
       return answerError(error, body);
     }
   }
-  return options.dispatcher.dispatch({ plugin, headers: request.headers, body }, signal);
+  return options.dispatcher.dispatch({ plugin, headers, body }, signal);
 }
 
 /** Undefined when the body is too large. */
@@ -226,7 +363,9 @@ function formatNotice(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, " ").slice(0, 4_000);
 }
 
-function write(response: ServerResponse, { status, body, notice, contentType = "application/json" }: Dispatched): void {
+const JSON_TYPE = "application/json";
+
+function write(response: ServerResponse, { status, body, notice, contentType = JSON_TYPE }: Answer): void {
   const bytes = Buffer.from(body);
   response.writeHead(status, {
     "Content-Type": contentType,
@@ -235,4 +374,12 @@ function write(response: ServerResponse, { status, body, notice, contentType = "
     ...(notice === undefined ? {} : { "Berth-Notice": formatNotice(notice) }),
   });
   response.end(bytes);
+}
+
+/** Returns the same answer as bytes. */
+function formatAnswer({ status, body, notice, contentType = JSON_TYPE }: Answer): Buffer {
+  const length = Buffer.byteLength(body);
+  const noticed = notice === undefined ? "" : `\r\nBerth-Notice: ${formatNotice(notice)}`;
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${contentType}\r\nContent-Length: ${length}\r\nConnection: close${noticed}`;
+  return Buffer.from(`${head}\r\n\r\n${body}`);
 }

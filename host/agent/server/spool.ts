@@ -10,6 +10,7 @@ import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular, UnreadableFile } from "../regular-file.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
+import { parseShimRequest } from "./shim-request.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./socket-server.ts";
 
 const SPOOLED = /\.del$/;
@@ -121,24 +122,11 @@ function readShimFile(path: string): Buffer | string {
   }
 }
 
-/** Throws when the bytes are not a request of the shim. */
+/** Throws when the bytes are not a DEL of the shim. */
 export function parseSpooled(bytes: Buffer): RawRequest {
-  const end = bytes.indexOf("\r\n\r\n");
-  if (end < 0) throw new Error("The head of the request has no end");
-  const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
-  const plugin = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/.exec(first)?.[1];
-  if (plugin === undefined) throw new Error(`"${first}" is not a request line of the shim`);
-  const headers = Object.fromEntries(
-    lines.map((line) => {
-      const colon = line.indexOf(":");
-      if (colon < 1) throw new Error(`"${line}" is no header`);
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-    }),
-  );
-  const body = bytes.subarray(end + 4);
-  if (Number(headers["content-length"]) !== body.length) {
-    throw new Error(`The body has ${body.length} bytes, Content-Length says ${headers["content-length"] ?? "nothing"}`);
-  }
-  if (headers["cni-command"] !== "DEL") throw new Error(`Command ${headers["cni-command"] ?? "(none)"} is not spooled`);
-  return { plugin, headers, body: body.toString("utf8") };
+  const request = parseShimRequest(bytes);
+  if (typeof request === "string") throw new Error(request);
+  const command = request.headers["cni-command"];
+  if (command !== "DEL") throw new Error(`Command ${command ?? "(none)"} is not spooled`);
+  return request;
 }

@@ -410,7 +410,7 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
     name: "an agent that ends breaks connections that it has not accepted",
     breaks: "single-agent; review of abuse, P3",
     test: ["unit", "test/unit/agent/server/socket-server.test.ts"],
-    edits: [edit("host/agent/server/socket-server.ts", "    await acceptAll(listener, limit);\n", "")],
+    edits: [edit("host/agent/server/socket-server.ts", "  socket.acceptWaiting();\n  socket", "  socket")],
   },
   {
     name: "a registry that vanished is not missed",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
-import { listenOnSocket, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
+import { listenOnSocket, SILENCE_GRACE_MS, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
 import { watchSocket } from "../../../../host/agent/server/socket-watch.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
@@ -79,6 +79,17 @@ function call(path: string, text: string): Caller {
   return { socket, received };
 }
 
+/** Sends the text in so many pieces, with a pause between them. */
+async function callInPieces(path: string, text: string, pieces: number): Promise<Caller> {
+  const length = Math.ceil(text.length / pieces);
+  const caller = call(path, text.slice(0, length));
+  for (let at = length; at < text.length; at += length) {
+    await pass();
+    caller.socket.write(text.slice(at, at + length));
+  }
+  return caller;
+}
+
 describe("the socket server", () => {
   it("is root's alone, and leaves nothing but itself", () =>
     withServer(async ({ path }) => {
@@ -86,18 +97,20 @@ describe("the socket server", () => {
       expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
     }));
 
-  it("answers, and takes nothing back", () =>
+  /** A request in one piece is served without node:http. */
+  it.each([1, 2])("answers a request that comes in pieces: %i, and takes nothing back", (pieces) =>
     withServer(async ({ path, requested, answer, undone }) => {
-      const { received } = call(path, post("c1"));
+      const { received } = await callInPieces(path, post("c1"), pieces);
       await until(() => requested.length === 1);
       answer("c1", { notice: "line\r\nX: 1 ü" });
       expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
       expect(undone).toEqual([]);
-    }));
+    }),
+  );
 
-  it("takes back what was claimed for a caller that hung up", () =>
+  it.each([1, 2])("takes back what was claimed for a caller that hung up, whose request came in pieces: %i", (pieces) =>
     withServer(async ({ path, requested, answer, undone, lines }) => {
-      const { socket, received } = call(path, post("c1"));
+      const { socket, received } = await callInPieces(path, post("c1"), pieces);
       await until(() => requested.length === 1);
       socket.destroy();
       await received;
@@ -106,6 +119,46 @@ describe("the socket server", () => {
       await until(() => undone.length > 0);
       expect(undone).toEqual(["c1"]);
       expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
+    }),
+  );
+
+  it("sends an answer for which the socket has no room, and takes nothing back", () =>
+    withServer(async ({ path, requested, answer, undone }) => {
+      const { received } = call(path, post("c1"));
+      await until(() => requested.length === 1);
+      answer("c1", { body: "x".repeat(4_000_000) });
+      expect((await received).length).toBeGreaterThan(4_000_000);
+      expect(undone).toEqual([]);
+    }));
+
+  it("takes back what a caller has not read to the end", () =>
+    withServer(async ({ path, requested, answer, undone }) => {
+      const { socket } = call(path, post("c1"));
+      socket.pause();
+      await until(() => requested.length === 1);
+      answer("c1", { body: "x".repeat(4_000_000) });
+      await pass();
+      expect(undone).toEqual([]);
+      socket.destroy();
+      await until(() => undone.length > 0);
+    }));
+
+  it("serves a caller that connects long before it asks", () =>
+    withServer(async ({ path, requested, answer }) => {
+      const { socket, received } = call(path, "");
+      await sleep(SILENCE_GRACE_MS + 100);
+      socket.write(post("c1"));
+      await until(() => requested.length === 1);
+      answer("c1");
+      expect(await received).toContain("200 OK");
+    }));
+
+  it("does not wait for a caller that says nothing", () =>
+    withServer(async ({ path, server }) => {
+      const { received } = call(path, "");
+      await pass();
+      await server.close();
+      expect(await received).toBe("");
     }));
 
   it("says so when that fails, and goes on", () =>
