@@ -76,9 +76,18 @@ export function readNetnsIdentity(path: string, native: Native = loadNative()): 
 
 /** Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link NetnsError}. */
 export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
-  const own = readNetnsIdentity(OWN_NETNS, native);
+  const own = readOwnIdentity(native);
   const other = readNetnsIdentity(path, native);
   return own.device === other.device && own.inode === other.inode;
+}
+
+/** The identity of the thread's own namespace, which it only leaves for visits. */
+let ownIdentity: NetnsIdentity | undefined;
+
+function readOwnIdentity(native: Native): NetnsIdentity {
+  if (isVisiting) return readNetnsIdentity(OWN_NETNS, native);
+  ownIdentity ??= readNetnsIdentity(OWN_NETNS, native);
+  return ownIdentity;
 }
 
 /** A namespace that is open: `path` is for errors. */
@@ -89,6 +98,7 @@ export interface NetnsHandle {
 
 /** Descriptor of the namespace that the thread is in: that of the visit under way, else its own, opened at the first visit. */
 let here: number | undefined;
+let isVisiting = false;
 
 /** Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods there. */
 function leave(native: Native, path: string, home: number): void {
@@ -112,12 +122,15 @@ function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
   const entered = native.setns(fd, CLONE_NEWNET);
   if (entered < 0) throw new NetnsError("enter", path, -entered);
   here = fd;
+  const wasVisiting = isVisiting;
+  isVisiting = true;
   let result: T;
   try {
     result = work();
   } finally {
     leave(native, path, home);
     here = home;
+    isVisiting = wasVisiting;
   }
   requireSynchronous(result);
   return result;

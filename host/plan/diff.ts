@@ -264,7 +264,7 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     (verb, address) => ({ kind: `${verb}-address`, place, address }),
   );
   return {
-    adds: [neighbours, routes, tables, rules].flatMap(({ adds }) => adds),
+    adds: [neighbours, routes, rules, tables].flatMap(({ adds }) => adds),
     deletes: [rules, tables, routes, neighbours, addresses].flatMap(({ deletes }) => deletes),
   };
 }
@@ -278,6 +278,9 @@ function afterLink(state: NamespaceState, name: string): NamespaceState {
     sysctls: new Map([...state.sysctls].filter(([key]) => !key.split("/").includes(name))),
   };
 }
+
+/** The node's links are set first, so that what follows in the pod is sent together with its links, and finds the pair with a carrier. */
+const LINK_PLACES: readonly Place[] = ["host", "pod"];
 
 /** Returns the operations, in order, after which the plan holds. Once they are applied, the difference is empty. */
 export function diffPlan(observed: Observed, plan: Plan): Operation[] {
@@ -294,8 +297,10 @@ export function diffPlan(observed: Observed, plan: Plan): Operation[] {
   return [
     ...(isStale ? [{ kind: "delete-veth" as const, veth: veth.pair }] : []),
     ...(isNew ? [{ kind: "add-veth" as const, veth: veth.pair }] : []),
-    ...PLACES.flatMap((place) => sysctlOperations(place, plan.wanted[place], now[place])),
-    ...PLACES.flatMap((place) => linkOperations(place, plan.wanted[place], now[place], isNew ? veth.pair : undefined)),
+    ...LINK_PLACES.flatMap((place) => [
+      ...sysctlOperations(place, plan.wanted[place], now[place]),
+      ...linkOperations(place, plan.wanted[place], now[place], isNew ? veth.pair : undefined),
+    ]),
     ...stages.flatMap(({ adds }) => adds),
     ...stages.flatMap(({ deletes }) => deletes),
     ...(isGone ? [{ kind: "delete-veth" as const, veth: veth.pair }] : []),

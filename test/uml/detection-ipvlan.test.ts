@@ -5,10 +5,11 @@
  *   pod eth0 (ipvlan) ── up0 (the guest's own namespace, the agent's) ───── eth0 other
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { detectOnNic, findProbeLink, type LateDetectionDeps } from "../../host/agent/coordinator/late-detection.ts";
+import { detectOnNic, type LateDetectionDeps } from "../../host/agent/coordinator/late-detection.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
+import { observeLink } from "../../host/kernel/observe-link.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
@@ -71,7 +72,9 @@ describe("an ipvlan NIC", () => {
     const pod = await addPod();
     await pod.ip("link set eth0 up");
     using open = openNamespace(pod.path);
-    const link = findProbeLink(open, "eth0") ?? expect.unreachable();
+    const nic = observeLink(pod.path, "eth0") ?? expect.unreachable();
+    const mac = nic.mac ?? expect.unreachable();
+    const link = { netnsPath: open.entrance, index: nic.index, name: "eth0", mac, kind: "ipvlan" };
     const probe = { addresses: [ip("10.61.0.1")], windowMs: 500, random: Math.random };
     expect(await detectConflict({ link, ...probe, signal: new AbortController().signal })).toBeUndefined();
   });

@@ -16,7 +16,6 @@ import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { isNicTable, withoutForeignNics } from "../../coordinator/plan/plan-nics.ts";
 import { ignoreLaterChanges, isRouterRoute, isSnatGroupChange } from "../../coordinator/plan-check.ts";
-import type { ProbeLink } from "../../coordinator/probe.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
@@ -31,7 +30,7 @@ import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
-import { detectOnNic, findProbeLink, type LateDetectionDeps } from "./late-detection.ts";
+import { detectOnNic, type LateDetectionDeps } from "./late-detection.ts";
 import { addressesOf, knownAddresses, observeGateways, observeHost, observePod, requirePrevResult } from "./observe.ts";
 import { type ClusterNetworks, type CoordinatorDeps, requireServiceNetworks } from "./settings.ts";
 
@@ -183,16 +182,17 @@ function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniRe
 function announceAddresses(
   { deps, log, announceLater }: AttachContext,
   request: AttachRequest,
-  link: ProbeLink | undefined,
-  { addresses, observed }: PlanInput,
+  { addresses, observed, mac: changed }: PlanInput,
 ): void {
-  if (link === undefined) return;
   const { netns, ifName } = request;
+  const link = observed.pod.links.find(({ name }) => name === ifName);
+  const mac = changed ?? link?.mac;
+  if (link === undefined || mac === undefined) return;
   const isTentative = (ip: Ip): boolean =>
     observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
   const ips = addresses.filter((ip) => !isTentative(ip) && !deps.verified.isShared(request, ip));
   announceLater(() =>
-    announce({ ...link, netnsPath: netns }, ips, (error) =>
+    announce({ netnsPath: netns, index: link.index, name: ifName, mac, kind: link.kind || undefined }, ips, (error) =>
       log.warn({ interface: ifName, err: error }, "Announcing the addresses of an interface failed"),
     ),
   );
@@ -294,12 +294,14 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   const { warnings, input, mode } = done;
   const operations = [...before, ...done.operations];
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  for (const operation of operations) log.debug({ ...about, operation: formatOperation(operation) }, "Applied");
-  for (const warning of warnings) log.warn(about, warning);
-  announceAddresses(context, request, findProbeLink(pod, request.ifName), input);
+  announceAddresses(context, request, input);
   const { ifName } = request;
   context.remember({ ...done.identity, ifName, ...mode, networks: context.networks.origins, warnings });
-  log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
+  setImmediate(() => {
+    if (log.isLevelEnabled("debug")) log.debug({ ...about, operations: operations.map(formatOperation) }, "Applied");
+    for (const warning of warnings) log.warn(about, warning);
+    log.info({ ...about, mode: mode.mode, reason: mode.reason, operations: operations.length }, "Attached");
+  });
   const { identity } = pod;
   const undo = (): Promise<void> => undoLater(context, request.netns, identity, operations);
   return { result: withMac(prevResult, ifName, input.mac), undo };

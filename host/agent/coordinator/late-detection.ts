@@ -39,7 +39,7 @@ interface LateDetectionInput {
   readonly signal: AbortSignal;
 }
 
-export function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
+function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefined {
   const message = findLink(pod.route, ifName);
   const link = message && linkOf(message);
   if (link?.mac === undefined) return undefined;

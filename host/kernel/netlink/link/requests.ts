@@ -43,10 +43,10 @@ export function linkRequest(name: string): Request {
   return { operation: () => `get link "${name}"`, type: RTM_GETLINK, payload: encodeLinkByName(name) };
 }
 
-/** Returns the link of that name in the answer. The kernel also finds links by alternative names; those are ignored. */
+/** Returns the link of that name in the answer, with its settings. The kernel also finds links by alternative names; those are ignored. */
 export function linkNamed(name: string, answer: readonly Message[]): LinkMessage | undefined {
   return answer
-    .map((message) => decodeLink(message))
+    .map((message) => decodeLink(message, LINK_AND_SETTINGS))
     .find((link) => readValue(link.attributes, IFLA_IFNAME, decodeString) === name);
 }
 
@@ -80,7 +80,7 @@ function linkIndexRequest(index: number): Request {
 /** Returns the link with that index; undefined if there is none. */
 export function findLinkByIndex(conversation: Conversation, index: number): LinkMessage | undefined {
   const answer = unlessRefused([ENODEV], () => conversation.request(linkIndexRequest(index)));
-  return answer?.map((message) => decodeLink(message))[0];
+  return answer?.map((message) => decodeLink(message, LINK_AND_SETTINGS))[0];
 }
 
 /** Returns all links of the namespace, each with the attributes `wanted` and no others. */
