@@ -7,7 +7,7 @@ import { releaseOrdinal, setRun, USED, windowOf } from "../bitmap/bitmap";
 import { findFree, findTaken, findUsed } from "../bitmap/bitmap-search";
 import { operateAt, RELEASE } from "../pools/mark";
 import { bitmapOf, endOfRange, rangesOf } from "../pools/pool";
-import { beforeHiOf, beforeLoOf, countOf, entryAt, findOrdinalEntry, firstLoOf, nextEntry } from "../sets/range-set";
+import { beforeHiOf, beforeLoOf, endOf, findOrdinalEntry, firstLoOf, nextEntry } from "../sets/range-set";
 
 /** Widest alignment: a whole window. */
 export const MAX_ALIGN_BITS: i32 = 24;
@@ -37,7 +37,7 @@ function findRunFrom(pool: usize, start: u32, count: u32, alignBits: u32): i32 {
   const ranges = rangesOf(pool);
   let ordinal = start;
   let entry = findOrdinalEntry(ranges, 0, start);
-  const end = entryAt(ranges, countOf(ranges));
+  const end = endOf(ranges);
   while (true) {
     const found = findRunInRange(pool, entry, ordinal, count, alignBits);
     if (found >= 0) return found;

@@ -28,8 +28,9 @@ function skipMask(pool: usize, ordinalHi: u64, ordinalLo: u64): bool {
 /** Puts the first free address from the ordinal on, without wrapping, into WIDE: OK, or NONE. */
 function findWideFrom(pool: usize, fromHi: u64, fromLo: u64): i32 {
   const window = windowOf(bitmapOf(pool));
-  const lastHi = subHi(sizeHi(rangesOf(pool)), sizeLo(rangesOf(pool)), 0, 1);
-  const lastLo = sizeLo(rangesOf(pool)) - 1;
+  const ranges = rangesOf(pool);
+  const lastHi = subHi(sizeHi(ranges), sizeLo(ranges), 0, 1);
+  const lastLo = sizeLo(ranges) - 1;
   let hi = fromHi;
   let lo = fromLo;
   if (hi == 0 && lo < <u64>window) {

@@ -7,7 +7,7 @@ import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";
 import { ALL, claimOrdinal, setBits, USED, windowOf } from "../bitmap/bitmap";
 import { findFree, freeWord } from "../bitmap/bitmap-search";
 import { exchangeAt, reserveExchange } from "../memory/exchange";
-import { widthOf, writeAddress } from "../numbers/u128";
+import { swap, widthOf, writeAddress } from "../numbers/u128";
 import { takeFreed } from "../pools/freed";
 import { addressOf, bitmapOf, cursorOf, freedOf, poolFamily, setCursor } from "../pools/pool";
 import { lastHiOf, lastLoOf } from "../sets/range-set";
@@ -87,8 +87,8 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
         at += 4;
       }
     } else {
-      const high = bswap<u64>(load<u64>(WIDE_HI));
-      const start = bswap<u64>(lo) - (first << 56);
+      const high = swap(load<u64>(WIDE_HI));
+      const start = swap(lo) - (first << 56);
       for (; part != 0; part &= part - 1) {
         store<u64>(at, high);
         store<u64>(at, start + (ctz<u64>(part) << 56), 8);

@@ -67,8 +67,9 @@ export function pool_masks(pool: i32): i32 {
 }
 
 export function pool_used(pool: i32): i32 {
-  if (poolOf(pool) == 0) return BAD_HANDLE;
-  return countUsedRuns(poolOf(pool)) > MAX_RANGES ? OVER_CEILING : nameSet(usedSet(poolOf(pool)));
+  const at = poolOf(pool);
+  if (at == 0) return BAD_HANDLE;
+  return countUsedRuns(at) > MAX_RANGES ? OVER_CEILING : nameSet(usedSet(at));
 }
 
 export function pool_save(pool: i32): i32 {

@@ -50,16 +50,19 @@ function give(list: u32, block: usize): void {
   store<u32>(head, <u32>block);
 }
 
+function takeBlock(bytes: u32, zeroed: bool): usize {
+  const list = classOf(bytes);
+  return list > MAX_CLASS ? 0 : take(list, 1 << list, zeroed);
+}
+
 /** A block of at least `bytes`, contents undefined; 0 when there is no memory. */
 export function allocate(bytes: u32): usize {
-  const list = classOf(bytes);
-  return list > MAX_CLASS ? 0 : take(list, 1 << list, false);
+  return takeBlock(bytes, false);
 }
 
 /** Like {@link allocate}, all bytes zero. */
 export function allocateZeroed(bytes: u32): usize {
-  const list = classOf(bytes);
-  return list > MAX_CLASS ? 0 : take(list, 1 << list, true);
+  return takeBlock(bytes, true);
 }
 
 /** Gives back a block that was allocated with the same `bytes`; 0 is no block and ignored. */

@@ -43,14 +43,19 @@ export function lastLo(family: u32): u64 {
   return family == 4 ? 0xffffffff : ~(<u64>0);
 }
 
+/** The bytes in the other order. The compiler's own bswap<u64> takes twice as many bytes of code. */
+export function swap(value: u64): u64 {
+  return ((<u64>bswap<u32>(<u32>value)) << 32) | bswap<u32>(<u32>(value >> 32));
+}
+
 /** High half of the address at `at`. */
 export function readHi(family: u32, at: usize): u64 {
-  return family == 4 ? 0 : bswap<u64>(load<u64>(at));
+  return family == 4 ? 0 : swap(load<u64>(at));
 }
 
 /** Low half of the address at `at`. */
 export function readLo(family: u32, at: usize): u64 {
-  return family == 4 ? <u64>bswap<u32>(load<u32>(at)) : bswap<u64>(load<u64>(at, 8));
+  return family == 4 ? <u64>bswap<u32>(load<u32>(at)) : swap(load<u64>(at, 8));
 }
 
 /** Writes an address in the width of its family, big-endian. */
@@ -58,8 +63,8 @@ export function writeAddress(family: u32, at: usize, hi: u64, lo: u64): void {
   if (family == 4) {
     store<u32>(at, bswap<u32>(<u32>lo));
   } else {
-    store<u64>(at, bswap<u64>(hi));
-    store<u64>(at, bswap<u64>(lo), 8);
+    store<u64>(at, swap(hi));
+    store<u64>(at, swap(lo), 8);
   }
 }
 

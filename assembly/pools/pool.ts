@@ -11,18 +11,18 @@ import { bitmapBytes, freeChunks, initBitmap, MASKED, setRun, windowOf } from ".
 import { allocateZeroed, free } from "../memory/heap";
 import { addHi, less, subHi } from "../numbers/u128";
 import {
-  addressAt,
   beforeHiOf,
   beforeLoOf,
   copySet,
   countOf,
+  endOf,
   entryAt,
   familyOf,
+  findEntry,
   findOrdinalEntry,
   firstHiOf,
   firstLoOf,
   freeSet,
-  indexOf,
   lastHiOf,
   lastLoOf,
   nextEntry,
@@ -106,8 +106,7 @@ export function setAddresses(pool: usize, hi: u64, lo: u64, lengthHi: u64, lengt
 /** The window's share of the masks, as bits. */
 function maskWindow(pool: usize): i32 {
   const masks = masksOf(pool);
-  for (let index: u32 = 0; index < countOf(masks); index++) {
-    const mask = entryAt(masks, index);
+  for (let mask = entryAt(masks, 0); mask < endOf(masks); mask = nextEntry(mask)) {
     const hi = firstHiOf(mask);
     const lo = firstLoOf(mask);
     const lengthHi = subHi(lastHiOf(mask), lastLoOf(mask), hi, lo);
@@ -144,25 +143,49 @@ export function freePool(pool: usize): void {
   free(pool, load<u32>(pool, BYTES));
 }
 
+/** Whether an ordinal, which is below the window or the size of the ranges, lies in the first range: most pools have no other. */
+function isInFirst(ranges: usize, ordinal: u64): bool {
+  const next = entryAt(ranges, 1);
+  return ordinal < beforeLoOf(next) || beforeHiOf(next) != 0;
+}
+
 /** The ordinal of an address when it is in the window, else BEYOND (WIDE is set) or OUTSIDE. */
 export function locate(pool: usize, hi: u64, lo: u64): i32 {
-  if (!indexOf(rangesOf(pool), hi, lo)) return OUTSIDE;
-  const ordinal = load<u64>(WIDE_LO);
-  if (load<u64>(WIDE_HI) == 0 && ordinal < <u64>windowOf(bitmapOf(pool))) return <i32>ordinal;
+  const ranges = rangesOf(pool);
+  const window = <u64>windowOf(bitmapOf(pool));
+  const first = entryAt(ranges, 0);
+  const near = lo - firstLoOf(first);
+  // Without ranges the window is empty.
+  if (hi == firstHiOf(first) && near < window && isInFirst(ranges, near)) return <i32>near;
+  const entry = findEntry(ranges, hi, lo);
+  if (entry == 0) return OUTSIDE;
+  const offsetHi = subHi(hi, lo, firstHiOf(entry), firstLoOf(entry));
+  const offsetLo = lo - firstLoOf(entry);
+  const ordinalHi = addHi(beforeHiOf(entry), beforeLoOf(entry), offsetHi, offsetLo);
+  const ordinal = beforeLoOf(entry) + offsetLo;
+  if (ordinalHi == 0 && ordinal < window) return <i32>ordinal;
+  store<u64>(WIDE_HI, ordinalHi);
+  store<u64>(WIDE_LO, ordinal);
   return BEYOND;
 }
 
 /** Puts the address of an ordinal, which is below the size of the ranges, into WIDE: the entry that holds it. */
 export function addressOf(pool: usize, ordinalHi: u64, ordinalLo: u64): usize {
-  return addressAt(rangesOf(pool), ordinalHi, ordinalLo);
+  const ranges = rangesOf(pool);
+  const isFirst = ordinalHi == 0 && isInFirst(ranges, ordinalLo);
+  const entry = isFirst ? entryAt(ranges, 0) : findOrdinalEntry(ranges, ordinalHi, ordinalLo);
+  const offsetHi = subHi(ordinalHi, ordinalLo, beforeHiOf(entry), beforeLoOf(entry));
+  const offsetLo = ordinalLo - beforeLoOf(entry);
+  store<u64>(WIDE_HI, addHi(firstHiOf(entry), firstLoOf(entry), offsetHi, offsetLo));
+  store<u64>(WIDE_LO, firstLoOf(entry) + offsetLo);
+  return entry;
 }
 
 /** The last ordinal of the range that holds `first`, which is below the window, but at most `last`. */
 export function endOfRange(pool: usize, first: u32, last: u32): u32 {
   const next = nextEntry(findOrdinalEntry(rangesOf(pool), 0, first));
-  const endHi = subHi(beforeHiOf(next), beforeLoOf(next), 0, 1);
-  const endLo = beforeLoOf(next) - 1;
-  return less(endHi, endLo, 0, last) ? <u32>endLo : last;
+  const end = beforeLoOf(next) - 1;
+  return beforeHiOf(next) == 0 && end < <u64>last ? <u32>end : last;
 }
 
 /** Starts to track the order in which ordinals become free: OK or NO_MEMORY. */

@@ -6,7 +6,7 @@ import { MAX_WINDOW, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "../abi";
 import { USED, windowOf } from "../bitmap/bitmap";
 import { findUnused, findUsed } from "../bitmap/bitmap-search";
 import { addHi, less } from "../numbers/u128";
-import { countOf, entryAt, findAtOrBefore, firstHiOf, firstLoOf, lastHiOf, lastLoOf } from "../sets/range-set";
+import { endOf, entryAt, findAtOrBefore, firstHiOf, firstLoOf, lastHiOf, lastLoOf, nextEntry } from "../sets/range-set";
 import { compact, freedAt, freedCount, pushFreed } from "./freed";
 import { CLAIM, operate } from "./mark";
 import {
@@ -40,8 +40,8 @@ function markRun(pool: usize, hi: u64, lo: u64, length: u32): i32 {
   const ranges = rangesOf(pool);
   const endHi = addHi(hi, lo, 0, length);
   const endLo = lo + <u64>length;
-  for (let index = <u32>max<i32>(0, findAtOrBefore(ranges, hi, lo)); index < countOf(ranges); index++) {
-    const entry = entryAt(ranges, index);
+  const end = endOf(ranges);
+  for (let entry = max(findAtOrBefore(ranges, hi, lo), entryAt(ranges, 0)); entry < end; entry = nextEntry(entry)) {
     if (less(endHi, endLo, firstHiOf(entry), firstLoOf(entry))) break;
     if (less(lastHiOf(entry), lastLoOf(entry), hi, lo)) continue;
     const startsInside = less(firstHiOf(entry), firstLoOf(entry), hi, lo);

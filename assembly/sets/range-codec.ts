@@ -18,6 +18,7 @@ import {
 } from "../numbers/u128";
 import {
   countOf,
+  endOf,
   entryAt,
   familyOf,
   findEntry,
@@ -25,6 +26,7 @@ import {
   firstLoOf,
   lastHiOf,
   lastLoOf,
+  nextEntry,
   normalise,
   push,
   sizeHi,
@@ -74,11 +76,11 @@ export function writeRanges(set: usize): i32 {
   const count = countOf(set);
   const status = reserveExchange(count * 2 * width);
   if (status < 0) return status;
-  for (let index: u32 = 0; index < count; index++) {
-    const entry = entryAt(set, index);
-    const at = exchangeAt() + index * 2 * width;
+  let at = exchangeAt();
+  for (let entry = entryAt(set, 0); entry < endOf(set); entry = nextEntry(entry)) {
     writeAddress(family, at, firstHiOf(entry), firstLoOf(entry));
     writeAddress(family, at + width, lastHiOf(entry), lastLoOf(entry));
+    at += 2 * width;
   }
   return <i32>count;
 }
@@ -131,9 +133,8 @@ function writeRangePrefixes(family: u32, entry: usize, written: u32): i32 {
 /** Writes the fewest prefixes that cover the set exactly, as (address, length byte): their number, or a status. */
 export function writePrefixes(set: usize): i32 {
   let written = 0;
-  for (let index: u32 = 0; index < countOf(set); index++) {
-    written = writeRangePrefixes(familyOf(set), entryAt(set, index), <u32>written);
-    if (written < 0) return written;
+  for (let entry = entryAt(set, 0); entry < endOf(set) && written >= 0; entry = nextEntry(entry)) {
+    written = writeRangePrefixes(familyOf(set), entry, <u32>written);
   }
   return written;
 }

@@ -6,7 +6,6 @@
  *  set:    family u32 │ count u32 │ capacity u32 │ - │ entries, 48 bytes each │ one more, of which only `before` counts
  *  entry:  first hi, lo │ last hi, lo │ before hi, lo     (before = addresses in the entries before this one)
  */
-import { WIDE_HI, WIDE_LO } from "../abi";
 import { allocate, free } from "../memory/heap";
 import { addHi, less, lessAt, subHi } from "../numbers/u128";
 
@@ -31,6 +30,11 @@ export function countOf(set: usize): u32 {
 
 export function entryAt(set: usize, index: u32): usize {
   return set + ENTRIES + index * ENTRY_BYTES;
+}
+
+/** The place after the last entry. */
+export function endOf(set: usize): usize {
+  return entryAt(set, countOf(set));
 }
 
 /** The place after an entry: the next one, or the end of the set. */
@@ -126,8 +130,8 @@ function siftDown(set: usize, start: u32, count: u32): void {
 }
 
 function isSorted(set: usize): bool {
-  for (let index: u32 = 1; index < countOf(set); index++) {
-    if (firstBelow(entryAt(set, index), entryAt(set, index - 1))) return false;
+  for (let entry = entryAt(set, 1); entry < endOf(set); entry = nextEntry(entry)) {
+    if (firstBelow(entry, entry - ENTRY_BYTES)) return false;
   }
   return true;
 }
@@ -173,76 +177,55 @@ export function normalise(set: usize): void {
 export function total(set: usize): void {
   let hi: u64 = 0;
   let lo: u64 = 0;
-  const end = entryAt(set, countOf(set));
-  for (let entry = entryAt(set, 0); entry <= end; entry = nextEntry(entry)) {
+  let entry = entryAt(set, 0);
+  while (true) {
     store<u64>(entry, hi, BEFORE);
     store<u64>(entry, lo, BEFORE + LO);
-    if (entry == end) break;
+    if (entry == endOf(set)) return;
     const lengthLo = lastLoOf(entry) - firstLoOf(entry) + 1;
     const lengthHi = subHi(lastHiOf(entry), lastLoOf(entry), firstHiOf(entry), firstLoOf(entry)) + u64(lengthLo == 0);
     hi = addHi(hi, lo, lengthHi, lengthLo);
     lo = lo + lengthLo;
+    entry = nextEntry(entry);
   }
 }
 
 /** High half of the number of addresses, modulo 2^128: 0 for a set that is not empty means 2^128. */
 export function sizeHi(set: usize): u64 {
-  return beforeHiOf(entryAt(set, countOf(set)));
+  return beforeHiOf(endOf(set));
 }
 
 /** Low half of the number of addresses. */
 export function sizeLo(set: usize): u64 {
-  return beforeLoOf(entryAt(set, countOf(set)));
+  return beforeLoOf(endOf(set));
 }
 
-/** Index of the last entry whose 128-bit field at `field` is not above the number; -1 when all are. */
-function lastNotAbove(set: usize, field: usize, hi: u64, lo: u64): i32 {
-  let low: u32 = 0;
-  let high = countOf(set);
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const entry = entryAt(set, middle) + field;
-    if (less(hi, lo, load<u64>(entry), load<u64>(entry, LO))) high = middle;
-    else low = middle + 1;
+/** The last entry whose 128-bit field at `field` is not above the number; the place before the first when all are. */
+function lastNotAbove(set: usize, field: usize, hi: u64, lo: u64): usize {
+  let found = entryAt(set, 0) - ENTRY_BYTES;
+  let left = countOf(set);
+  while (left != 0) {
+    const half = (left + 1) >>> 1;
+    const entry = found + half * ENTRY_BYTES;
+    if (!less(hi, lo, load<u64>(entry + field), load<u64>(entry + field, LO))) found = entry;
+    left -= half;
   }
-  return <i32>low - 1;
+  return found;
 }
 
-/** Index of the entry at or before the address: the last whose first address is not above it; -1 when all are. */
-export function findAtOrBefore(set: usize, hi: u64, lo: u64): i32 {
-  return lastNotAbove(set, FIRST, hi, lo);
+/** The entry at or before the address: the last whose first address is not above it; 0 when all are. */
+export function findAtOrBefore(set: usize, hi: u64, lo: u64): usize {
+  const found = lastNotAbove(set, FIRST, hi, lo);
+  return found < set ? 0 : found;
 }
 
 /** The entry that holds the address; 0 when none does. */
 export function findEntry(set: usize, hi: u64, lo: u64): usize {
-  const index = lastNotAbove(set, FIRST, hi, lo);
-  if (index < 0) return 0;
-  const entry = entryAt(set, index);
-  return less(lastHiOf(entry), lastLoOf(entry), hi, lo) ? 0 : entry;
+  const entry = findAtOrBefore(set, hi, lo);
+  return entry == 0 || less(lastHiOf(entry), lastLoOf(entry), hi, lo) ? 0 : entry;
 }
 
 /** The entry that holds the ordinal, which is below the size of the set. */
 export function findOrdinalEntry(set: usize, hi: u64, lo: u64): usize {
-  return entryAt(set, lastNotAbove(set, BEFORE, hi, lo));
-}
-
-/** Puts the position of the address among those of the set into WIDE; false when it is not in the set. */
-export function indexOf(set: usize, hi: u64, lo: u64): bool {
-  const entry = findEntry(set, hi, lo);
-  if (entry == 0) return false;
-  const offsetHi = subHi(hi, lo, firstHiOf(entry), firstLoOf(entry));
-  const offsetLo = lo - firstLoOf(entry);
-  store<u64>(WIDE_HI, addHi(beforeHiOf(entry), beforeLoOf(entry), offsetHi, offsetLo));
-  store<u64>(WIDE_LO, beforeLoOf(entry) + offsetLo);
-  return true;
-}
-
-/** Puts the address at a position, which is below the size of the set, into WIDE: the entry that holds it. */
-export function addressAt(set: usize, hi: u64, lo: u64): usize {
-  const entry = findOrdinalEntry(set, hi, lo);
-  const offsetHi = subHi(hi, lo, beforeHiOf(entry), beforeLoOf(entry));
-  const offsetLo = lo - beforeLoOf(entry);
-  store<u64>(WIDE_HI, addHi(firstHiOf(entry), firstLoOf(entry), offsetHi, offsetLo));
-  store<u64>(WIDE_LO, firstLoOf(entry) + offsetLo);
-  return entry;
+  return lastNotAbove(set, BEFORE, hi, lo);
 }

@@ -7,6 +7,7 @@ import { addHi, less, lessAt, subHi } from "../numbers/u128";
 import {
   countOf,
   createSet,
+  endOf,
   entryAt,
   FIRST,
   familyOf,
@@ -17,6 +18,7 @@ import {
   LAST,
   lastHiOf,
   lastLoOf,
+  nextEntry,
   normalise,
   push,
   pushAll,
@@ -37,19 +39,17 @@ export function union(a: usize, b: usize): usize {
 export function intersect(a: usize, b: usize): usize {
   const set = createSet(familyOf(a), countOf(a) + countOf(b));
   if (set == 0) return 0;
-  let i: u32 = 0;
-  let j: u32 = 0;
-  while (i < countOf(a) && j < countOf(b)) {
-    const x = entryAt(a, i);
-    const y = entryAt(b, j);
+  let x = entryAt(a, 0);
+  let y = entryAt(b, 0);
+  while (x < endOf(a) && y < endOf(b)) {
     const start = firstBelow(x, y) ? y : x;
     const xEndsFirst = lessAt(x + LAST, y + LAST);
     const end = xEndsFirst ? x : y;
     if (!lessAt(end + LAST, start + FIRST)) {
       push(set, firstHiOf(start), firstLoOf(start), lastHiOf(end), lastLoOf(end));
     }
-    if (xEndsFirst) i++;
-    else j++;
+    if (xEndsFirst) x = nextEntry(x);
+    else y = nextEntry(y);
   }
   total(set);
   return set;
@@ -59,14 +59,12 @@ export function intersect(a: usize, b: usize): usize {
 export function subtract(a: usize, b: usize): usize {
   const set = createSet(familyOf(a), countOf(a) + countOf(b));
   if (set == 0) return 0;
-  let next: u32 = 0;
-  for (let index: u32 = 0; index < countOf(a); index++) {
-    const range = entryAt(a, index);
+  let cut = entryAt(b, 0);
+  for (let range = entryAt(a, 0); range < endOf(a); range = nextEntry(range)) {
     let hi = firstHiOf(range);
     let lo = firstLoOf(range);
     let open = true;
-    while (next < countOf(b) && !lessAt(range + LAST, entryAt(b, next) + FIRST)) {
-      const cut = entryAt(b, next);
+    while (cut < endOf(b) && !lessAt(range + LAST, cut + FIRST)) {
       const cutHi = firstHiOf(cut);
       const cutLo = firstLoOf(cut);
       if (less(hi, lo, cutHi, cutLo)) push(set, hi, lo, subHi(cutHi, cutLo, 0, 1), cutLo - 1);
@@ -76,7 +74,7 @@ export function subtract(a: usize, b: usize): usize {
         hi = addHi(lastHiOf(cut), lastLoOf(cut), 0, 1);
         lo = lastLoOf(cut) + 1;
       }
-      next++;
+      cut = nextEntry(cut);
     }
     if (open) push(set, hi, lo, lastHiOf(range), lastLoOf(range));
   }
@@ -86,12 +84,11 @@ export function subtract(a: usize, b: usize): usize {
 
 /** Whether each range of `b` (all), or one of them (not all), lies in `a` (all), or shares an address with it (not all). */
 function relate(a: usize, b: usize, all: bool): bool {
-  for (let index: u32 = 0; index < countOf(b); index++) {
-    const range = entryAt(b, index);
+  for (let range = entryAt(b, 0); range < endOf(b); range = nextEntry(range)) {
     const near = range + (all ? FIRST : LAST);
     const far = range + (all ? LAST : FIRST);
     const found = findAtOrBefore(a, load<u64>(near), load<u64>(near, 8));
-    const holds = found >= 0 && !lessAt(entryAt(a, found) + LAST, far);
+    const holds = found != 0 && !lessAt(found + LAST, far);
     if (holds != all) return holds;
   }
   return all;

@@ -21,7 +21,17 @@ import { bitmapOf, cursorOf, poolFamily, rangesOf, sparseOf } from "../pools/poo
 import { presentChunks } from "../pools/pool-counts";
 import { sparseOrdinals } from "../pools/pool-sets";
 import { sparseCount } from "../pools/sparse-set";
-import { countOf, entryAt, firstHiOf, firstLoOf, freeSet, lastHiOf, lastLoOf } from "../sets/range-set";
+import {
+  countOf,
+  endOf,
+  entryAt,
+  firstHiOf,
+  firstLoOf,
+  freeSet,
+  lastHiOf,
+  lastLoOf,
+  nextEntry,
+} from "../sets/range-set";
 
 /** "BRTS", little-endian. */
 export const MAGIC: u32 = 0x53545242;
@@ -92,8 +102,7 @@ function writeBeyond(out: usize, window: u32, runs: usize): usize {
   let next = out;
   let hi: u64 = 0;
   let lo: u64 = window;
-  for (let index: u32 = 0; index < countOf(runs); index++) {
-    const run = entryAt(runs, index);
+  for (let run = entryAt(runs, 0); run < endOf(runs); run = nextEntry(run)) {
     next = writeVarint(next, subHi(firstHiOf(run), firstLoOf(run), hi, lo));
     next = writeVarint(next, firstLoOf(run) - lo);
     next = writeVarint(next, lastLoOf(run) - firstLoOf(run));

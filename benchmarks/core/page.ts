@@ -170,7 +170,7 @@ export function renderPage(figures: CoreFigures, quietness: Quietness): string {
 ${describeQuietness(quietness)}
 
 Written by \`npm run bench:core\` from the figures of one run. Nanoseconds per call of the core, the median of the rounds, in which
-the contestants take turns; the C twin runs right before, on the same fill, and all must find the same addresses. Each figure includes the
+all four take turns in one process; all must find the same addresses. Each figure includes the
 loop with its xorshift32. Every pool is measured in a process of its own, with one instance of the core, as an embedding has it: where one
 place in JavaScript calls several instances in turn, the engine no longer compiles the border away and each call costs about 4 ns more.
 

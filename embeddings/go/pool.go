@@ -97,14 +97,12 @@ func (p *Pool) Drop() error {
 // Allocate claims the next free address of the window by the policy: the zero Addr when none is free. The seed is for
 // [Hashed]. [LeastRecentlyFreed] wants [Pool.TrackFreed] first, else it is [ErrBadArgument].
 func (p *Pool) Allocate(policy Policy, seed uint32) (netip.Addr, error) {
-	taken, err := p.allocateMany(1, policy, seed)
-	if err != nil {
-		return netip.Addr{}, err
+	raw := &p.core.raw
+	if raw.PoolAllocateMany(p.handle, int32(policy), seed, 1) == 1 { // it gives the address itself, in one call
+		return p.family.get(raw.Buffer()), nil
 	}
-	if len(taken) == 0 { // none is free, or memory is out: which, a batch does not tell
-		return p.addressOf("pool_allocate", p.core.raw.PoolAllocate(p.handle, int32(policy), seed))
-	}
-	return p.family.get(taken), nil
+	// It does not tell whether addresses or memory ran out.
+	return p.addressOf("pool_allocate", raw.PoolAllocate(p.handle, int32(policy), seed))
 }
 
 // TrackFreed remembers from now on in which order addresses of the window become free.

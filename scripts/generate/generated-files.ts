@@ -26,12 +26,17 @@ const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] =
   renderGoBindings,
 ];
 
-/** The built core. `go get` takes the tree as it is, so what it becomes in Go is committed. */
+/**
+ * The built core, and the same sources built with more inlining: Go's compiler inlines little by itself. `go get` takes
+ * the tree as it is, so what the core becomes in Go is committed.
+ */
 const CORE = "dist/core/berth-core.wasm";
+const INLINED = "dist/core-inlined/berth-core.wasm";
 
 /** Returns the files that are generated as a whole, each with its header. */
 export async function generatedTexts(): Promise<GeneratedText[]> {
   const core = readFileSync(join(root, CORE));
+  const inlined = readFileSync(join(root, INLINED));
   const limits = { path: "docs/limits.md", text: await limitsPage() };
   return [
     ...chartTexts(),
@@ -42,7 +47,7 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     withHeader("the constants marked @limit, assembly/abi.json and native/limits.h", limits),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
     withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
-    withHeader(CORE, renderGoModule(core)),
+    withHeader("assembly", renderGoModule(core, inlined)),
     ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
   ];
 }

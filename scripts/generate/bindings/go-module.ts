@@ -133,8 +133,9 @@ function parametersOf({ params }: WasmFunction): string {
   return params.map((type, index) => (params[index + 1] === type ? `l${index}` : `l${index} ${TYPE[type]}`)).join(", ");
 }
 
-export function renderGoModule(wasm: Uint8Array): GeneratedText {
-  const module = decodeModule(wasm);
+/** Returns the core as Go. `inlined` is another build of the same sources, of which the functions are made. */
+export function renderGoModule(core: Uint8Array, inlined: Uint8Array): GeneratedText {
+  const module = decodeModule(inlined);
   const names = namesOf(module);
   const dialect = dialectOf(names);
   const growing = ["m.grow(", ...[...findGrowing(module)].map((index) => `m.${names[index]}(`)];
@@ -149,8 +150,8 @@ package core
 
 import "math/bits"
 
-// ModuleSHA256 is the sum of the berth-core.wasm that this package was made from.
-const ModuleSHA256 = "${createHash("sha256").update(wasm).digest("hex")}"
+// ModuleSHA256 is the sum of the berth-core.wasm whose sources this package was made from.
+const ModuleSHA256 = "${createHash("sha256").update(core).digest("hex")}"
 
 // The memory's length, in pages.
 const (

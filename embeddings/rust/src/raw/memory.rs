@@ -16,17 +16,24 @@ macro_rules! accesses {
             #[allow(dead_code)] // whether the core uses it, depends on its compiler
             #[inline(always)]
             pub fn $load(&self, at: u32, offset: usize) -> $type {
-                let bytes = &self.bytes[at as usize..][offset..][..size_of::<$type>()];
+                let start = start_of(at, offset);
+                let bytes = &self.bytes[start..start + size_of::<$type>()];
                 $type::from_le_bytes(bytes.try_into().expect("so many bytes"))
             }
 
             #[inline(always)]
             pub fn $store(&mut self, at: u32, offset: usize, value: $type) {
-                self.bytes[at as usize..][offset..][..size_of::<$type>()]
-                    .copy_from_slice(&value.to_le_bytes());
+                let start = start_of(at, offset);
+                self.bytes[start..start + size_of::<$type>()].copy_from_slice(&value.to_le_bytes());
             }
         )*
     };
+}
+
+/// Where an access starts. The check is for processors of 32 bits, and gone on others.
+#[inline(always)]
+fn start_of(at: u32, offset: usize) -> usize {
+    (at as usize).checked_add(offset).expect("an address in the memory")
 }
 
 impl Memory {
