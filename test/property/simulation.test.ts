@@ -12,6 +12,14 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["an earlier pod's address is looked up again", { seed: 102, profile: "statefulsets", steps: 5_000 }],
   ["an address that was never attached delays no pod", { seed: 104, profile: "statefulsets", steps: 5_000 }],
   ["what a lost journal takes in may be unanswered", { seed: 3013, profile: "faults", steps: 5_000 }],
+  ["an ADD is answered while its pod is collected", { seed: 17, profile: "conflicts", steps: 5_000 }],
+  [
+    "of its cooling addresses a pod had one that was never answered",
+    { seed: 7009, profile: "partition", steps: 5_000 },
+  ],
+  ["what is adopted for another NIC is not the member's", { seed: 8018, profile: "faults", steps: 5_000 }],
+  ["an adopted address is in doubt until an answer", { seed: 7004, profile: "statefulsets", steps: 5_000 }],
+  ["a lost journal's claim is carried out late", { seed: 7013, profile: "faults", steps: 5_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

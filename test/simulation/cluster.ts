@@ -283,7 +283,7 @@ export class Cluster {
 
   pauseController(milliseconds: number): void {
     for (const { process, running } of this.#controllers)
-      if (running.status.isLeading) process.pausedUntilMs = this.#options.time.nowMs + milliseconds;
+      if (running.status.isLeading) this.#options.time.pause(process, milliseconds);
   }
 
   get pods(): readonly PodObject[] {

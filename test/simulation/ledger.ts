@@ -57,6 +57,8 @@ export class Ledger implements Segment {
   readonly #deletedByHand = new Set<string>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
+  /** By the same: what pods of the member have left on lost nodes. */
+  readonly #leftBehind = new Map<string, Set<string>>();
   /** Writes of allocations by address. */
   readonly writes = new Map<string, number>();
   adds = 0;
@@ -255,8 +257,11 @@ export class Ledger implements Segment {
         this.restarts++;
         if (had === address) continue;
         this.#members.set(key, address);
-        if (!this.#isLeftBehind(had))
-          this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
+        const leftBehind = this.#leftBehind.get(key) ?? new Set();
+        this.#leftBehind.set(key, leftBehind);
+        // Two addresses of the member are retained until one of them counts as surplus.
+        if (this.#isLeftBehind(had) || leftBehind.has(address)) leftBehind.add(had);
+        else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
   }

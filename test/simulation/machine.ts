@@ -248,7 +248,7 @@ export class Machine {
   }
 
   pause(milliseconds: number): void {
-    if (this.#agent !== undefined) this.#agent.process.pausedUntilMs = this.#options.time.nowMs + milliseconds;
+    if (this.#agent !== undefined) this.#options.time.pause(this.#agent.process, milliseconds);
   }
 
   /** The power goes: the sandboxes are gone, the disk stays. */

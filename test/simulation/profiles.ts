@@ -127,7 +127,7 @@ const HANG: Action = {
   weight: 1,
   act: (cluster, random, time) => {
     const { kubelet } = random.pick(cluster.nodes);
-    if (kubelet !== undefined) kubelet.process.pausedUntilMs = time.nowMs + random.pick([2_000, 8_000, 25_000]);
+    if (kubelet !== undefined) time.pause(kubelet.process, random.pick([2_000, 8_000, 25_000]));
   },
 };
 

@@ -96,7 +96,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
 
   if (isFine) {
     isOver = true;
-    time.inside(fate, () => calm(cluster, timeline));
+    time.inside(fate, () => calm(cluster, timeline, time));
     const endMs = time.nowMs + RECOVERY_MS;
     let faults: readonly string[] = ["nothing was checked"];
     while (isFine && faults.length > 0 && time.nowMs < endMs) {
@@ -131,7 +131,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
 }
 
 /** No fault any more: everything that was cut off, off or still goes on. */
-function calm(cluster: Cluster, timeline: Timeline): void {
+function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   timeline.note("# all faults end");
   cluster.network.faults = NO_FAULTS;
   cluster.ledger.removeForeign();
@@ -140,7 +140,7 @@ function calm(cluster: Cluster, timeline: Timeline): void {
   for (const node of cluster.nodes) {
     if (node.machine.isOff) node.machine.powerOn();
     node.machine.space.isFull = false;
-    if (node.kubelet !== undefined) node.kubelet.process.pausedUntilMs = 0;
+    if (node.kubelet !== undefined) time.resume(node.kubelet.process);
     cluster.setReady(node.machine.name, true);
     cluster.startNode(node);
   }

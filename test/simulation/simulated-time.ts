@@ -15,8 +15,10 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 export class Process {
   readonly name: string;
   isDead = false;
-  /** The machine or the process stands still until then: nothing of it runs. */
+  /** The machine or the process stands still until then: nothing of it runs. {@link SimulatedTime.pause} and resume change it. */
   pausedUntilMs = 0;
+  /** What was due meanwhile, in order. */
+  readonly parked: Event[] = [];
   /** How far its wall clock is ahead: milliseconds. */
   wallOffsetMs = 0;
   readonly random: Seeded;
@@ -44,6 +46,7 @@ export class SimulatedTime {
   readonly #heap: Event[] = [];
   #order = 0;
   readonly #seed: number;
+  readonly #scheduler = new Process("scheduler", 0);
   /** Called with each event before it runs. */
   onStep: (process: Process, label: string) => void = () => {};
   /** An error that no code of the process has caught. */
@@ -91,6 +94,28 @@ export class SimulatedTime {
     return new Promise((resolve) => this.schedule(delayMs, label, process, resolve));
   }
 
+  /** Nothing of the process runs for so long, or until the end of an earlier pause that lasts longer. */
+  pause(process: Process, milliseconds: number): void {
+    process.pausedUntilMs = Math.max(process.pausedUntilMs, this.nowMs + milliseconds);
+  }
+
+  /** What was due during the pause runs now, before anything that comes later. */
+  resume(process: Process): void {
+    process.pausedUntilMs = Math.min(process.pausedUntilMs, this.nowMs);
+    for (const event of process.parked.splice(0)) {
+      event.dueMs = this.nowMs;
+      this.#push(event);
+    }
+  }
+
+  #wakeLater(process: Process): void {
+    this.schedule(process.pausedUntilMs - this.nowMs, `${process.name} goes on`, this.#scheduler, () => {
+      if (process.parked.length === 0) return;
+      if (process.pausedUntilMs > this.nowMs) this.#wakeLater(process);
+      else this.resume(process);
+    });
+  }
+
   /** When the next event is due; undefined without any. */
   get nextMs(): number | undefined {
     return this.#heap[0]?.dueMs;
@@ -103,8 +128,8 @@ export class SimulatedTime {
       if (event === undefined) return false;
       if (event.isCancelled || event.process.isDead) continue;
       if (event.process.pausedUntilMs > event.dueMs) {
-        event.dueMs = event.process.pausedUntilMs;
-        this.#push(event);
+        event.process.parked.push(event);
+        if (event.process.parked.length === 1) this.#wakeLater(event.process);
         continue;
       }
       this.nowMs = Math.max(this.nowMs, event.dueMs);

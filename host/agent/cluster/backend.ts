@@ -25,12 +25,13 @@ import { Definitions } from "../definitions.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
 import { type FenceDeps, fenceOrphan } from "../fencing/fence-orphan.ts";
-import type { NicAccess } from "../fencing/nic-access.ts";
+import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddDeps } from "../ipam/add.ts";
+import { AttachingNics } from "../ipam/attaching-nics.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
@@ -269,9 +270,11 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     options.links,
   );
   stack.defer(() => detection.prober.close());
+  const attaching = new AttachingNics(nowMs);
+  const nics = attaching.guard(options.nics ?? KERNEL_NICS);
   const fencing: FenceDeps = {
     node,
-    nics: options.nics,
+    nics,
     log,
     emit: (event) => events.emit(event),
     knownNetns: async () => {
@@ -287,7 +290,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       api,
       node,
       registry,
-      nics: options.nics,
+      nics,
+      isAttaching: (nic) => attaching.has(nic),
       log,
       audit,
       pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
@@ -323,6 +327,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     detection,
     clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
     log,
+    attaching,
   };
   const cluster = new KubernetesIpam(
     { api, resources, registry, collector, identifier, events, lost },

@@ -43,6 +43,7 @@ export class DryRun implements AsyncDisposable {
       clock,
       log: ipam.log.child({}, { level: "silent" }),
       cluster: ipam.cluster?.forDryRun(registry),
+      attaching: undefined,
     };
     return new DryRun(copied, clock, detection, readiness);
   }

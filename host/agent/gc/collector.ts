@@ -65,6 +65,8 @@ interface CollectorDeps {
   readonly nics?: Pick<NicAccess, "readNetnsStatus"> | undefined;
   /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
+  /** Returns whether the NIC's ADD is under way or was answered a moment ago. Absent: never. */
+  readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName">) => boolean) | undefined;
   readonly log: Log;
   readonly audit: Audit;
 }
@@ -264,7 +266,10 @@ export class Collector {
     this.#queue.run(check).catch(() => {});
   }
 
-  /** Most of the pods have had their DEL by now and have no row; then the API server is not asked. Pods whose check failed stay reported. */
+  /**
+   * Most of the pods have had their DEL by now and have no row; then the API server is not asked. Pods whose check failed stay reported, and those with a
+   * NIC that is being attached.
+   */
   async #checkReported(): Promise<void> {
     if (!this.#deps.pods.isSynced()) return;
     const failures: unknown[] = [];
@@ -272,8 +277,9 @@ export class Collector {
       const { pod, status } = reported;
       const { configHash = uid } = podFacts(pod);
       try {
-        for (const owner of new Set([uid, configHash])) await this.#checkOwner(owner, status);
-        if (this.#reported.get(uid) === reported) this.#reported.delete(uid);
+        let isSettled = true;
+        for (const owner of new Set([uid, configHash])) if (!(await this.#checkOwner(owner, status))) isSettled = false;
+        if (isSettled && this.#reported.get(uid) === reported) this.#reported.delete(uid);
       } catch (error) {
         failures.push(error);
       }
@@ -281,9 +287,17 @@ export class Collector {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #checkOwner(owner: string, status: PodStatus | undefined): Promise<void> {
-    const rows = (await this.#deps.registry.findOwner(owner)).filter(mayLeak);
-    for (const row of rows) await this.#check(row, status ?? (await readPodStatus(this.#reader, row)));
+  /** Returns false if a NIC is being attached, so that the next tick has to check again. */
+  async #checkOwner(owner: string, status: PodStatus | undefined): Promise<boolean> {
+    const { registry, isAttaching = () => false } = this.#deps;
+    const rows = (await registry.findOwner(owner)).filter(mayLeak);
+    let isSettled = true;
+    for (const row of rows) {
+      const isOpen = isAttaching(row);
+      const cooling = await this.#check(row, status ?? (await readPodStatus(this.#reader, row)));
+      if (isOpen && cooling === undefined) isSettled = false;
+    }
+    return isSettled;
   }
 
   /**

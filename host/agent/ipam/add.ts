@@ -20,6 +20,7 @@ import type { Detection } from "../detection/open-detection.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
 import type { Claimed } from "./allocate.ts";
+import type { AttachingNics } from "./attaching-nics.ts";
 import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
@@ -39,12 +40,19 @@ export interface AddDeps {
   readonly detection: Detection;
   readonly clock: Clock;
   readonly log: Log;
+  /** Absent: nobody asks for them. */
+  readonly attaching?: AttachingNics | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
 }
 
 /** `signal` aborts when the caller hangs up. */
-export async function addAddresses(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+export function addAddresses(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
+  const add = (): Promise<Addition> => addToNic(deps, request, signal);
+  return deps.attaching === undefined ? add() : deps.attaching.run(request, add);
+}
+
+async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { ifName, containerId, netns } = request;
   const { identifier, cluster, clock } = deps;
   const deadline = new AddDeadline(clock, signal);

@@ -148,6 +148,7 @@ export class ClaimPublisher {
     // Registered at once, so that no write to the rows is missed.
     const open: OpenClaim = { claim, outcome, untilMs, names: new Set(outcome.held.map(nameOf)), isTouched: false };
     this.#open.add(open);
+    this.#noteAdopted(claim, outcome);
     try {
       for (const row of replaced) this.#objectSync.noteFormerOwner(row, row.owner);
       return await this.#publish(open, signal);
@@ -211,13 +212,21 @@ export class ClaimPublisher {
    * this one.
    */
   #withAdopted(claim: Claim, outcome: Bound): Bound {
-    const { held, previous, fresh = [] } = outcome;
+    const { held, fresh = [] } = outcome;
     const isAdopted = (row: Allocation): boolean =>
-      findOwner(claim, row) !== undefined &&
-      previous.some((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
+      findOwner(claim, row) !== undefined && this.#sources.get(nameOf(row))?.kind === "adopted";
     const adopted = held.filter(isAdopted);
     for (const row of adopted) this.#sources.set(nameOf(row), { version: row.version, kind: "adopted" });
     return { ...outcome, fresh: [...fresh, ...adopted] };
+  }
+
+  /** The row names its container from now on, whatever becomes of the claim. */
+  #noteAdopted(claim: Claim, { held, previous }: Bound): void {
+    for (const row of held) {
+      const isAdopted = previous.some((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
+      if (isAdopted && findOwner(claim, row) !== undefined)
+        this.#sources.set(nameOf(row), { version: row.version, kind: "adopted" });
+    }
   }
 
   #withPredecessors(outcome: Bound): Bound {

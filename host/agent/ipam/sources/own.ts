@@ -44,12 +44,13 @@ export class OwnAddresses implements AddressSource {
     return requested.some((request) => request.ip.family === ip.family && !equalIp(request.ip, ip));
   }
 
-  /** The newest of each NIC and family, if the selected pools contain it. */
+  /** The newest of each NIC and family, if the selected pools contain it. What no ADD was answered with comes last. */
   #assignCooling(own: readonly Allocation[]): void {
     const { poolCache, demand, assignments } = this.#search;
-    const newestFirst = [...own].sort((a, b) => b.sinceMs - a.sinceMs);
+    const isAnswered = ({ isConfirmed }: Allocation): number => (isConfirmed === true ? 1 : 0);
+    const sorted = [...own].sort((a, b) => isAnswered(b) - isAnswered(a) || b.sinceMs - a.sinceMs);
     this.skipCooling = true;
-    for (const { space, ip, ifName, version } of newestFirst) {
+    for (const { space, ip, ifName, version } of sorted) {
       const nic = demand.nics.find((each) => each.ifName === ifName);
       const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, ip);
       if (found?.kind !== "pool" || found.pool.spec.addressSpace !== space) continue;

@@ -8,6 +8,7 @@ import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/ip-allocation.ts";
 import type { Timeout } from "../../add-deadline.ts";
@@ -29,10 +30,14 @@ import {
 /** How often an ADD checks whether another pod's claim of its retained address has ended: milliseconds. @limit */
 export const CLAIM_POLL_MS = 100;
 
+type IsWanted = (nic: Pick<Picked, "ifName" | "ip">) => boolean;
+
 /** A retained address, or one that an earlier pod of the member has, and the NICs of the demand that may have it. */
 interface Retained {
   readonly kept: Allocation;
   readonly picks: readonly Picked[];
+  /** The pod's own according to the API server alone: an earlier life of the agent has claimed it, and its journal is lost. */
+  readonly isOrphaned: boolean;
 }
 
 export class RetainedAddresses implements AddressSource {
@@ -119,7 +124,8 @@ export class RetainedAddresses implements AddressSource {
       }
       const isFresh = (nic: Pick<Picked, "ifName" | "ip">): boolean =>
         fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
-      const chosen = this.#choose(isFresh);
+      const isCreated = (nic: Pick<Picked, "ifName" | "ip">): boolean => created.some((row) => isSameNic(row, nic));
+      const chosen = this.#choose(isFresh, isCreated);
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again.
         const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
@@ -151,8 +157,11 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  #choose(isWanted: (nic: Pick<Picked, "ifName" | "ip">) => boolean): readonly Picked[] {
-    const usable = (this.#found ?? []).filter(({ kept }) => !this.#refused.has(kept.version));
+  /** `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another one is no better. */
+  #choose(isWanted: IsWanted, isBare: IsWanted = () => true): readonly Picked[] {
+    const usable = (this.#found ?? []).filter(
+      ({ kept, isOrphaned }) => !this.#refused.has(kept.version) && (!isOrphaned || isBare(kept)),
+    );
     return choosePicks(usable, isWanted);
   }
 
@@ -168,7 +177,10 @@ export class RetainedAddresses implements AddressSource {
     const found = this.#found ?? [];
     if (!found.some(({ kept }) => kept.state === "Kept")) return;
     const own = await registry.findOwner(demand.claimant.owner);
-    const rows = [...claimed, ...own.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed === true)];
+    // The ADD of a NIC whose address the journal has lost and taken in will tell whether it is the member's.
+    const isMembers = ({ state, isConfirmed, containerId }: Allocation): boolean =>
+      state === "Bound" && isConfirmed === true && containerId !== UNKNOWN_CONTAINER;
+    const rows = [...claimed, ...own.filter(isMembers)];
     const surplus = surplusOf(found, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
   }
@@ -211,7 +223,7 @@ export class RetainedAddresses implements AddressSource {
 
 /**
  * What is retained first, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
- * undone. One list of the API server for each workload of the demand.
+ * undone; then what is orphaned. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -219,14 +231,16 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = await registry.findRetained(member, demand.deadline.signal);
-    // What this pod itself has according to the API server alone is left of a claim that is being undone.
-    const others = all.filter(({ state, owner }) => state !== "Bound" || owner !== demand.claimant.owner);
-    const allowed = others.filter((kept) => mayHave(demand, kept));
-    found.push(...allowed.map((kept) => ({ kept, picks: picksOf(poolCache, nics, kept) })));
+    for (const kept of all.filter((each) => mayHave(demand, each))) {
+      const isOwn = kept.state === "Bound" && kept.owner === demand.claimant.owner;
+      // What this pod itself has is in the journal, or left of a claim that is being undone.
+      if (isOwn && (await registry.findAddress(kept.space, kept.ip)) !== undefined) continue;
+      found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn });
+    }
   }
   // Versions of objects are negative.
   const rankOf = ({ kept: { state, version } }: Retained): number => (state === "Kept" ? version : -version);
-  return found.sort((a, b) => rankOf(a) - rankOf(b));
+  return found.sort((a, b) => Number(a.isOrphaned) - Number(b.isOrphaned) || rankOf(a) - rankOf(b));
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */

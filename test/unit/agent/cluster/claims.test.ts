@@ -12,6 +12,7 @@ import { PoolSpace } from "../../../../host/core/pool-space.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { selectPools } from "../../../../host/ipam/selection.ts";
 import { equalIp, formatIp, type Ip } from "../../../../host/net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import {
   type Allocation,
   type Claim,
@@ -58,7 +59,8 @@ class Cluster {
     const found = claim.proposals.map((proposal) => ({ proposal, object: this.objects.get(formatIp(proposal.ip)) }));
     this.proposed.push(...claim.proposals.map((proposal) => formatIp(proposal.ip)));
     const own = [...this.objects.values()].filter(
-      ({ owner, ifName }) => owner === claim.owner && ifName === claim.ifName,
+      ({ owner, ifName, version, isConfirmed }) =>
+        owner === claim.owner && ifName === claim.ifName && (version > 0 || isConfirmed !== true),
     );
     if (own.length > 0) return { kind: "bound", held: own, created: [], previous: [] };
     const by = found.flatMap(({ object, proposal }) =>
@@ -94,7 +96,6 @@ function worldOf(pools: readonly IpPool[]) {
   const poolCache = new PoolCache(openCore());
   poolCache.update(pools, []);
   const clock = new TestClock({ isHasty: true });
-  const unplayed = (name: string) => () => Promise.reject(new Error(`${name} is not played here`));
   const registry = {
     claim: async (claim) => cluster.claim(claim),
     retain: async () => {},
@@ -124,7 +125,10 @@ function worldOf(pools: readonly IpPool[]) {
     findCooling: async () => [],
     findQuarantined: async () => [],
     expire: async () => 0,
-    findAddress: unplayed("findAddress"),
+    findAddress: async (_space, address) => {
+      const found = cluster.objects.get(formatIp(address));
+      return found !== undefined && found.version > 0 ? found : undefined;
+    },
   } satisfies Partial<Registry>;
   const deps: AllocateDeps & { readonly cluster: ClusterIpam } = {
     registry: registry as unknown as Registry,
@@ -420,6 +424,32 @@ describe("retention: what is kept for a member", () => {
     cluster.put("10.6.0.77", retained());
     cluster.put("10.6.0.78", retained({ state: "Bound", owner: "before", pod: "db-0" }));
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+  });
+
+  it("may be bound to the pod itself, by an agent whose journal is lost: it comes after what is retained", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    const orphaned = { state: "Bound", owner: "uid", pod: "db-0", isConfirmed: true } as const;
+    cluster.put("10.6.0.79", retained(orphaned));
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.79"]);
+    const other = worldOf([blue]);
+    other.cluster.put("10.6.0.77", retained());
+    other.cluster.put("10.6.0.79", retained(orphaned));
+    expect(await other.claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
+  });
+
+  it("beside what another NIC has is not surplus, if the journal had lost that address", async () => {
+    for (const [containerId, released] of [
+      [UNKNOWN_CONTAINER, []],
+      ["c", ["10.6.0.79"]],
+    ] as const) {
+      const { cluster, claim, deps } = worldOf([blue]);
+      cluster.put("10.6.0.77", retained());
+      cluster.put("10.6.0.79", retained({ ifName: "net1" }));
+      const row = { ...cluster.put("10.6.0.80"), isConfirmed: true, ifName: "net1", containerId };
+      Object.assign(deps.registry, { findOwner: async () => [row] });
+      await claim({ workload: WORKLOAD });
+      expect(cluster.released).toEqual(released);
+    }
   });
 
   it("is waited for while another pod of this node tries to claim it, and nothing else that is retained is released", async () => {

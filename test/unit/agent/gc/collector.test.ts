@@ -38,6 +38,7 @@ class Scene {
   readonly collector: Collector;
   readonly cache = new Map<string, Pod>();
   isSynced = true;
+  isAttaching = false;
   /** Whether the orphan's NIC has lost the address. */
   fence: (row: Allocation) => Promise<boolean> = async () => true;
   settings: CollectorSettings = {
@@ -51,6 +52,7 @@ class Scene {
     this.collector = new Collector(
       {
         ...{ api, node: name, registry, log, audit: NO_AUDIT, fence: (row) => this.fence(row) },
+        isAttaching: () => this.isAttaching,
         pods: { isSynced: () => this.isSynced, find: (key) => this.cache.get(key) },
       },
       { settings: () => this.settings, nowMs: clock.nowMs, random: () => 0.5 },
@@ -239,6 +241,22 @@ describe("retention: the pod of a workload that retains its address", () => {
       "Cooling",
       "Bound",
     ]);
+  });
+
+  it("is checked again until its NIC has settled, if that is being attached", async ({ world }) => {
+    world.isAttaching = true;
+    world.fence = async () => !world.isAttaching;
+    world.addPod("web");
+    await world.node.bind("10.0.0.1", "web", { workload });
+    world.collector.podDeleted(world.removePod("web"));
+    await world.collector.idle();
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
+    world.isAttaching = false;
+    // Another report makes it check all that are reported.
+    world.addPod("other");
+    world.collector.podDeleted(world.removePod("other"));
+    await world.collector.idle();
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
   it("fails its CHECK then, and its late DEL finds nothing", async ({ world }) => {

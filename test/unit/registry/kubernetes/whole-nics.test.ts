@@ -3,6 +3,7 @@
  */
 
 import { describe, expect, it } from "vitest";
+import { formatIp } from "../../../../host/net/ip.ts";
 import { allocationLines, type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -52,6 +53,20 @@ describe("what was claimed together and never answered", () => {
     const bound = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound");
     expect(bound).toMatchObject([{ ip: ip("10.0.0.9"), ifName: "net1" }]);
   });
+});
+
+it("what a lost journal has taken in is still in doubt after a claim that was undone", async () => {
+  const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+  const [node, other] = await twoNodes();
+  await other.registry.claim(claim("b", [proposal(FOUR)]));
+  const six = { ...proposal(SIX, { prefixLength: 64 }), workload: WEB };
+  await node.registry.adopt({ ...six, state: "Bound", owner: "a", namespace: "shop", pod: "web-0" });
+  const wanted = (address: string) =>
+    claim("a", [{ ...proposal(address), workload: WEB }], { workload: WEB, partial: false });
+  expect(await node.registry.claim(wanted(FOUR))).toMatchObject({ kind: "taken" });
+  const outcome = await node.registry.claim(wanted("10.0.0.2"));
+  const fresh = outcome.kind === "bound" ? (outcome.fresh ?? []) : [];
+  expect(fresh.map((row) => formatIp(row.ip))).toContain(SIX);
 });
 
 it.each([[FOUR], [SIX]])(

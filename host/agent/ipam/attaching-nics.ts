@@ -1,0 +1,72 @@
+/**
+ * The NICs whose ADD is under way or was answered a moment ago: their addresses may come up at any time, so that a NIC does not have its address proves
+ * nothing yet (retention).
+ */
+import type { NicAccess } from "../fencing/nic-access.ts";
+
+/** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. @limit */
+export const ATTACH_SETTLE_MS = 5_000;
+
+/** A NIC by its network namespace: a path. */
+interface NicPlace {
+  readonly netns?: string | undefined;
+  readonly ifName: string;
+}
+
+export class AttachingNics {
+  readonly #nowMs: () => number;
+  /** ADDs under way, by NIC. */
+  readonly #running = new Map<string, number>();
+  /** When the last ADD was answered, the earliest first: milliseconds. */
+  readonly #answeredMs = new Map<string, number>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Rejects as the ADD does. */
+  async run<T>(nic: NicPlace, add: () => Promise<T>): Promise<T> {
+    const key = keyOf(nic);
+    this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
+    try {
+      const answer = await add();
+      this.#answeredMs.delete(key);
+      this.#answeredMs.set(key, this.#nowMs());
+      return answer;
+    } finally {
+      const others = (this.#running.get(key) ?? 1) - 1;
+      if (others > 0) this.#running.set(key, others);
+      else this.#running.delete(key);
+      this.#forgetSettled();
+    }
+  }
+
+  has(nic: NicPlace): boolean {
+    if (nic.netns === undefined || nic.netns === "") return false;
+    this.#forgetSettled();
+    const key = keyOf(nic);
+    return this.#running.has(key) || this.#answeredMs.has(key);
+  }
+
+  /** The same access, to which such a NIC has its address already, unless its network namespace is gone. */
+  guard(nics: NicAccess): NicAccess {
+    return {
+      ...nics,
+      readNetnsStatus: async (nic) => {
+        const status = await nics.readNetnsStatus(nic);
+        return status !== "gone" && this.has(nic) ? "inUse" : status;
+      },
+    };
+  }
+
+  #forgetSettled(): void {
+    for (const [key, answeredMs] of this.#answeredMs) {
+      if (this.#nowMs() - answeredMs < ATTACH_SETTLE_MS) return;
+      this.#answeredMs.delete(key);
+    }
+  }
+}
+
+function keyOf({ netns = "", ifName }: NicPlace): string {
+  return `${netns} ${ifName}`;
+}
