@@ -20,6 +20,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["what is adopted for another NIC is not the member's", { seed: 8018, profile: "faults", steps: 5_000 }],
   ["an adopted address is in doubt until an answer", { seed: 7004, profile: "statefulsets", steps: 5_000 }],
   ["a lost journal's claim is carried out late", { seed: 7013, profile: "faults", steps: 5_000 }],
+  ["a NIC has an address that a lost journal took in", { seed: 1, profile: "faults", steps: 18_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -292,6 +292,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       registry,
       nics,
       isAttaching: (nic) => attaching.has(nic),
+      isOnUnknownNic: async (ip) => nics.findNetns(ip, await fencing.knownNetns()) !== undefined,
       log,
       audit,
       pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },

@@ -13,6 +13,7 @@ import {
   isOwner,
   type LeakDecision,
   mayLeak,
+  type NetnsStatus,
   type PodStatus,
   podFacts,
 } from "../../ipam/leak.ts";
@@ -20,8 +21,8 @@ import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
-import { formatIp } from "../../net/ip.ts";
-import type { Journal } from "../../registry/journal.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
+import { type Journal, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
@@ -65,6 +66,8 @@ interface CollectorDeps {
   readonly nics?: Pick<NicAccess, "readNetnsStatus"> | undefined;
   /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
+  /** Returns whether a NIC of this node has the address whose container is unknown. Absent: none has. */
+  readonly isOnUnknownNic?: ((ip: Ip) => Promise<boolean>) | undefined;
   /** Returns whether the NIC's ADD is under way or was answered a moment ago. Absent: never. */
   readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName">) => boolean) | undefined;
   readonly log: Log;
@@ -319,9 +322,17 @@ export class Collector {
   }
 
   async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakDecision> {
-    const netns = await (this.#deps.nics ?? KERNEL_NICS).readNetnsStatus(row);
+    const netns = await this.#readNetns(row);
     const nowMs = this.#options.nowMs();
     return decideLeak({ row, pod, netns, observedAtMs, nowMs, confirmAfterMs: this.#graceMs(row.pool) });
+  }
+
+  /** The container of an address that was taken in from the API server is unknown: it is looked for on all NICs. */
+  async #readNetns(row: PodRow): Promise<NetnsStatus> {
+    const { nics = KERNEL_NICS, isOnUnknownNic = async () => false } = this.#deps;
+    const found = await nics.readNetnsStatus(row);
+    if (found !== "unknown" || row.containerId !== UNKNOWN_CONTAINER) return found;
+    return (await isOnUnknownNic(row.ip)) ? "inUse" : "unknown";
   }
 
   async #collect(row: Allocation, reason: "finished" | "gone"): Promise<Allocation | undefined> {

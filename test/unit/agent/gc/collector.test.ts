@@ -13,7 +13,7 @@ import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-s
 import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
-import type { Journal } from "../../../../host/registry/journal.ts";
+import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
 import { MemoryApiServer, unreachable } from "../../../fakes/memory-api-server.ts";
@@ -39,6 +39,7 @@ class Scene {
   readonly cache = new Map<string, Pod>();
   isSynced = true;
   isAttaching = false;
+  isOnUnknownNic = false;
   /** Whether the orphan's NIC has lost the address. */
   fence: (row: Allocation) => Promise<boolean> = async () => true;
   settings: CollectorSettings = {
@@ -53,6 +54,7 @@ class Scene {
       {
         ...{ api, node: name, registry, log, audit: NO_AUDIT, fence: (row) => this.fence(row) },
         isAttaching: () => this.isAttaching,
+        isOnUnknownNic: async () => this.isOnUnknownNic,
         pods: { isSynced: () => this.isSynced, find: (key) => this.cache.get(key) },
       },
       { settings: () => this.settings, nowMs: clock.nowMs, random: () => 0.5 },
@@ -120,6 +122,17 @@ describe("leak: a sweep", () => {
     world.node.clock.jump(1);
     expect((await world.collector.sweep())?.collected).toMatchObject([{ state: "Cooling", pool: "blue" }]);
     expect([await world.node.stateOf("10.0.0.1"), world.collector.collected]).toEqual(["Cooling", 1]);
+  });
+
+  it("keeps an address of an unknown container while a NIC has it", async ({ world }) => {
+    world.isOnUnknownNic = true;
+    await world.node.bind("10.0.0.1", "web", { containerId: UNKNOWN_CONTAINER });
+    await world.node.bind("10.0.0.2", "db");
+    await world.sweepTwice();
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Cooling"]);
+    world.isOnUnknownNic = false;
+    await world.sweepTwice();
+    expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
   });
 
   it("waits for the pool's cooldown when that is longer", async ({ world }) => {
