@@ -280,9 +280,9 @@ export class Collector {
       const { pod, status } = reported;
       const { configHash = uid } = podFacts(pod);
       try {
-        let isSettled = true;
-        for (const owner of new Set([uid, configHash])) if (!(await this.#checkOwner(owner, status))) isSettled = false;
-        if (isSettled && this.#reported.get(uid) === reported) this.#reported.delete(uid);
+        let isDone = true;
+        for (const owner of new Set([uid, configHash])) if (!(await this.#checkOwner(owner, status))) isDone = false;
+        if (isDone && this.#reported.get(uid) === reported) this.#reported.delete(uid);
       } catch (error) {
         failures.push(error);
       }
@@ -294,13 +294,13 @@ export class Collector {
   async #checkOwner(owner: string, status: PodStatus | undefined): Promise<boolean> {
     const { registry, isAttaching = () => false } = this.#deps;
     const rows = (await registry.findOwner(owner)).filter(mayLeak);
-    let isSettled = true;
+    let isDone = true;
     for (const row of rows) {
       const isOpen = isAttaching(row);
       const cooling = await this.#check(row, status ?? (await readPodStatus(this.#reader, row)));
-      if (isOpen && cooling === undefined) isSettled = false;
+      if (isOpen && cooling === undefined) isDone = false;
     }
-    return isSettled;
+    return isDone;
   }
 
   /**

@@ -2,10 +2,16 @@
  * The NICs whose ADD is under way or was answered a moment ago: their addresses may come up at any time, so that a NIC does not have its address proves
  * nothing yet (retention).
  */
-import type { NicAccess } from "../fencing/nic-access.ts";
+import type { NetnsStatus } from "../../ipam/leak.ts";
+import type { Allocation } from "../../registry/registry.ts";
 
 /** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. @limit */
-export const ATTACH_SETTLE_MS = 5_000;
+export const NIC_COMING_UP_MS = 5_000;
+
+/** Reads whether a NIC has its address. */
+interface NicReader {
+  readonly readNetnsStatus: (nic: Pick<Allocation, "netns" | "ifName" | "ip">) => Promise<NetnsStatus>;
+}
 
 /** A NIC by its network namespace: a path. */
 interface NicPlace {
@@ -37,19 +43,19 @@ export class AttachingNics {
       const others = (this.#running.get(key) ?? 1) - 1;
       if (others > 0) this.#running.set(key, others);
       else this.#running.delete(key);
-      this.#forgetSettled();
+      this.#forgetOld();
     }
   }
 
   has(nic: NicPlace): boolean {
     if (nic.netns === undefined || nic.netns === "") return false;
-    this.#forgetSettled();
+    this.#forgetOld();
     const key = keyOf(nic);
     return this.#running.has(key) || this.#answeredMs.has(key);
   }
 
   /** The same access, to which such a NIC has its address already, unless its network namespace is gone. */
-  guard(nics: NicAccess): NicAccess {
+  guard<T extends NicReader>(nics: T): T {
     return {
       ...nics,
       readNetnsStatus: async (nic) => {
@@ -59,9 +65,9 @@ export class AttachingNics {
     };
   }
 
-  #forgetSettled(): void {
+  #forgetOld(): void {
     for (const [key, answeredMs] of this.#answeredMs) {
-      if (this.#nowMs() - answeredMs < ATTACH_SETTLE_MS) return;
+      if (this.#nowMs() - answeredMs < NIC_COMING_UP_MS) return;
       this.#answeredMs.delete(key);
     }
   }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { KERNEL_NICS } from "../../../host/agent/fencing/nic-access.ts";
-import { ATTACH_SETTLE_MS, AttachingNics } from "../../../host/agent/ipam/attaching-nics.ts";
+import { AttachingNics, NIC_COMING_UP_MS } from "../../../host/agent/ipam/attaching-nics.ts";
 import type { NetnsStatus } from "../../../host/ipam/leak.ts";
 import { ip } from "../../world/values.ts";
 
@@ -24,7 +24,7 @@ it("a NIC has its address from the beginning of its ADD until a while after the 
   answer.resolve("10.0.0.1");
   expect(await adding).toBe("10.0.0.1");
   world.status = "there";
-  world.nowMs += ATTACH_SETTLE_MS - 1;
+  world.nowMs += NIC_COMING_UP_MS - 1;
   expect(await read()).toBe("inUse");
   world.nowMs += 1;
   expect(await read()).toBe("there");
