@@ -1,15 +1,17 @@
 import { expect, it } from "vitest";
-import { KERNEL_NICS } from "../../../host/agent/fencing/nic-access.ts";
 import { AttachingNics, NIC_COMING_UP_MS } from "../../../host/agent/ipam/attaching-nics.ts";
 import type { NetnsStatus } from "../../../host/ipam/leak.ts";
+import type { Allocation } from "../../../host/registry/registry.ts";
 import { ip } from "../../world/values.ts";
+
+type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
 
 const NIC = { netns: "/run/netns/c", ifName: "eth0", ip: ip("10.0.0.1") };
 
 function scene() {
   const world = { nowMs: 0, status: "there" as NetnsStatus };
   const attaching = new AttachingNics(() => world.nowMs);
-  const { readNetnsStatus } = attaching.guard({ ...KERNEL_NICS, readNetnsStatus: async () => world.status });
+  const { readNetnsStatus } = attaching.guard({ readNetnsStatus: async (_nic: AttachedNic) => world.status });
   return { world, attaching, read: (nic = NIC) => readNetnsStatus(nic) };
 }
 
