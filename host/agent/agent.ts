@@ -11,6 +11,7 @@ import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
+import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { History } from "./audit/history.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
@@ -45,6 +46,8 @@ interface AgentOptions {
   readonly socketPath: string;
   /** Absent: metrics are on the socket only. */
   readonly scraping?: ScrapeSettings | undefined;
+  /** Of the embedded mode, absent or off: the address map is not served. */
+  readonly mapping?: MapSettings | undefined;
   readonly nodeName?: string | undefined;
   /** Of the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
@@ -173,21 +176,22 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   set.onScrape(() => collectProcess(set.metrics));
   set.onScrape(() => collectAgent(set.metrics, { backend, spool, audit, restores: watch?.restored ?? 0 }));
   set.onScrape(() => backend.collectMetrics(set.metrics));
+  const inspect = createStatusApi({
+    netnsDirectories: NETNS_DIRECTORIES,
+    operations: new Operations({ backend, audit, nowMs: monotonicMs }),
+    backend,
+    spool,
+    version,
+    metrics: set,
+    socketRestored: () => watch?.restored ?? 0,
+    history: new History(options.logDirectory, node),
+    coordinator,
+  });
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,
     meter: new RequestMeter(set.metrics),
-    inspect: createStatusApi({
-      netnsDirectories: NETNS_DIRECTORIES,
-      operations: new Operations({ backend, audit, nowMs: monotonicMs }),
-      backend,
-      spool,
-      version,
-      metrics: set,
-      socketRestored: () => watch?.restored ?? 0,
-      history: new History(options.logDirectory, node),
-      coordinator,
-    }),
+    inspect,
     beforeAdd: async () => {
       resources.flush();
       await spool.drain();
@@ -204,6 +208,16 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, api, nowMs: monotonicMs, log });
     closers.push(() => scrapes.close());
     log.info({ metrics: scrapes.url }, "Serving metrics");
+  }
+  if (options.mapping !== undefined && options.mapping.address.kind !== "off") {
+    const [{ EmbeddedMap }, { listenForViewers }] = await Promise.all([
+      import("./embedded/map-source.ts"),
+      import("../web/map-server.ts"),
+    ]);
+    const source = new EmbeddedMap({ backend, ask: (url) => inspect("GET", url), nowMs: monotonicMs, log });
+    const map = await listenForViewers({ ...options.mapping, source, api: undefined, nowMs: monotonicMs, log });
+    closers.push(() => map.close());
+    log.info({ map: map.url }, "Serving the address map");
   }
   closers.push(logReadiness(() => backend.readiness(), log));
 }

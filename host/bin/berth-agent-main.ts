@@ -12,13 +12,20 @@ import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
-import { addMetricsOptions, type MetricsFlags, scrapeSettingsOf } from "./metrics-options.ts";
+import {
+  addMapOptions,
+  addMetricsOptions,
+  type MapFlags,
+  type MetricsFlags,
+  mapSettingsOf,
+  scrapeSettingsOf,
+} from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /** How long a second agent waits for the state directory by default: milliseconds. @limit */
 export const LOCK_WAIT_MS = 30_000;
 
-interface Flags extends MetricsFlags {
+interface Flags extends MetricsFlags, MapFlags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly inCluster?: true;
@@ -110,7 +117,7 @@ const program = new Command("berth-agent")
     LOCK_WAIT_MS / 1000,
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
-addMetricsOptions(program);
+addMapOptions(addMetricsOptions(program));
 // The subcommands have options of the same names.
 addInstallCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
@@ -134,6 +141,9 @@ async function serve(flags: Flags): Promise<void> {
   }
   const refuse = (text: string): never => program.error(`error: ${text}`, { exitCode: WRONG_USAGE });
   const scraping = scrapeSettingsOf(flags, config === undefined, refuse);
+  const mapping = mapSettingsOf(flags, config === undefined, refuse);
+  if (config === undefined && mapping.address.kind !== "off")
+    refuse("--map-listen: in a cluster the controller serves the address map");
   const log = openLog("berth-agent", flags.logLevel, openSend(2));
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
@@ -148,6 +158,7 @@ async function serve(flags: Flags): Promise<void> {
     spoolDirectory: flags.spool,
     socketPath: flags.socket,
     scraping,
+    mapping,
     nodeName: flags.node,
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,

@@ -19,9 +19,18 @@ import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
+import { listenForViewers } from "../web/map-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
-import { addMetricsOptions, type MetricsFlags, parseListen, scrapeSettingsOf } from "./metrics-options.ts";
+import {
+  addMapOptions,
+  addMetricsOptions,
+  type MapFlags,
+  type MetricsFlags,
+  mapSettingsOf,
+  parseListen,
+  scrapeSettingsOf,
+} from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -35,7 +44,7 @@ export const LEASE_RENEW_DEADLINE_MS = 10_000;
 /** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. @limit */
 export const LEASE_RETRY_MS = 2_000;
 
-interface Flags extends MetricsFlags {
+interface Flags extends MetricsFlags, MapFlags {
   readonly kubeconfig?: string;
   readonly inCluster?: true;
   readonly configNamespace: string;
@@ -120,7 +129,7 @@ const program = new Command("berth-controller")
       .env("BERTH_LISTEN"),
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
-addMetricsOptions(program);
+addMapOptions(addMetricsOptions(program));
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
 
@@ -142,6 +151,7 @@ async function serve(flags: Flags): Promise<void> {
     retryMs: flags.leaseRetry * 1000,
   };
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
+  const mapping = mapSettingsOf(flags, true, refuseUsage);
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -170,8 +180,16 @@ async function serve(flags: Flags): Promise<void> {
     const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
     const nowMs = () => performance.now();
     const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
+    const map = await listenForViewers({ ...mapping, source: controller.map, api, nowMs, log });
     log.info(
-      { identity, server: credentials.server, listen: questions.url, metrics: scrapes.url, version: VERSION },
+      {
+        identity,
+        server: credentials.server,
+        listen: questions.url,
+        metrics: scrapes.url,
+        map: map.url,
+        version: VERSION,
+      },
       "Started",
     );
     return {
@@ -180,6 +198,7 @@ async function serve(flags: Flags): Promise<void> {
         await controller.close();
         await questions.close();
         await scrapes.close();
+        await map.close();
         await api.close();
       },
     };

@@ -1,7 +1,8 @@
-/** The options of agent and controller that say where metrics are served. */
+/** The options of agent and controller that say where metrics and the address map are served. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../metrics/listen.ts";
 import { findExposure, type ScrapeSettings } from "../metrics/scrape-server.ts";
+import type { MapSettings } from "../web/map-server.ts";
 
 export interface MetricsFlags {
   readonly metricsListen: ListenAddress;
@@ -15,6 +16,26 @@ export function parseListen(text: string): ListenAddress {
   const address = parseListenAddress(text);
   if (address === undefined) throw new InvalidArgumentError(`expected ${LISTEN_FORMS}, found "${text}"`);
   return address;
+}
+
+/** Where the address map is served. Certificate and key are those of the metrics. */
+export interface MapFlags {
+  readonly mapListen: ListenAddress;
+  readonly mapInsecure?: true;
+}
+
+export function addMapOptions(program: Command): Command {
+  return program
+    .addOption(
+      new Option(
+        "--map-listen <address>",
+        `address that serves the page with the address map: ${LISTEN_FORMS}; to other machines with the certificate of the metrics, for tokens of the cluster`,
+      )
+        .argParser(parseListen)
+        .default(parseListen("off"), "off")
+        .env("BERTH_MAP_LISTEN"),
+    )
+    .option("--map-insecure", "show the address map to other machines without TLS and without a token of the cluster");
 }
 
 export function addMetricsOptions(program: Command): Command {
@@ -35,17 +56,38 @@ export function addMetricsOptions(program: Command): Command {
 
 /** Returns the settings; calls `refuse` with a clause if they contradict each other or would expose the metrics. */
 export function scrapeSettingsOf(
-  { metricsListen, metricsCertFile, metricsKeyFile, metricsInsecure }: MetricsFlags,
+  flags: MetricsFlags,
   hasCluster: boolean,
   refuse: (text: string) => never,
 ): ScrapeSettings {
-  if ((metricsCertFile === undefined) !== (metricsKeyFile === undefined))
-    refuse("--metrics-cert-file and --metrics-key-file belong together, found one of them");
-  const tls =
-    metricsCertFile === undefined || metricsKeyFile === undefined
-      ? undefined
-      : { certFile: metricsCertFile, keyFile: metricsKeyFile };
-  const settings = { address: metricsListen, tls, isInsecure: metricsInsecure === true };
+  const settings = {
+    address: flags.metricsListen,
+    tls: tlsOf(flags, refuse),
+    isInsecure: flags.metricsInsecure === true,
+  };
   const exposure = findExposure(settings, { hasCluster });
   return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
+}
+
+/** The same for the address map. */
+export function mapSettingsOf(
+  flags: MapFlags & MetricsFlags,
+  hasCluster: boolean,
+  refuse: (text: string) => never,
+): MapSettings {
+  const settings = { address: flags.mapListen, tls: tlsOf(flags, refuse), isInsecure: flags.mapInsecure === true };
+  const exposure = findExposure(settings, { hasCluster });
+  if (exposure !== undefined) refuse(`--map-listen: ${exposure.replaceAll("--metrics-insecure", "--map-insecure")}`);
+  return settings;
+}
+
+function tlsOf(
+  { metricsCertFile, metricsKeyFile }: MetricsFlags,
+  refuse: (text: string) => never,
+): ScrapeSettings["tls"] {
+  if ((metricsCertFile === undefined) !== (metricsKeyFile === undefined))
+    refuse("--metrics-cert-file and --metrics-key-file belong together, found one of them");
+  return metricsCertFile === undefined || metricsKeyFile === undefined
+    ? undefined
+    : { certFile: metricsCertFile, keyFile: metricsKeyFile };
 }

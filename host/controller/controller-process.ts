@@ -6,9 +6,11 @@ import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { Log } from "../lib/log.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
+import type { MapSource } from "../web/map-source.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
 import { collectController } from "./collect.ts";
 import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
+import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import type { ControllerDeps } from "./types.ts";
@@ -61,6 +63,8 @@ export interface ControllerProcess {
    * not count.
    */
   readonly stuck: string | undefined;
+  /** What the address map shows. */
+  readonly map: MapSource;
   /** Sets the metrics of watches, leadership and controllers to what is known now. */
   collectMetrics(metrics: ControllerMetrics): void;
   /** Stops the controllers, releases the lease and disconnects from the API server. Never rejects. */
@@ -106,6 +110,10 @@ class ProcessInstance implements ControllerProcess {
     log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
     const lead = (leading: Leading) => this.#lead(leading);
     this.#election = openElection({ ...lease, api, clock, now, random, log, lead });
+  }
+
+  get map(): MapSource {
+    return openClusterMap(this.#caches);
   }
 
   get status(): ControllerStatus {

@@ -3,7 +3,7 @@
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 import { chmodSync, readFileSync, rmSync } from "node:fs";
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "../lib/http.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 
@@ -54,7 +54,9 @@ export interface TlsFiles {
 export interface HttpAnswer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  /** A function writes the body bit by bit, and ends the response. */
+  readonly body: string | Uint8Array | ((response: ServerResponse) => void);
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface HttpListener {
@@ -80,10 +82,12 @@ export async function listenHttp({ address, tls, answer }: ListenOptions): Promi
   server.headersTimeout = REQUEST_PATIENCE_MS;
   server.requestTimeout = REQUEST_PATIENCE_MS;
   server.on("request", (request: IncomingMessage, response) => {
-    void answerTo(request, answer).then(({ status, type, body }) => {
+    void answerTo(request, answer).then(({ status, type, body, headers }) => {
       // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
-      response.writeHead(status, { "content-type": type, connection: "close" });
-      response.end(request.method === "HEAD" ? "" : body);
+      response.writeHead(status, { "content-type": type, connection: "close", ...headers });
+      if (request.method === "HEAD") response.end();
+      else if (typeof body === "function") body(response);
+      else response.end(body);
     });
   });
   if (address.kind === "unix") rmSync(address.path, { force: true });

@@ -2,6 +2,7 @@
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
+import { CallerAccess } from "./caller-access.ts";
 import {
   answerJson,
   type HttpAnswer,
@@ -11,7 +12,8 @@ import {
   type TlsFiles,
 } from "./listen.ts";
 import { METRICS_TYPE, type MetricSet } from "./metric.ts";
-import { ScrapeAccess } from "./scrape-access.ts";
+
+const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;
 
 /** Where to serve metrics, and to whom. */
 export interface ScrapeSettings {
@@ -47,7 +49,7 @@ export function findExposure(
 export function listenForScrapes(options: ScrapeServerOptions): Promise<HttpListener> {
   const { address, tls, isInsecure, metrics, api, nowMs, log } = options;
   const isOpen = address.kind !== "network" || isInsecure;
-  const access = isOpen || api === undefined ? undefined : new ScrapeAccess(api, nowMs);
+  const access = isOpen || api === undefined ? undefined : new CallerAccess(api, nowMs);
   return listenHttp({
     address,
     tls,
@@ -60,12 +62,12 @@ export function listenForScrapes(options: ScrapeServerOptions): Promise<HttpList
 }
 
 async function refusalOf(
-  access: ScrapeAccess | undefined,
+  access: CallerAccess | undefined,
   authorization: string | undefined,
   log: Log,
 ): Promise<HttpAnswer | undefined> {
   try {
-    switch (await access?.check(authorization)) {
+    switch (await access?.check(authorization, MAY_SCRAPE)) {
       case "allowed":
         return undefined;
       case "refused":

@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import type { ArchiveEntry } from "./archive.ts";
 
+/** What the bundles read. */
+const PLAIN_FILES = ["core/berth-core.wasm", "map/index.html", "map/map.css", "map/map.js"];
+
 export interface NativeParts {
   /** The executables by their names. */
   readonly plugins: ReadonlyMap<string, Buffer>;
@@ -21,7 +24,7 @@ export function productEntries({ plugins, addon }: NativeParts, shebang: string)
       const text = readFileSync(join(dist, path), "utf8");
       return { path, mode: 0o755, content: Buffer.from(text.replace(/^#!.*/, shebang)) };
     }),
-    { path: "core/berth-core.wasm", mode: 0o644, content: readFileSync(join(dist, "core", "berth-core.wasm")) },
+    ...PLAIN_FILES.map((path) => ({ path, mode: 0o644, content: readFileSync(join(dist, path)) })),
     { path: "native/berth.node", mode: 0o755, content: addon },
     ...[...plugins].map(([name, content]) => ({ path: `bin/${name}`, mode: 0o755, content })),
   ];

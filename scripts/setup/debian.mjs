@@ -40,6 +40,7 @@ const requirements = {
     { package: "zsh", command: "zsh", why: "completes a command line" },
     { package: "fish", command: "fish", why: "the same" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
+    { package: "chromium", command: "chromium", why: "shows the address map" },
   ],
   cluster: [
     { package: "nftables", command: "nft", why: "kube-proxy calls it" },

@@ -39,6 +39,7 @@ export function productSteps() {
     coreStep(),
     corePackageStep(),
     bundleStep(bundleGroups.map((group) => group.map((name) => inRoot("host", name)))),
+    mapStep(),
   ];
 }
 
@@ -144,6 +145,29 @@ function bundleStep(groups) {
       const old = readdirSync(inRoot("dist")).filter((name) => isChunk(name) && !chunks.includes(name));
       for (const chunk of old) rmSync(inRoot("dist", chunk));
       rmSync(temporary, { recursive: true });
+    },
+  });
+}
+
+/** The page of the address map: one script for browsers of the last years, and the files beside it. */
+function mapStep() {
+  const files = ["index.html", "map.css"];
+  const flags = [
+    "--bundle",
+    "--minify",
+    "--format=esm",
+    "--target=chrome123,firefox120,safari17.5",
+    "--log-level=warning",
+  ];
+  return buildStep({
+    name: "address map",
+    inputs: [inRoot("web"), inRoot("host", "net"), inRoot("host", "records"), packageLock],
+    outputs: ["map.js", ...files].map((name) => inRoot("dist", "map", name)),
+    texts: flags,
+    build: () => {
+      const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
+      run(esbuild, [inRoot("web", "main.ts"), ...flags, `--outfile=${inRoot("dist", "map", "map.js")}`]);
+      for (const name of files) copyFileSync(inRoot("web", name), inRoot("dist", "map", name));
     },
   });
 }

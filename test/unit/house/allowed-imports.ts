@@ -15,15 +15,17 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   ipam: "net core cni config records resources",
   kubernetes: "lib config",
   metrics: "lib net kubernetes",
+  web: "lib net core records resources kubernetes metrics",
   registry: "lib net config resources ipam kubernetes",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
-  agent: "lib net core cni config records resources plan ipam kubernetes metrics registry kernel coordinator ifacer",
+  agent:
+    "lib net core cni config records resources plan ipam kubernetes metrics web registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core config records resources ipam kubernetes metrics registry",
+  controller: "lib net core config records resources ipam kubernetes metrics web registry",
   cli: "lib net core cni config records resources kubernetes coordinator install",
-  bin: "lib core config kernel kubernetes metrics agent install controller cli",
+  bin: "lib core config kernel kubernetes metrics web agent install controller cli",
 };
 
 /** The same inside the agent. */

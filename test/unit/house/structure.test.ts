@@ -9,7 +9,7 @@ import { EXCEPTIONS } from "./structure-exceptions.ts";
 const host = readSources("host", ".ts");
 const product = [
   ...host,
-  ...["scripts", "benchmarks", "embeddings"].flatMap((folder) => [
+  ...["scripts", "benchmarks", "embeddings", "web"].flatMap((folder) => [
     ...readSources(folder, ".ts"),
     ...readSources(folder, ".mjs"),
   ]),

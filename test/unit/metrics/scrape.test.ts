@@ -6,8 +6,8 @@ import { join } from "node:path";
 import pino from "pino";
 import { afterEach, describe, expect, it } from "vitest";
 import { ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { CallerAccess, MAX_REVIEWS, REFUSED_MEMORY_MS } from "../../../host/metrics/caller-access.ts";
 import type { ListenAddress } from "../../../host/metrics/listen.ts";
-import { MAX_REVIEWS, REFUSED_MEMORY_MS, ScrapeAccess } from "../../../host/metrics/scrape-access.ts";
 import { findExposure, listenForScrapes, type ScrapeSettings } from "../../../host/metrics/scrape-server.ts";
 
 const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
@@ -33,6 +33,8 @@ describe("an address", () => {
 });
 
 /** An API server that knows the token "good", whose user may scrape, and "poor", whose user may not. */
+const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;
+
 class Reviews {
   readonly calls: KubeCall[] = [];
   answers: Promise<unknown> = Promise.resolve();
@@ -63,30 +65,30 @@ describe("access", () => {
     [undefined, "unknown", 0],
   ])("with %s is %s after %i calls", async (header, expected, calls) => {
     const reviews = new Reviews();
-    const access = new ScrapeAccess(reviews, () => 0);
-    expect([await access.check(header), reviews.calls.length]).toEqual([expected, calls]);
+    const access = new CallerAccess(reviews, () => 0);
+    expect([await access.check(header, MAY_SCRAPE), reviews.calls.length]).toEqual([expected, calls]);
   });
 
   it("is remembered, a refusal for a shorter time", async () => {
     const reviews = new Reviews();
     let nowMs = 0;
-    const access = new ScrapeAccess(reviews, () => nowMs);
-    for (const token of ["good", "poor", "good", "poor"]) await access.check(`Bearer ${token}`);
+    const access = new CallerAccess(reviews, () => nowMs);
+    for (const token of ["good", "poor", "good", "poor"]) await access.check(`Bearer ${token}`, MAY_SCRAPE);
     expect(reviews.calls).toHaveLength(4);
     nowMs = REFUSED_MEMORY_MS;
-    for (const token of ["good", "poor"]) await access.check(`Bearer ${token}`);
+    for (const token of ["good", "poor"]) await access.check(`Bearer ${token}`, MAY_SCRAPE);
     expect(reviews.calls).toHaveLength(6);
   });
 
   it("made-up tokens do not push out one that is known, and few are reviewed at once", async () => {
     const reviews = new Reviews();
-    const access = new ScrapeAccess(reviews, () => 0);
-    await access.check("Bearer good");
+    const access = new CallerAccess(reviews, () => 0);
+    await access.check("Bearer good", MAY_SCRAPE);
     reviews.answers = new Promise(() => {});
-    const flood = Array.from({ length: 500 }, (_, index) => access.check(`Bearer made-up-${index}`));
+    const flood = Array.from({ length: 500 }, (_, index) => access.check(`Bearer made-up-${index}`, MAY_SCRAPE));
     const busy = flood.slice(MAX_REVIEWS);
     expect(new Set(await Promise.all(busy))).toEqual(new Set(["busy"]));
-    expect([await access.check("Bearer good"), reviews.calls.length]).toEqual(["allowed", 2 + MAX_REVIEWS]);
+    expect([await access.check("Bearer good", MAY_SCRAPE), reviews.calls.length]).toEqual(["allowed", 2 + MAX_REVIEWS]);
   });
 });
 

@@ -1,16 +1,16 @@
 /**
- * Who may scrape: the API server reviews the caller's bearer token, and whether its user may `get` the path `/metrics`, which is what kube-rbac-proxy
- * asks. Answers are remembered for a while.
+ * What a caller may do: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
+ * which is what kube-rbac-proxy asks. Answers are remembered for a while.
  */
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 
-/** How long a caller that may scrape is let in without another review: milliseconds. @limit */
+/** How long a caller that has the right is let in without another review: milliseconds. @limit */
 export const ALLOWED_MEMORY_MS = 60_000;
 
-/** How long a caller that may not scrape is refused without another review: milliseconds. @limit */
+/** How long a caller that does not have it is refused without another review: milliseconds. @limit */
 export const REFUSED_MEMORY_MS = 10_000;
 
 /** Most remembered callers of each kind. Refused ones do not push out allowed ones. @limit */
@@ -26,7 +26,7 @@ export const REVIEW_PATIENCE_MS = 5_000;
 export const MAX_TOKEN_LENGTH = 16_384;
 
 /** `unknown`: the token names no user; `busy`: too many reviews run. */
-type Access = "allowed" | "refused" | "unknown" | "busy";
+export type Access = "allowed" | "refused" | "unknown" | "busy";
 
 interface Remembered {
   readonly access: "allowed" | "refused" | "unknown";
@@ -46,7 +46,19 @@ const tokenReview = z.object({
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean().default(false) }) });
 
-export class ScrapeAccess {
+/** Of a SubjectAccessReview. */
+export type Right =
+  | { readonly nonResourceAttributes: { readonly path: string; readonly verb: string } }
+  | {
+      readonly resourceAttributes: {
+        readonly group: string;
+        readonly resource: string;
+        readonly verb: string;
+        readonly namespace?: string;
+      };
+    };
+
+export class CallerAccess {
   readonly #api: Pick<KubeApi, "call">;
   readonly #nowMs: () => number;
   readonly #allowed = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
@@ -59,21 +71,23 @@ export class ScrapeAccess {
   }
 
   /** `authorization` is the header of the request. Rejects when the API server does not answer, or refuses the review. */
-  async check(authorization: string | undefined): Promise<Access> {
+  async check(authorization: string | undefined, right: Right): Promise<Access> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
-    const key = createHash("sha256").update(token).digest("base64");
+    const key = createHash("sha256")
+      .update(`${token} ${JSON.stringify(right)}`)
+      .digest("base64");
     const known = this.#allowed.get(key) ?? this.#others.get(key);
     if (known !== undefined && known.untilMs > this.#nowMs()) return known.access;
     const running = this.#running.get(key);
     if (running === undefined && this.#running.size >= MAX_REVIEWS) return "busy";
-    const review = running ?? this.#review(key, token).finally(() => this.#running.delete(key));
+    const review = running ?? this.#review(key, token, right).finally(() => this.#running.delete(key));
     this.#running.set(key, review);
     return (await review).access;
   }
 
-  async #review(key: string, token: string): Promise<Remembered> {
-    const access = await this.#ask(token);
+  async #review(key: string, token: string, right: Right): Promise<Remembered> {
+    const access = await this.#ask(token, right);
     const isAllowed = access === "allowed";
     const remembered = { access, untilMs: this.#nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS) };
     this.#allowed.delete(key);
@@ -81,12 +95,11 @@ export class ScrapeAccess {
     return remembered;
   }
 
-  async #ask(token: string): Promise<Remembered["access"]> {
+  async #ask(token: string, right: Right): Promise<Remembered["access"]> {
     const { status } = tokenReview.parse(await this.#create("authentication.k8s.io", "TokenReview", { token }));
     if (!status.authenticated || status.user === undefined) return "unknown";
     const { username, uid, groups, extra } = status.user;
-    const nonResourceAttributes = { path: "/metrics", verb: "get" };
-    const spec = { user: username, uid, groups, extra, nonResourceAttributes };
+    const spec = { user: username, uid, groups, extra, ...right };
     const answer = accessReview.parse(await this.#create("authorization.k8s.io", "SubjectAccessReview", spec));
     return answer.status.allowed ? "allowed" : "refused";
   }

@@ -1,0 +1,170 @@
+/** The address map's answers to GET /api/v1/…: records of records/map-records.ts, the bytes of a map, and streams of changes. */
+import type * as z from "zod";
+import { readCoreWasm } from "../core/instance.ts";
+import { PoolSpace } from "../core/pool-space.ts";
+import { sizeOf, spansOf } from "../core/spans.ts";
+import { describeValue } from "../lib/describe.ts";
+import { answerJson, type HttpAnswer } from "../metrics/listen.ts";
+import { type Ip, parseIp } from "../net/ip.ts";
+import { formatPrefix } from "../net/prefix.ts";
+import { addressesAnswer, type PoolsAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../records/map-records.ts";
+import { feedChanges } from "./change-feed.ts";
+import { encodeMap, isIn } from "./encode-map.ts";
+import { listAddresses, MAX_SEARCH_TEXT, searchAddresses } from "./find-addresses.ts";
+import type { MapPool, MapSource } from "./map-source.ts";
+import { segmentsOf } from "./segments.ts";
+import type { UsageSamples } from "./usage-samples.ts";
+import { seesPool, stateFor, type Viewer } from "./viewer.ts";
+
+/** Most pages that follow changes of the address map at once. @limit */
+export const MAX_FEEDS = 16;
+
+/** Media type of the bytes of encode-map.ts. */
+const MAP_TYPE = "application/octet-stream";
+
+interface MapApiOptions {
+  readonly source: MapSource;
+  readonly samples: UsageSamples;
+}
+
+interface Question {
+  readonly query: URLSearchParams;
+  readonly viewer: Viewer;
+}
+
+/** Answers for a viewer whose rights were checked. */
+export type MapApi = (path: string, question: Question) => Promise<HttpAnswer>;
+
+export function createMapApi({ source, samples }: MapApiOptions): MapApi {
+  const space = PoolSpace.open(readCoreWasm());
+  let feeds = 0;
+
+  /** The pool that the query names, if the viewer may know of it. */
+  const poolOf = ({ query, viewer }: Question): MapPool | undefined => {
+    const name = query.get("pool");
+    return source.pools().find((pool) => pool.name === name && seesPool(viewer, pool));
+  };
+  const withPool = (question: Question, answer: (pool: MapPool) => HttpAnswer): HttpAnswer => {
+    const pool = poolOf(question);
+    return pool === undefined
+      ? refuse(404, `There is no pool ${describeValue(question.query.get("pool"))}`)
+      : answer(pool);
+  };
+
+  const pages: Readonly<Record<string, (question: Question) => HttpAnswer | Promise<HttpAnswer>>> = {
+    "/api/v1/pools": ({ viewer }) => encode(poolsAnswer, describePools(source, viewer)),
+    "/api/v1/map": (question) =>
+      withPool(question, (pool) => {
+        const { viewer } = question;
+        const [allocations, reserved] = [source.allocations(), source.reserved()];
+        return { status: 200, type: MAP_TYPE, body: encodeMap(space, { pool, allocations, reserved, viewer }) };
+      }),
+    "/api/v1/addresses": (question) =>
+      withPool(question, (pool) => {
+        const { query, viewer } = question;
+        const [first, last] = [parseIp(query.get("first") ?? ""), parseIp(query.get("last") ?? "")];
+        if (!isSpan(first, last)) return refuse(400, "first, last: found no span, want two addresses of one family");
+        const span = { pool, first, last: last ?? first, allocations: source.allocations(), viewer };
+        return encode(addressesAnswer, listAddresses(span));
+      }),
+    "/api/v1/search": ({ query, viewer }) => {
+      const text = query.get("q") ?? "";
+      if (text.trim() === "" || text.length > MAX_SEARCH_TEXT) {
+        return refuse(400, `q: found ${text.length} characters, want 1 to ${MAX_SEARCH_TEXT}`);
+      }
+      const pools = source.pools().filter((pool) => seesPool(viewer, pool));
+      return encode(searchAnswer, searchAddresses({ text, pools, allocations: source.allocations(), viewer }));
+    },
+    "/api/v1/usage": (question) => withPool(question, ({ name }) => encode(usageAnswer, samples.read(name))),
+    "/api/v1/changes": (question) =>
+      withPool(question, (pool) => {
+        if (feeds >= MAX_FEEDS) return refuse(503, "Too many pages follow changes; close one of them");
+        const inside = [...source.allocations()].filter((each) => isIn(pool, each));
+        const segments = segmentsOf(
+          pool.subnet,
+          inside.map(({ ip }) => ip),
+        );
+        const subscribe = (listener: Parameters<MapSource["subscribe"]>[0]) => source.subscribe(listener);
+        const body: HttpAnswer["body"] = (response) => {
+          feeds++;
+          feedChanges(response, { pool, segments, viewer: question.viewer, subscribe, onEnd: () => feeds-- });
+        };
+        return { status: 200, type: "text/event-stream", body };
+      }),
+    "/api/v1/explain": (question) => ask(source, "/v1/explain", question),
+    "/api/v1/history": (question) => ask(source, "/v1/history", question),
+  };
+
+  return async (path, question) => {
+    const answer = Object.hasOwn(pages, path) ? pages[path] : undefined;
+    if (answer === undefined) return refuse(404, `${describeValue(path)} is not served`);
+    await source.refresh();
+    return answer(question);
+  };
+}
+
+function isSpan(first: Ip | undefined, last: Ip | undefined): first is Ip {
+  return first !== undefined && last !== undefined && first.family === last.family;
+}
+
+/** The texts name pods and pools of other tenants, so that only who sees all may ask. */
+async function ask({ ask: find }: MapSource, path: string, { query, viewer }: Question): Promise<HttpAnswer> {
+  if (find === undefined) return refuse(404, "Only the nodes know; ask with kubectl berth");
+  if (viewer !== "all") return refuse(403, "Only for a user who may list IPAllocations");
+  const { status, body } = await find(`${path}?${query}`);
+  return { status, type: "application/json", body };
+}
+
+function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
+  const shown = source.pools().filter((pool) => seesPool(viewer, pool));
+  const counts = countStates(source, viewer);
+  const pools = shown.map((pool): PoolsAnswer["pools"][number] => {
+    const { name, subnet, addressSpace, ranges, isDefault, isDisabled, generated, conditions } = pool;
+    return {
+      name,
+      subnet: formatPrefix(subnet),
+      family: subnet.ip.family,
+      addressSpace,
+      size: String(sizeOf(spansOf(ranges))),
+      states: counts.get(name) ?? {},
+      isDefault,
+      isDisabled,
+      ...(generated === undefined ? {} : { generated: `Subnet ${generated.subnet}, for ${generated.owner}` }),
+      conditions: conditions.map((each) => (viewer === "all" ? { ...each } : { ...each, message: "" })),
+    };
+  });
+  pools.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const { mode } = source;
+  const canExplain = source.ask !== undefined && viewer === "all";
+  return { mode, canExplain, problems: viewer === "all" ? [...source.problems()] : [], pools };
+}
+
+type States = PoolsAnswer["pools"][number]["states"];
+
+/** Counts the allocations by pool, wherever their addresses are. */
+function countStates(source: MapSource, viewer: Viewer): ReadonlyMap<string, States> {
+  const counts = new Map<string, States>();
+  for (const allocation of source.allocations()) {
+    const states = counts.get(allocation.pool) ?? {};
+    const state = stateFor(viewer, allocation);
+    states[state] = (states[state] ?? 0) + 1;
+    counts.set(allocation.pool, states);
+  }
+  return counts;
+}
+
+/** Checks the server's own answer: what the schema does not describe is a bug. */
+function encode<S extends z.ZodType>(schema: S, value: z.input<S>): HttpAnswer {
+  return answerJson(200, schema.parse(value) as object);
+}
+
+export function refuse(status: number, error: string): HttpAnswer {
+  return answerJson(status, { error });
+}
+
+/** Returns how many addresses were claimed from each pool and are not free. */
+export function countUsed(source: MapSource): ReadonlyMap<string, number> {
+  const counts = countStates(source, "all");
+  const sum = (states: States) => Object.values(states).reduce((total, count) => total + count, 0);
+  return new Map(source.pools().map(({ name }) => [name, sum(counts.get(name) ?? {})]));
+}

@@ -1,0 +1,174 @@
+/**
+ * The address map's HTTP server: the page, and the API that it reads. Only GET and HEAD. On loopback whoever can connect sees all; other machines need a
+ * bearer token of the cluster, which the API server reviews.
+ */
+import { readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { fileURLToPath } from "node:url";
+import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { messageOf } from "../lib/describe.ts";
+import type { Log } from "../lib/log.ts";
+import { PeriodicWorker } from "../lib/periodic.ts";
+import { type Access, CallerAccess, type Right } from "../metrics/caller-access.ts";
+import { type HttpAnswer, type HttpListener, listenHttp } from "../metrics/listen.ts";
+import type { ScrapeSettings } from "../metrics/scrape-server.ts";
+import { IP_ALLOCATIONS } from "../resources/collections.ts";
+import { countUsed, createMapApi, type MapApi, refuse } from "./map-api.ts";
+import type { MapSource } from "./map-source.ts";
+import { SAMPLE_MS, UsageSamples } from "./usage-samples.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** Most namespaces that a viewer may name in one request. @limit */
+export const MAX_VIEWED_NAMESPACES = 16;
+
+/** Where to serve the map, and to whom: as for metrics. */
+export type MapSettings = ScrapeSettings;
+
+interface MapServerOptions extends MapSettings {
+  readonly source: MapSource;
+  /** Reviews tokens; undefined without a cluster. */
+  readonly api: Pick<KubeApi, "call"> | undefined;
+  /** Monotonic: milliseconds. */
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** What a browser may do with an answer: run the server's own script and styles, and ask nobody else. */
+const HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+const PAGE_FILES = [
+  { path: "/", file: "index.html", type: "text/html; charset=utf-8" },
+  { path: "/map.js", file: "map.js", type: "text/javascript; charset=utf-8" },
+  { path: "/map.css", file: "map.css", type: "text/css; charset=utf-8" },
+];
+
+const PAGE = import.meta.url.endsWith(".ts") ? "../../dist/map/" : "map/";
+
+/** Throws if the page is not built. */
+function readPage(): ReadonlyMap<string, HttpAnswer> {
+  const read = (file: string) => readFileSync(fileURLToPath(new URL(`${PAGE}${file}`, import.meta.url)));
+  return new Map(PAGE_FILES.map(({ path, file, type }) => [path, { status: 200, type, body: read(file) }]));
+}
+
+/** Rejects if the address is in use, or the certificate cannot be read. */
+export async function listenForViewers(options: MapServerOptions): Promise<HttpListener> {
+  const { address, tls, source, log } = options;
+  if (address.kind === "off") return listenHttp({ address, answer: () => refuse(404, "The address map is off") });
+  const page = readPage();
+  const samples = new UsageSamples();
+  const api = createMapApi({ source, samples });
+  const sampler = new PeriodicWorker({
+    failure: "Sampling the usage of pools for the address map failed",
+    work: async () => {
+      await source.refresh();
+      samples.take(countUsed(source), Date.now());
+      return SAMPLE_MS;
+    },
+    retryMs: () => SAMPLE_MS,
+    log,
+  });
+  const answer = answererOf(options, page, api);
+  const listener = await listenHttp({
+    address,
+    tls,
+    answer: async (path, request) => {
+      const { headers, ...rest } = await answer(path, request);
+      return { ...rest, headers: { ...HEADERS, ...headers } };
+    },
+  }).catch(async (error: unknown) => {
+    await sampler.close();
+    throw error;
+  });
+  return {
+    url: listener.url,
+    close: async () => {
+      await sampler.close();
+      await listener.close();
+    },
+  };
+}
+
+type Answerer = (path: string, request: IncomingMessage) => Promise<HttpAnswer>;
+
+function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAnswer>, api: MapApi): Answerer {
+  const { address, isInsecure, api: kube, nowMs, log } = options;
+  const isOpen = address.kind !== "network" || isInsecure;
+  const access = isOpen || kube === undefined ? undefined : new CallerAccess(kube, nowMs);
+  return async (path, { url = "/", headers }) => {
+    if (address.kind === "loopback" && !isLoopbackHost(headers.host)) {
+      return refuse(421, "The address map is served on loopback: open it as http://localhost or http://127.0.0.1");
+    }
+    const file = page.get(path);
+    if (file !== undefined) return file;
+    if (!path.startsWith("/api/")) return refuse(404, "There is the page at /, and /api/v1/");
+    if (isForeign(headers["sec-fetch-site"])) return refuse(403, "The address map answers no other site's page");
+    const query = URL.parse(url, "http://berth")?.searchParams ?? new URLSearchParams();
+    try {
+      const viewer = isOpen ? "all" : await viewerOf(access, headers.authorization, query.getAll("namespace"));
+      return typeof viewer === "object" && "status" in viewer ? viewer : await api(path, { query, viewer });
+    } catch (error) {
+      log.warn({ err: error, path: path.slice(0, 80) }, "Answering the address map failed");
+      return refuse(500, "Internal error");
+    }
+  };
+}
+
+/** A page of another site can make a browser send requests to loopback under the name of that site (DNS rebinding). */
+function isLoopbackHost(host: string | undefined): boolean {
+  return /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?$/i.test(host ?? "");
+}
+
+function isForeign(site: string | string[] | undefined): boolean {
+  return site === "cross-site" || site === "same-site";
+}
+
+const GROUP = IP_ALLOCATIONS.apiVersion.replace(/\/.*$/, "");
+
+const MAY_SEE_ALL: Right = {
+  resourceAttributes: { group: GROUP, resource: IP_ALLOCATIONS.plural, verb: "list" },
+};
+
+function mayListPods(namespace: string): Right {
+  return { resourceAttributes: { group: "", resource: "pods", verb: "list", namespace } };
+}
+
+/** Returns what the token's user may see; else the answer that says why not. */
+async function viewerOf(
+  access: CallerAccess | undefined,
+  token: string | undefined,
+  namespaces: readonly string[],
+): Promise<Viewer | HttpAnswer> {
+  if (namespaces.length > MAX_VIEWED_NAMESPACES) return refuse(400, `At most ${MAX_VIEWED_NAMESPACES} namespaces`);
+  const review = async (right: Right): Promise<Access> => (await access?.check(token, right)) ?? "unknown";
+  try {
+    const all = await review(MAY_SEE_ALL);
+    if (all === "allowed") return "all";
+    if (all !== "refused") return refusalOf(all);
+    const seen = new Set<string>();
+    for (const namespace of new Set(namespaces)) {
+      const one = await review(mayListPods(namespace));
+      if (one === "busy") return refusalOf(one);
+      if (one === "allowed") seen.add(namespace);
+    }
+    return seen.size > 0 ? seen : refusalOf("refused");
+  } catch (error) {
+    return refuse(503, `The API server did not review the token: ${messageOf(error)}`);
+  }
+}
+
+function refusalOf(access: Exclude<Access, "allowed">): HttpAnswer {
+  if (access === "busy") return refuse(503, "Too many tokens are being reviewed; try again");
+  if (access === "unknown") return refuse(401, "A bearer token of the cluster is needed");
+  return refuse(
+    403,
+    'The user may neither "list" ipallocations.ipam.vendor.io, nor pods of a namespace that the request names',
+  );
+}

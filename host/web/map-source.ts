@@ -1,0 +1,69 @@
+/** The port of the address map: what agent and controller know of pools and addresses. Implementations: agent/map (embedded), controller/map (cluster). */
+import type { Ip } from "../net/ip.ts";
+import type { Prefix } from "../net/prefix.ts";
+import type { Range } from "../net/range.ts";
+import type { Holder, IpAllocationSpec } from "../resources/ip-allocation.ts";
+
+interface PoolCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface MapPool {
+  readonly name: string;
+  readonly subnet: Prefix;
+  readonly addressSpace: string;
+  /** Ascending and disjoint, as `excluded`. */
+  readonly ranges: readonly Range[];
+  readonly excluded: readonly Range[];
+  readonly gateway: Ip | undefined;
+  readonly isDefault: boolean;
+  readonly isDisabled: boolean;
+  /** The Subnet and the workload of a generated pool. */
+  readonly generated: { readonly subnet: string; readonly owner: string; readonly namespace: string } | undefined;
+  readonly conditions: readonly PoolCondition[];
+}
+
+export interface MapReservation {
+  readonly name: string;
+  readonly addressSpace: string;
+  readonly ranges: readonly Range[];
+}
+
+type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
+type MapHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">;
+
+/** An address that is not free. */
+export interface MapAllocation extends Pick<IpAllocationSpec, "ip" | "addressSpace" | "pool" | "state" | "workload"> {
+  readonly holders: readonly MapHolder[];
+  readonly quarantine?: (Pick<Quarantine, "mac"> & { readonly holder?: MapHolder | undefined }) | undefined;
+  /** MAC address of the NIC, where it is known. */
+  readonly mac?: string | undefined;
+  /** Time of the last transition, RFC 3339, where it is known. */
+  readonly since?: string | undefined;
+}
+
+/** An address that was claimed, released or changed. */
+export interface MapChange {
+  readonly ip: Ip;
+  readonly addressSpace: string;
+  /** Undefined: it is free now. */
+  readonly allocation: MapAllocation | undefined;
+}
+
+export interface MapSource {
+  readonly mode: "embedded" | "cluster";
+  /** Resolves when the rest is no more than a second old. */
+  refresh(): Promise<void>;
+  pools(): readonly MapPool[];
+  reserved(): readonly MapReservation[];
+  allocations(): Iterable<MapAllocation>;
+  /** Sentences. */
+  problems(): readonly string[];
+  /** Calls the listener after each change. Returns the function that ends the subscription. */
+  subscribe(listener: (change: MapChange) => void): () => void;
+  /** Answers `/v1/explain?…` and `/v1/history?…` of the status API; absent where only nodes can. */
+  readonly ask?: ((url: string) => Promise<{ readonly status: number; readonly body: string }>) | undefined;
+}

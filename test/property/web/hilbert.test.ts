@@ -1,0 +1,61 @@
+/** The curve of the address map: every number has one square, neighbours touch, and parts are squares. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { numberAt, numbersOf, type Orientation, squareOf } from "../../../web/hilbert.ts";
+
+const orientation = fc.integer({ min: 0, max: 3 }).map((value) => value as Orientation);
+const levels = fc.integer({ min: 1, max: 12 });
+
+/** A number of a curve of so many levels. */
+const place = levels.chain((count) =>
+  fc.record({ count: fc.constant(count), number: fc.integer({ min: 0, max: 4 ** count - 1 }), start: orientation }),
+);
+
+describe("the Hilbert curve", () => {
+  it("gives each number a square, and the square the number", () =>
+    fc.assert(
+      fc.property(place, ({ count, number, start }) => {
+        const { x, y } = squareOf(number, count, start);
+        expect(x).toBeLessThan(2 ** count);
+        expect(y).toBeLessThan(2 ** count);
+        expect(numberAt(x, y, count, start)).toBe(number);
+      }),
+      { numRuns: 2_000 },
+    ));
+
+  it("leads from each square to one beside it", () =>
+    fc.assert(
+      fc.property(place, ({ count, number, start }) => {
+        fc.pre(number > 0);
+        const [a, b] = [squareOf(number - 1, count, start), squareOf(number, count, start)];
+        expect(Math.abs(a.x - b.x) + Math.abs(a.y - b.y)).toBe(1);
+      }),
+      { numRuns: 2_000 },
+    ));
+
+  it("lies in a part as the part's orientation says", () =>
+    fc.assert(
+      fc.property(place, fc.integer({ min: 0, max: 4 }), ({ count, number, start }, below) => {
+        const part = squareOf(number, count, start);
+        const side = 2 ** below;
+        for (const inside of [0, 4 ** below - 1, (4 ** below) >> 1]) {
+          const whole = squareOf(number * 4 ** below + inside, count + below, start);
+          const own = squareOf(inside, below, part.orientation);
+          expect([whole.x, whole.y]).toEqual([part.x * side + own.x, part.y * side + own.y]);
+        }
+      }),
+      { numRuns: 500 },
+    ));
+
+  it("is listed row by row as it is asked square by square", () => {
+    for (const start of [0, 1, 2, 3] as const) {
+      const wanted = Array.from({ length: 256 }, (_, at) => numberAt(at % 16, at >> 4, 4, start));
+      expect([...numbersOf(4, start)]).toEqual(wanted);
+    }
+  });
+
+  it("fills the upper half first if it is transposed", () => {
+    const rows = Array.from({ length: 128 }, (_, number) => squareOf(number, 4, 1).y);
+    expect(Math.max(...rows)).toBe(7);
+  });
+});

@@ -1,0 +1,28 @@
+/** The colours of the map: those of Okabe and Ito, which people with any kind of colour vision can tell apart; patterns tell them apart as well. */
+import type { Kind } from "./map-model.ts";
+import type { Palette } from "./tiles.ts";
+
+/** What the page calls a kind, and what it means. */
+export const KIND_TEXTS: Readonly<Record<Kind, string>> = {
+  Free: "free",
+  Bound: "bound to a pod",
+  Cooling: "cooling after a release",
+  Kept: "retained for a workload",
+  Quarantined: "quarantined",
+  InUse: "in use",
+  Reserved: "reserved",
+  Outside: "outside of the pool",
+};
+
+/** In the order of KINDS. */
+export const LIGHT: Palette = {
+  ground: [0xe3ebf1, 0x0072b2, 0x56b4e9, 0x009e73, 0xd55e00, 0x6f7b85, 0xf0e442, 0xc3c9ce],
+  ink: [0xe3ebf1, 0x0072b2, 0xffffff, 0xffffff, 0xffffff, 0xffffff, 0x8a7a00, 0x8d979f],
+  empty: 0xffffff,
+};
+
+export const DARK: Palette = {
+  ground: [0x26323d, 0x3d9be0, 0x8fd0f7, 0x2fc59a, 0xff7f2a, 0x93a1ad, 0xd8c930, 0x151c23],
+  ink: [0x26323d, 0x3d9be0, 0x12202b, 0x0b2b20, 0x331300, 0x1b232a, 0x4d4600, 0x33404b],
+  empty: 0x0f151b,
+};

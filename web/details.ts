@@ -1,0 +1,117 @@
+/** What the page says beside the map: a pool, its usage, an address, what a search found. */
+import type { MapAddress, PoolsAnswer, SearchAnswer, UsageAnswer } from "../host/records/map-records.ts";
+import type { HistoryLine } from "./api.ts";
+import { KIND_TEXTS } from "./colours.ts";
+import { make, makeFacts, makeLink, makeList } from "./elements.ts";
+
+type Pool = PoolsAnswer["pools"][number];
+
+/** Conditions that are good when they are true; of all others it is bad. */
+const GOOD = ["Ready", "Supplied"];
+
+export function describePool(pool: Pool, problems: readonly string[]): HTMLElement[] {
+  const used = Object.values(pool.states).reduce((sum, count) => sum + count, 0);
+  const bad = pool.conditions.filter(({ type, status }) => (status === "True") !== GOOD.includes(type));
+  const alerts = [...bad.map(({ type, reason, message }) => `${type} (${reason}): ${message}`), ...problems].map(
+    (text) => {
+      const item = make("span", text);
+      item.className = "bad";
+      return item;
+    },
+  );
+  return [
+    make("h2", `Pool ${pool.name}`),
+    makeFacts([
+      ["Subnet", pool.subnet],
+      ["Address space", pool.addressSpace],
+      ["Addresses", `${BigInt(pool.size).toLocaleString("en")}, ${used.toLocaleString("en")} not free`],
+      ["Generated from", pool.generated],
+      ["Used", pool.isDisabled ? "for no new addresses (disabled)" : pool.isDefault ? "by default" : undefined],
+    ]),
+    make("h3", "Conditions"),
+    alerts.length === 0 ? make("p", "No problem is known.") : makeList(alerts),
+  ];
+}
+
+export function describeUsage({ from, stepSeconds, used }: UsageAnswer): (Element | HTMLElement)[] {
+  const title = make("h3", "Usage over time");
+  if (from === undefined || used.length === 0) return [title, make("p", "No sample has been taken yet.")];
+  const [low, high, last] = [Math.min(...used), Math.max(...used), used.at(-1) ?? 0];
+  const minutes = Math.round((used.length * stepSeconds) / 60);
+  const text = `In use now: ${last.toLocaleString("en")}. In the last ${minutes} minutes: ${low.toLocaleString("en")} to ${high.toLocaleString("en")}. The server remembers a day at most.`;
+  return [title, make("p", text), ...(used.length > 1 ? [chartOf(used, low, high)] : [])];
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A line; the text beside it says what it shows. */
+function chartOf(used: readonly number[], low: number, high: number): SVGElement {
+  const chart = document.createElementNS(SVG, "svg");
+  chart.setAttribute("viewBox", "0 0 100 100");
+  chart.setAttribute("preserveAspectRatio", "none");
+  chart.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(SVG, "polyline");
+  const height = Math.max(1, high - low);
+  const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${95 - (90 * (count - low)) / height}`);
+  line.setAttribute("points", points.join(" "));
+  chart.append(line);
+  return chart;
+}
+
+interface ChosenAddress {
+  readonly address: string;
+  readonly kind: string;
+  readonly record: MapAddress | undefined;
+  readonly actions: readonly HTMLElement[];
+}
+
+export function describeAddress({ address, kind, record, actions }: ChosenAddress): HTMLElement[] {
+  const holders = (record?.holders ?? []).map(
+    ({ namespace, pod, interface: name, node }) => `${namespace}/${pod}, ${name}, on ${node}`,
+  );
+  return [
+    make("h2", address),
+    makeFacts([
+      ["State", kind],
+      ["Pool", record?.pool],
+      ["Pod", holders.length === 0 ? undefined : makeList(holders)],
+      ["Workload", record?.workload],
+      ["MAC address", record?.mac],
+      ["Since", record?.since],
+    ]),
+    ...actions,
+  ];
+}
+
+export function describeHistory(lines: readonly HistoryLine[]): HTMLElement[] {
+  if (lines.length === 0) return [make("p", "The audit log has no line about the address.")];
+  return [
+    makeList(
+      lines.map(
+        ({ time, audit, namespace, pod, interface: name, node }) =>
+          `${time} ${audit}: ${namespace}/${pod}, ${name}, on ${node}`,
+      ),
+    ),
+  ];
+}
+
+export function describeResults(
+  text: string,
+  { pools, addresses, isCut }: SearchAnswer,
+  open: (pool: string, address?: string) => () => void,
+): HTMLElement[] {
+  const title = make("h2", `Found for “${text}”`);
+  if (pools.length + addresses.length === 0) return [title, make("p", "Nothing.")];
+  const found = [
+    ...pools.map((pool) => makeLink(`Pool ${pool}`, open(pool))),
+    ...addresses.flatMap((record) =>
+      record.pools.map((pool) => makeLink(describeFound(record), open(pool, record.address))),
+    ),
+  ];
+  return [title, makeList(found), ...(isCut ? [make("p", "There are more; search for more of the name.")] : [])];
+}
+
+function describeFound({ address, state, holders, workload }: MapAddress): string {
+  const pods = holders.map(({ namespace, pod, node }) => `${namespace}/${pod} on ${node}`);
+  return [address, KIND_TEXTS[state], ...pods, ...(workload === "" ? [] : [workload])].join(", ");
+}

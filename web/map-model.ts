@@ -1,0 +1,176 @@
+/** A map in the page: what is known of each of its addresses, as one bit per address and state. */
+import { bitsOf, formatIp, type Ip, parseIp } from "../host/net/ip.ts";
+import type { MapHeader, MapState } from "../host/records/map-records.ts";
+import type { Orientation } from "./hilbert.ts";
+import { readSnapshot, setBit, setRun } from "./snapshot.ts";
+
+/** All that a square can be, in the order of the colours. */
+export const KINDS = ["Free", "Bound", "Cooling", "Kept", "Quarantined", "InUse", "Reserved", "Outside"] as const;
+
+export type Kind = (typeof KINDS)[number];
+
+/** As the API numbers states: Bound is 1. */
+const STATES = KINDS.slice(1, 6) as readonly MapState[];
+
+const RESERVED = 6;
+const OUTSIDE = 7;
+
+/** An aligned part of the map: numbers from `first` on, 2^`bits` of them. */
+export interface Block {
+  readonly first: number;
+  readonly bits: number;
+}
+
+export type Counts = Record<Kind, number>;
+
+export class MapModel {
+  readonly header: MapHeader;
+  /** Addresses on the map. */
+  readonly size: number;
+  /** The curve has 4^levels squares; those past `size` are empty. */
+  readonly levels: number;
+  /** Of the curve: so that one of which half is used lies on its side. */
+  readonly orientation: Orientation;
+  /** By kind; undefined: no address is of the kind. Those of Reserved and Outside hold used addresses, too. */
+  readonly planes: (Uint32Array | undefined)[] = [];
+  readonly #firsts: readonly bigint[];
+  readonly #bits: number;
+
+  constructor(header: MapHeader, snapshots: readonly Uint8Array[]) {
+    this.header = header;
+    this.#firsts = header.segments.map(({ first }) => parseIp(first)?.value ?? 0n);
+    this.#bits = header.segments[0]?.bits ?? 0;
+    this.size = this.#firsts.length * 2 ** this.#bits;
+    const bits = Math.max(8, Math.ceil(Math.log2(Math.max(1, this.size))));
+    this.levels = Math.ceil(bits / 2);
+    this.orientation = bits % 2 === 1 ? 1 : 0;
+    for (const [at, { state }] of header.planes.entries()) {
+      this.planes[STATES.indexOf(state) + 1] = readSnapshot(snapshots[at] ?? new Uint8Array());
+    }
+    this.planes[OUTSIDE] = this.#outside();
+    for (const { first, last } of header.reserved) this.#fillIn(this.#plane(RESERVED), first, last);
+  }
+
+  /** Returns the number of the kind of an address: a state, else Reserved, else Outside, else Free. */
+  kindAt(number: number): number {
+    for (let kind = 1; kind <= OUTSIDE; kind++) {
+      const plane = this.planes[kind];
+      if (plane !== undefined && (((plane[number >>> 5] ?? 0) >>> (number & 31)) & 1) === 1) return kind;
+    }
+    return 0;
+  }
+
+  /** Takes a change: 0 is free. */
+  set(number: number, state: number): void {
+    for (let kind = 1; kind <= STATES.length; kind++) {
+      const plane = this.planes[kind];
+      if (plane !== undefined) setBit(plane, number, kind === state);
+      else if (kind === state) setBit(this.#plane(kind), number, true);
+    }
+  }
+
+  addressAt(number: number): string {
+    return formatIp({ family: this.header.family, value: this.#valueAt(number) });
+  }
+
+  /** Returns undefined for an address that is not on the map. */
+  numberOf(ip: Ip): number | undefined {
+    if (ip.family !== this.header.family) return undefined;
+    const at = this.#firsts.findLastIndex((first) => first <= ip.value);
+    const offset = ip.value - (this.#firsts[at] ?? 0n);
+    return at < 0 || offset >> BigInt(this.#bits) !== 0n ? undefined : at * 2 ** this.#bits + Number(offset);
+  }
+
+  /** Returns the block as a prefix; of several islands the first and the last address. */
+  describe({ first, bits }: Block): string {
+    if (bits <= this.#bits) return `${this.addressAt(first)}/${bitsOf(this.header.family) - bits}`;
+    const last = Math.min(first + 2 ** bits, this.size) - 1;
+    return this.#firsts.length === 1 ? this.header.subnet : `${this.addressAt(first)} to ${this.addressAt(last)}`;
+  }
+
+  /** Counts the kinds of the block's addresses. */
+  count({ first, bits }: Block): Counts {
+    const counts = Object.fromEntries(KINDS.map((kind) => [kind, 0])) as Counts;
+    const end = Math.min(first + 2 ** bits, this.size);
+    if (bits < 5 || end % 32 !== 0) {
+      for (let number = first; number < end; number++) counts[KINDS[this.kindAt(number)] ?? "Free"]++;
+      return counts;
+    }
+    let rest = Math.max(0, end - first);
+    for (let kind = 1; kind <= OUTSIDE; kind++) {
+      const plane = this.planes[kind];
+      if (plane === undefined) continue;
+      let sum = 0;
+      for (let word = first >>> 5; word < end >>> 5; word++)
+        sum += popCount((plane[word] ?? 0) & ~this.#before(kind, word));
+      counts[KINDS[kind] ?? "Free"] = sum;
+      rest -= sum;
+    }
+    counts.Free = rest;
+    return counts;
+  }
+
+  /** The bits of a word that states, and for Outside reserved addresses, hide. */
+  #before(kind: number, word: number): number {
+    let bits = 0;
+    if (kind >= RESERVED) for (let each = 1; each < kind; each++) bits |= this.planes[each]?.[word] ?? 0;
+    return bits;
+  }
+
+  #valueAt(number: number): bigint {
+    const first = this.#firsts[Math.floor(number / 2 ** this.#bits)] ?? 0n;
+    return first + BigInt(number % 2 ** this.#bits);
+  }
+
+  #plane(kind: number): Uint32Array {
+    const plane = this.planes[kind] ?? new Uint32Array(Math.ceil(this.size / 4096) * 128);
+    this.planes[kind] = plane;
+    return plane;
+  }
+
+  /** What no range of the pool has; undefined if that is nothing. */
+  #outside(): Uint32Array | undefined {
+    const inside = new Uint32Array(Math.ceil(this.size / 4096) * 128);
+    for (const { first, last } of this.header.ranges) this.#fillIn(inside, first, last);
+    let isNone = true;
+    for (let word = 0; word < inside.length; word++) {
+      const bits = ~(inside[word] ?? 0);
+      inside[word] = bits;
+      if (bits !== 0 && word < this.size >>> 5) isNone = false;
+    }
+    return isNone && this.size % 32 === 0 ? undefined : inside;
+  }
+
+  /** Sets the bits of the addresses of a range that are on the map. */
+  #fillIn(plane: Uint32Array, first: string, last: string): void {
+    const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
+    for (const [at, start] of this.#firsts.entries()) {
+      const end = start + (1n << BigInt(this.#bits)) - 1n;
+      if (high < start || end < low) continue;
+      const from = low < start ? 0 : Number(low - start);
+      const to = Number((high > end ? end : high) - start);
+      setRun(plane, at * 2 ** this.#bits + from, at * 2 ** this.#bits + to + 1);
+    }
+  }
+}
+
+export function popCount(word: number): number {
+  let bits = word - ((word >>> 1) & 0x55555555);
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
+  return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/** Reads the answer to GET /api/v1/map (docs/map.md). */
+export function readMap(bytes: Uint8Array): MapModel {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (new TextDecoder().decode(bytes.subarray(0, 4)) !== "BRTM" || bytes[4] !== 1) {
+    throw new Error("The server answers in a form that this page does not know: reload the page");
+  }
+  let at = 12 + view.getUint32(8, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(12, at))) as MapHeader;
+  const snapshots = header.planes.map((plane) => {
+    at += plane.bytes;
+    return bytes.subarray(at - plane.bytes, at);
+  });
+  return new MapModel(header, snapshots);
+}

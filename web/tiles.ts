@@ -1,0 +1,189 @@
+/**
+ * Pictures of parts of a map: square tiles of 256 pixels. On level 0 a pixel is one address; on level n > 0 it is 4^n of them, on level -n an address has
+ * 2^n pixels a side, from -3 on with a pattern.
+ */
+import { numberAt, numbersOf, type Orientation, squareOf } from "./hilbert.ts";
+import { type MapModel, popCount } from "./map-model.ts";
+
+export const TILE = 256;
+const TILE_LEVELS = 8;
+
+/** An address has 32 pixels a side on the tiles of this level. */
+export const DEEPEST = -5;
+
+/** As 0xRRGGBB: the ground of each kind in the order of KINDS, and the ink of its pattern. */
+export interface Palette {
+  readonly ground: readonly number[];
+  readonly ink: readonly number[];
+  /** Past the end of the map, and between squares. */
+  readonly empty: number;
+}
+
+/** By kind, a picture of 8 × 8: bit x of row y is ink. So that no kind is told by its colour alone. */
+const PATTERNS: readonly (readonly number[])[] = [
+  [0, 0, 0, 0, 0, 0, 0, 0],
+  [0, 0, 0, 0, 0, 0, 0, 0],
+  [0x11, 0x22, 0x44, 0x88, 0x11, 0x22, 0x44, 0x88],
+  [0, 0x66, 0x66, 0, 0, 0x66, 0x66, 0],
+  [0x81, 0x42, 0x24, 0x18, 0x18, 0x24, 0x42, 0x81],
+  [0, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x7e, 0],
+  [0xff, 0, 0, 0, 0xff, 0, 0, 0],
+  [0x01, 0, 0, 0, 0x10, 0, 0, 0],
+];
+
+/** Of a pixel that stands for several addresses this kind is shown if only one of them is of it. */
+const ALARMING = 4;
+
+const ORDERS = new Map<string, Uint32Array>();
+
+/** The numbers inside a square, row by row. */
+function orderOf(levels: number, orientation: Orientation): Uint32Array {
+  const key = `${levels}/${orientation}`;
+  const order = ORDERS.get(key) ?? numbersOf(levels, orientation);
+  ORDERS.set(key, order);
+  return order;
+}
+
+/** Returns a pixel as it stands in memory: red, green, blue, opaque. */
+function pixelOf(colour: number): number {
+  return (0xff000000 | ((colour & 0xff) << 16) | (colour & 0xff00) | (colour >>> 16)) >>> 0;
+}
+
+function mix(colours: readonly number[], weights: readonly number[], sum: number): number {
+  let [red, green, blue] = [0, 0, 0];
+  for (const [at, weight] of weights.entries()) {
+    const colour = colours[at] ?? 0;
+    red += weight * (colour >>> 16);
+    green += weight * ((colour >>> 8) & 0xff);
+    blue += weight * (colour & 0xff);
+  }
+  return (Math.round(red / sum) << 16) | (Math.round(green / sum) << 8) | Math.round(blue / sum);
+}
+
+export class TilePainter {
+  readonly #model: MapModel;
+  readonly #palette: Palette;
+  /** By level: the pixel of a number of Bound addresses among free ones. */
+  readonly #ramps = new Map<number, Uint32Array>();
+  readonly #grounds: Uint32Array;
+  readonly #inks: Uint32Array;
+  readonly #counts = new Array<number>(8).fill(0);
+
+  constructor(model: MapModel, palette: Palette) {
+    this.#model = model;
+    this.#palette = palette;
+    this.#grounds = Uint32Array.from(palette.ground, pixelOf);
+    this.#inks = Uint32Array.from(palette.ink, pixelOf);
+  }
+
+  /** Writes 16 × 16 pixels of a kind as the map shows it from close by. */
+  static swatch(pixels: Uint32Array, { ground, ink }: Palette, kind: number): void {
+    for (let at = 0; at < 256; at++) {
+      const isInk = (((PATTERNS[kind]?.[at >> 5] ?? 0) >> ((at & 15) >> 1)) & 1) === 1;
+      pixels[at] = pixelOf((isInk ? ink : ground)[kind] ?? 0);
+    }
+  }
+
+  /** Writes the pixels of the tile in column `x` and row `y` of a level: TILE × TILE. */
+  paint(pixels: Uint32Array, level: number, x: number, y: number): void {
+    const { levels, orientation } = this.#model;
+    const above = levels - (TILE_LEVELS + level);
+    const number = numberAt(x, y, above, orientation);
+    const part = squareOf(number, above, orientation).orientation;
+    const first = number * 4 ** (TILE_LEVELS + level);
+    if (level >= 0) this.#paintMany(pixels, first, level, part);
+    else this.#paintSingle(pixels, first, -level, part);
+  }
+
+  #paintMany(pixels: Uint32Array, first: number, level: number, part: Orientation): void {
+    const order = orderOf(TILE_LEVELS, part);
+    const empty = pixelOf(this.#palette.empty);
+    const each = 4 ** level;
+    const { size, planes } = this.#model;
+    const bound = planes[1];
+    const isPlain = planes.every((plane, kind) => plane === undefined || kind === 1);
+    const ramp = this.#rampOf(level);
+    for (let at = 0; at < order.length; at++) {
+      const start = first + (order[at] ?? 0) * each;
+      if (start >= size) pixels[at] = empty;
+      else if (isPlain) pixels[at] = ramp[bound === undefined ? 0 : countBits(bound, start, level)] ?? 0;
+      else pixels[at] = this.#mixed(start, level, ramp);
+    }
+  }
+
+  #mixed(start: number, level: number, ramp: Uint32Array): number {
+    const model = this.#model;
+    if (level === 0) return this.#grounds[model.kindAt(start)] ?? 0;
+    const { planes } = model;
+    const each = 4 ** level;
+    let others = 0;
+    const bound = planes[1] === undefined ? 0 : countBits(planes[1], start, level);
+    for (let kind = 2; kind < 8; kind++) {
+      const plane = planes[kind];
+      const count = plane === undefined ? 0 : countBits(plane, start, level);
+      this.#counts[kind] = count;
+      others += count;
+    }
+    if (others === 0) return ramp[bound] ?? 0;
+    if ((this.#counts[ALARMING] ?? 0) > 0) return this.#grounds[ALARMING] ?? 0;
+    // Reserved and outside are what is left of them beside the states.
+    const used = bound + (this.#counts[2] ?? 0) + (this.#counts[3] ?? 0) + (this.#counts[5] ?? 0);
+    this.#counts[1] = bound;
+    this.#counts[6] = Math.min(this.#counts[6] ?? 0, each - used);
+    this.#counts[7] = Math.min(this.#counts[7] ?? 0, each - used - (this.#counts[6] ?? 0));
+    this.#counts[0] = each - used - (this.#counts[6] ?? 0) - (this.#counts[7] ?? 0);
+    return pixelOf(mix(this.#palette.ground, this.#counts, each));
+  }
+
+  #paintSingle(pixels: Uint32Array, first: number, zoom: number, part: Orientation): void {
+    const levels = TILE_LEVELS - zoom;
+    const order = orderOf(levels, part);
+    const side = 2 ** levels;
+    const cell = 2 ** zoom;
+    const empty = pixelOf(this.#palette.empty);
+    for (let at = 0; at < order.length; at++) {
+      const number = first + (order[at] ?? 0);
+      const isEmpty = number >= this.#model.size;
+      const kind = isEmpty ? 0 : this.#model.kindAt(number);
+      const ground = isEmpty ? empty : (this.#grounds[kind] ?? 0);
+      const ink = isEmpty ? empty : (this.#inks[kind] ?? 0);
+      const pattern = zoom < 3 ? PATTERNS[0] : PATTERNS[kind];
+      const start = Math.floor(at / side) * cell * TILE + (at % side) * cell;
+      for (let y = 0; y < cell; y++) {
+        const row = pattern?.[(y << 3) >> zoom] ?? 0;
+        for (let x = 0; x < cell; x++) {
+          // A line between squares, where there is room for it.
+          const isLine = zoom >= 3 && (x === 0 || y === 0);
+          const isInk = ((row >> ((x << 3) >> zoom)) & 1) === 1;
+          pixels[start + y * TILE + x] = isLine ? empty : isInk ? ink : ground;
+        }
+      }
+    }
+  }
+
+  #rampOf(level: number): Uint32Array {
+    const known = this.#ramps.get(level);
+    if (known !== undefined) return known;
+    const each = 4 ** level;
+    const { ground } = this.#palette;
+    const ramp = Uint32Array.from({ length: each + 1 }, (_, used) => {
+      // One address among thousands is still to be seen.
+      const share = used === 0 ? 0 : Math.max(used, each / 5);
+      return pixelOf(mix(ground.slice(0, 2), [each - share, share], each));
+    });
+    this.#ramps.set(level, ramp);
+    return ramp;
+  }
+}
+
+/** Counts the bits of 4^level addresses from a multiple of that on. */
+export function countBits(plane: Uint32Array, start: number, level: number): number {
+  const word = plane[start >>> 5] ?? 0;
+  if (level === 0) return (word >>> (start & 31)) & 1;
+  if (level === 1) return popCount((word >>> (start & 31)) & 0xf);
+  if (level === 2) return popCount((word >>> (start & 31)) & 0xffff);
+  let sum = popCount(word);
+  const end = (start >>> 5) + 4 ** level / 32;
+  for (let at = (start >>> 5) + 1; at < end; at++) sum += popCount(plane[at] ?? 0);
+  return sum;
+}
