@@ -98,6 +98,26 @@ describe("a pool is accepted", () => {
   ];
   it.each(rows)("%s", (_what, options) => check(options, undefined));
 
+  it("of this network, one of several", () => check({ multusName: ["bank/vlan7", "lab"] }, undefined));
+
+  it("no network of another namespace that the pod has on another NIC", () => {
+    const networks = [{ namespace: "infra", name: "vlan7", interface: "net1" as IfName }];
+    const given = subject({ pod: { namespace: "shop", name: "w", labels: {}, annotations: { networks } } });
+    check({ multusName: ["infra/lab"] }, 'multusName is "infra/lab", the NIC\'s network is "lab"', given);
+  });
+
+  it("generated for a workload, by no pod at all", () => {
+    const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "bank", name: "vault", uid: "u1" };
+    const generated = { subnet: "s", application, interface: "eth0" as IfName, wanted: 1, reason: "1", reclaim: true };
+    check({ generated }, "is generated for Deployment bank/vault", subject({ pod: undefined }));
+  });
+
+  it("tied to a network, by no pod at all", () => {
+    const given = subject({ pod: undefined });
+    check({ multusName: ["shop/lab"] }, 'multusName is "shop/lab", the NIC\'s network is "lab"', given);
+    check({ multusName: ["lab"] }, undefined, given);
+  });
+
   it("of a network in another namespace, as the pod names it", () => {
     const networks = [{ namespace: "infra", name: "lab", interface: "net1" as IfName }];
     const given = subject({ pod: { namespace: "shop", name: "w", labels: {}, annotations: { networks } } });

@@ -237,6 +237,14 @@ describe("retention: two pods of one member", () => {
   it.each(rows)("%s", (_title, found, wanted) => {
     expect(decideHolder({ pod: launcher("b", "i-1"), holder, found })).toBe(wanted);
   });
+  it("of one name in two namespaces are two pods", () => {
+    const pod = launcher("a", "i-1");
+    expect(decideHolder({ pod, holder: { ...holder, namespace: "bank" }, found: launcher("a", "i-0") })).toBe("alive");
+  });
+  it("two that are no machine's do not migrate", () => {
+    const pod = podOf([SET], { name: "b", uid: "u-b" });
+    expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("alive");
+  });
   it("two of one name: the one before is gone", () => {
     const pod = podOf([SET], { name: "a", uid: "u-b" });
     expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("gone");

@@ -43,6 +43,13 @@ function summary(given: Subject): string {
 
 describe("selection takes the first rule that is present", () => {
   const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
+  it("equal default pools in the order of their names", () => {
+    const options = { default: true };
+    const pools = ["c", "a", "b"].map((name, index) => pool(name, `10.${index}.0.0/24`, options));
+    const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
+    expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual(["a", "b", "c"]);
+  });
+
   const rows = cases<Subject>`
     default pools when nothing else is said ${subject()} => eth0: fallback
     the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
@@ -67,6 +74,16 @@ describe("selection of ippools", () => {
   it("demands all NICs at once", () => {
     const ippools = [entry("eth0", "blue"), entry("net1", "green")];
     expect(summary(withPod({ ippools }))).toBe("eth0: blue; net1: green");
+  });
+
+  it("moves the default route only for an entry that says so", () => {
+    const ippools = [entry("eth0", "blue"), { ...entry("net1", "green"), cleangateway: true }];
+    expect(selectPools(withPod({ ippools }), POOLS).nics.map(({ cleanGateway }) => cleanGateway)).toEqual([
+      false,
+      true,
+    ]);
+    const [nic] = selectPools(withPod({ ippool: { ipv4: ["blue"] } }), POOLS).nics;
+    expect(nic?.cleanGateway).toBe(false);
   });
 
   it("without names goes by the order of the NICs", () => {
@@ -130,9 +147,22 @@ describe("selection of families", () => {
     expect(summary(given)).toBe("eth0: blue | six");
   });
 
-  it("refuses a rule that names disabled families only", () => {
-    const given = subject({ ipamConf: { type: "berth", default_ipv6_ippool: ["six"] } });
-    expect(() => selectPools(given, POOLS)).toThrow("the CNI configuration names pools of disabled families only");
+  it.each([
+    ["default_ipv6_ippool", "six", { ...DUAL, enableIPv6: false }, "enableIPv6"],
+    ["default_ipv4_ippool", "blue", { ...DUAL, enableIPv4: false }, "enableIPv4"],
+  ])("refuses a rule that names disabled families only: %s", (key, name, vendorConf, setting) => {
+    const given = subject({ ipamConf: { type: "berth", [key]: [name] }, vendorConf });
+    const message =
+      'No pool is selected for interface "eth0": the CNI configuration names pools of disabled families only; ' +
+      `name pools of another family, or set ${setting}: true in vendor-conf`;
+    expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ message }));
+  });
+
+  it("demands a family that an entry of ippools leaves out", () => {
+    const ippools = [{ ipv4: ["blue"], cleangateway: false }];
+    expect(() => selectPools(withPod({ ippools }, { vendorConf: DUAL }), POOLS)).toThrow(
+      'annotation "ipam.vendor.io/ippools": field "[0].ipv6" is required because enableIPv6 is true',
+    );
   });
 });
 
@@ -173,6 +203,21 @@ describe("selection of names and patterns", () => {
 
   it("a pattern sees pools of its family only", () => {
     expect(() => selectPools(withPod({ ippool: { ipv4: ["six*"] } }), POOLS)).toThrow("matches no IPv4 pool");
+  });
+
+  it("says which candidates a pattern has matched: one that is named before the pattern is not", () => {
+    const [nic] = selectPools(withPod({ ippool: { ipv4: ["red-2", "red-*"] } }), POOLS).nics;
+    expect(nic?.families[0]?.candidates.map(({ name, isMatched }) => [name, isMatched])).toEqual([
+      ["red-2", undefined],
+      ["red-1", true],
+    ]);
+  });
+
+  it("keeps a pool that was refused as a candidate, without the reason for the pod's owner", () => {
+    const refused = new Map([["bad", 'overlaps pool "blue"']]);
+    const [nic] = selectPools(withPod({ ippool: { ipv4: ["bad"] } }), POOLS, refused).nics;
+    const candidate = { name: "bad", refusal: 'overlaps pool "blue"', brief: "cannot be used" };
+    expect(nic?.families[0]?.candidates).toEqual([candidate]);
   });
 
   it("keeps a name that does not exist as a candidate with its reason", () => {
@@ -333,6 +378,15 @@ describe("of pods that name Subnets", () => {
       expect(summary(given)).toBe("eth0: hand");
       expect(selectPools(given, POOLS).warnings).toEqual([
         'annotation "ipam.vendor.io/subnet" is ignored because enableSubnet is false',
+      ]);
+    });
+
+    it("a family without a Subnet is left out where one suffices, with a warning, and no default route moves", () => {
+      const vendorConf = { ...DUAL, allowSingleFamily: true };
+      const { nics, warnings } = selectPools(withPod({ subnet: { ipv4 } }, { vendorConf }), POOLS);
+      expect(nics.map(({ cleanGateway }) => cleanGateway)).toEqual([false]);
+      expect(warnings).toEqual([
+        'annotation "ipam.vendor.io/subnet" names no IPv6 Subnet: the NIC gets no IPv6 address',
       ]);
     });
 

@@ -4,7 +4,9 @@ import {
   COLLECTION_ROWS,
   type CollectionState,
   type CollectionTimes,
+  changedSpec,
   decideCollection,
+  lastHolder,
   type NodeStatus,
   type ObservedState,
   type OwnerStatus,
@@ -12,6 +14,7 @@ import {
   type ProberStatus,
   situationOf,
 } from "../../../../host/controller/gc/plan-collection.ts";
+import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 
 const MINUTE_MS = 60_000;
 const FOR_EVER = Number.MAX_SAFE_INTEGER;
@@ -204,5 +207,63 @@ describe("leak: two observations", () => {
       const pauseMs = pauseOf(each);
       if (pauseMs !== undefined) expect(pauseMs, JSON.stringify(each)).toBeGreaterThanOrEqual(TIMES.graceMs);
     }
+  });
+});
+
+describe("what an action writes", () => {
+  const since = "2026-01-01T00:00:00Z";
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+  const quarantine = { reason: "NodeLost" as const, mac: "", parent: "eth7", holder: { ...HOLDER, pod: "web-9" } };
+  const { spec } = ipAllocation("10.0.0.9");
+  const { ip, addressSpace, prefixLength, pool } = spec;
+  const base = { ip, addressSpace, prefixLength, pool, node: "n1", holders: [], since };
+  const lost = { reason: "NodeLost", mac: "", parent: "", holder: HOLDER };
+  const owned = { ...base, workload };
+
+  const check = (
+    given: Parameters<typeof ipAllocation>[1],
+    action: Action,
+    wanted: object | undefined,
+    prober?: string,
+  ) => expect(changedSpec(ipAllocation("10.0.0.9", given), action, { since, prober })).toEqual(wanted);
+
+  it("quarantine keeps the last holder and the owner, if any", () => {
+    check({}, "quarantine", { ...base, state: "Quarantined", quarantine: lost });
+    check({ workload }, "quarantine", { ...owned, state: "Quarantined", quarantine: lost });
+    const { holder: _, ...unheld } = lost;
+    check({ holders: [] }, "quarantine", { ...base, state: "Quarantined", quarantine: unheld });
+  });
+
+  it("ask names the node that probes, on whatever link it has", () => {
+    const asked = { state: "Quarantined", node: "n7", quarantine: { ...quarantine, parent: "" } };
+    check({ quarantine }, "ask", { ...base, ...asked }, "n7");
+    check({ quarantine, workload }, "ask", { ...owned, ...asked }, "n7");
+    check({ quarantine }, "ask", undefined);
+    check({}, "ask", undefined, "n7");
+  });
+
+  it("preserve keeps the owner, with the NIC of the last holder unless the owner has one", () => {
+    check({ workload }, "preserve", { ...base, state: "Kept", workload: { ...workload, ifName: "eth0" } });
+    const own = { ...workload, ifName: "net1" };
+    check({ workload: own }, "preserve", { ...base, state: "Kept", workload: own });
+    check({ workload, holders: [] }, "preserve", { ...base, state: "Kept", workload });
+    check({}, "preserve", undefined);
+  });
+
+  it("cool keeps no owner; what is freed, kept or waited for is not written", () => {
+    check({ workload }, "cool", { ...base, state: "Cooling" });
+    for (const action of ["free", "keep", "wait"] as const) check({ workload }, action, undefined);
+  });
+
+  it("the last holder is that of the quarantine, else the one on the object's node, else the first", () => {
+    const [away, here] = [
+      { ...HOLDER, node: "n2", pod: "away" },
+      { ...HOLDER, pod: "here" },
+    ];
+    const holderOf = (given: Parameters<typeof ipAllocation>[1]) => lastHolder(ipAllocation("10.0.0.9", given))?.pod;
+    expect(holderOf({ holders: [away, here], quarantine })).toBe("web-9");
+    expect(holderOf({ holders: [away, here] })).toBe("here");
+    expect(holderOf({ holders: [away], node: "n3" })).toBe("away");
+    expect(holderOf({ holders: [] })).toBeUndefined();
   });
 });
