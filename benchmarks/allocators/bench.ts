@@ -1,5 +1,5 @@
 /**
- * The benchmark of allocators: `npm run bench:allocators [-- --only NAME]... [-- --shapes NAME]...`.
+ * The benchmark of allocators: `npm run bench:allocators [-- --only NAME]... [-- --shapes NAME]... [-- --wait SECONDS]`.
  *
  * The same pools for everybody: the allocation code of other projects, alone, and the core in every runtime. On each pool
  * the programs take turns, one at a time. A full run writes README.md beside this file and the raw figures in benchmarks/results; any other only prints.
@@ -112,10 +112,14 @@ async function playOnShape(contestants: readonly Contestant[], shape: Shape): Pr
 }
 
 const { values } = parseArgs({
-  options: { only: { type: "string", multiple: true }, shapes: { type: "string", multiple: true } },
+  options: {
+    only: { type: "string", multiple: true },
+    shapes: { type: "string", multiple: true },
+    wait: { type: "string", default: `${WAIT_S}` },
+  },
 });
 const isWhole = values.only === undefined && values.shapes === undefined;
-const machine = readMachine(await waitUntilQuiet({ limitS: isWhole ? WAIT_S : 0 }));
+const machine = readMachine(await waitUntilQuiet({ limitS: isWhole ? Number(values.wait) : 0 }));
 const contest = await runContest(choose(CONTESTANTS, values.only), values.shapes);
 const report: BenchReport = reportOf(contest);
 const text = formatReport(report, machine, !isWhole);

@@ -8,8 +8,10 @@ import { median, openPool } from "./contestants.ts";
 /** Addresses per call. */
 export const BATCH = 4096;
 
-/** Batches that do not count: the engine compiles meanwhile. */
-const WARM_ROUNDS = 60;
+/** How long rounds do not count, in milliseconds: the engine compiles meanwhile, and small batches need many calls for it. */
+const WARM_MS = 200;
+/** Single operations per round. */
+const TESTS = 100_000;
 
 export interface BatchTimings {
   /** How many addresses one call took: fewer than BATCH when no more were free. */
@@ -19,6 +21,13 @@ export interface BatchTimings {
   readonly releaseMany: number;
   /** Nanoseconds per call: an address written to the exchange buffer, and a test of it. */
   readonly testAddress: number;
+}
+
+/** Runs rounds that do not count, then `rounds` that do; the round is told which. */
+function repeat(rounds: number, round: (counts: boolean) => void): void {
+  const end = performance.now() + WARM_MS;
+  while (performance.now() < end) round(false);
+  for (let done = 0; done < rounds; done++) round(true);
 }
 
 function elapsed(work: () => void): number {
@@ -38,7 +47,7 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
   const tests: number[] = [];
   let taken = 0;
   let seed = FIRST_SEED;
-  for (let round = -WARM_ROUNDS; round < rounds * 20; round++) {
+  repeat(rounds * 20, (counts) => {
     seed = nextSeed(seed);
     const start = seed;
     const allocation = elapsed(() => {
@@ -49,25 +58,26 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
       released = pool_release_many(pool, taken);
     });
     if (released !== taken) throw new Error(`took ${taken}, released ${released}`);
-    if (round < 0) continue;
+    if (!counts) return;
     allocations.push(allocation / taken);
     releases.push(release / taken);
-  }
+  });
   const input = new DataView(exports.memory.buffer, exchange(0), 16);
   input.setBigUint64(0, work.size.family === 6 ? 0x20010db8n << 32n : 0n);
   input.setUint32(8, 0);
   const shift = 32 - work.size.bits;
   const at = work.size.family === 4 ? 0 : 12;
   const base = work.size.family === 4 ? 0x0a000000 : 0;
-  for (let round = 0; round < rounds; round++) {
-    const ns = elapsed(() => {
-      for (let i = 0; i < 20_000; i++) {
-        seed = nextSeed(seed);
-        input.setUint32(at, base + (seed >>> shift));
-        pool_test(pool);
-      }
-    });
-    tests.push(ns / 20_000);
-  }
+  const testMany = (): void => {
+    for (let i = 0, x = FIRST_SEED; i < TESTS; i++) {
+      x = nextSeed(x);
+      input.setUint32(at, base + (x >>> shift));
+      pool_test(pool);
+    }
+  };
+  repeat(rounds, (counts) => {
+    const ns = elapsed(testMany);
+    if (counts) tests.push(ns / TESTS);
+  });
   return { taken, allocateMany: median(allocations), releaseMany: median(releases), testAddress: median(tests) };
 }
