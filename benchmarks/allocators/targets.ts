@@ -10,7 +10,7 @@ const CLAIMS: readonly { readonly runtime: string; readonly label: string; reado
   { runtime: "javascript", label: "JavaScript (Node.js)", forms: ["one", "one-value", "raw"] },
   { runtime: "rust", label: "Rust", forms: ["one", "raw"] },
   { runtime: "c", label: "C", forms: ["one", "raw"] },
-  { runtime: "go", label: "Go", forms: ["batch"] },
+  { runtime: "go", label: "Go", forms: ["one", "raw"] },
 ];
 
 /** How many times as fast as the fastest peer a language has to be. */

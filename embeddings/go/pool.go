@@ -164,45 +164,68 @@ func (p *Pool) addressOf(operation string, ordinal int32) (netip.Addr, error) {
 
 // Contains reports whether the address may be allocated: it is in the ranges and not masked.
 func (p *Pool) Contains(addr netip.Addr) (bool, error) {
-	result, err := p.mark("pool_contains", (*Raw).PoolContains, addr)
+	if !p.place(addr) {
+		return false, nil
+	}
+	result, err := p.answer("pool_contains", p.core.raw.PoolContains(p.handle))
 	return result == 1, err
 }
 
 // Test reports whether the address is used.
 func (p *Pool) Test(addr netip.Addr) (bool, error) {
-	result, err := p.mark("pool_test", (*Raw).PoolTest, addr)
+	if !p.place(addr) {
+		return false, nil
+	}
+	result, err := p.answer("pool_test", p.core.raw.PoolTest(p.handle))
 	return result == 1, err
 }
 
 // Claim marks the address used, a masked one too: [Claimed], [Taken] or [Outside]. Beyond the window, [ErrOverCeiling]
 // is [MaxSparse] addresses used there.
 func (p *Pool) Claim(addr netip.Addr) (Outcome, error) {
-	result, err := p.mark("pool_claim", (*Raw).PoolClaim, addr)
+	if !p.place(addr) {
+		return Outside, nil
+	}
+	result, err := p.answer("pool_claim", p.core.raw.PoolClaim(p.handle))
 	return outcomeOfClaim(result), err
 }
 
 // Release marks the address not used: [Released], [Free] or [Outside].
 func (p *Pool) Release(addr netip.Addr) (Outcome, error) {
-	result, err := p.mark("pool_release", (*Raw).PoolRelease, addr)
+	if !p.place(addr) {
+		return Outside, nil
+	}
+	result, err := p.answer("pool_release", p.core.raw.PoolRelease(p.handle))
 	return outcomeOfRelease(result), err
 }
 
-// mark runs an operation on one address: its result, or outside, which it is after an error, too.
-func (p *Pool) mark(operation string, call func(r *Raw, pool int32) int32, addr netip.Addr) (int32, error) {
-	if familyOf(addr) != p.family {
+// ordinal is the ordinal of an address, or outside.
+func (p *Pool) ordinal(addr netip.Addr) (int32, error) {
+	if !p.place(addr) {
 		return outside, nil
 	}
-	buffer, err := p.core.reserve(operation, p.family.width())
-	if err != nil {
-		return outside, err
+	return p.answer("pool_ordinal", p.core.raw.PoolOrdinal(p.handle))
+}
+
+// place writes an address to the exchange buffer, which has room for one: false when it is of another family. A closed
+// core has no buffer; the call that follows says so.
+func (p *Pool) place(addr netip.Addr) bool {
+	if familyOf(addr) != p.family {
+		return false
 	}
-	p.family.put(buffer, addr)
-	result := call(&p.core.raw, p.handle)
-	if result < 0 && result != outside {
-		_, err := p.core.check(operation, result)
-		return outside, err
+	if buffer := p.core.raw.Buffer(); len(buffer) != 0 {
+		p.family.put(buffer, addr)
 	}
-	return result, nil
+	return true
+}
+
+// answer is the result of an operation on one address, or outside, which it is after an error, too.
+func (p *Pool) answer(operation string, result int32) (int32, error) {
+	if result >= 0 || result == outside {
+		return result, nil
+	}
+	_, err := p.core.check(operation, result)
+	return outside, err
 }
 
 // outside is the result of an operation on an address that is not in the pool.

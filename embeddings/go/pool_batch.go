@@ -97,11 +97,11 @@ type runCall = func(r *Raw, pool int32, first uint32, count int32) int32
 
 // markRun runs an operation on consecutive ordinals: its result, or outside, which it is after an error, too.
 func (p *Pool) markRun(operation string, call runCall, run Range) (int32, error) {
-	first, err := p.mark("pool_ordinal", (*Raw).PoolOrdinal, run.First)
+	first, err := p.ordinal(run.First)
 	if err != nil || first < 0 {
 		return outside, err
 	}
-	last, err := p.mark("pool_ordinal", (*Raw).PoolOrdinal, run.Last)
+	last, err := p.ordinal(run.Last)
 	if err != nil || last < first || !isDistance(run, int64(last-first)) {
 		return outside, err
 	}

@@ -28,6 +28,7 @@ function benchmarkOf(...more: Figure[]): Contest {
     ...figures("kube-ovn", "one", 200, 700),
     ...["javascript", "rust", "c"].flatMap((runtime) => figures(runtime, "one", 50, 60)),
     ...figures("go", "one", 500, 500),
+    ...figures("go", "raw", 40, 40),
     ...figures("go", "batch", 10, 10),
     { runtime: "go", form: "call", shape: "", ns: 100 } as const,
   ];
@@ -119,6 +120,7 @@ describe("tables", () => {
       ["Berth, Rust: an address of the language", "50.0 ns", "60.0 ns"],
       ["Berth, C: an address of the language", "50.0 ns", "60.0 ns"],
       ["Berth, Go: an address of the language", "500 ns", "500 ns"],
+      ["Berth, Go: bytes", "40.0 ns", "40.0 ns"],
       ["Berth, Go: batch, per address", "10.0 ns", "10.0 ns"],
     ]));
 
