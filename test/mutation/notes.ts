@@ -10,4 +10,52 @@ export const NOTES: readonly { readonly file: string; readonly text: string; rea
     text: "counts.total - counts.free",
     note: "equivalent: a pool that falls short has no free address",
   },
+  {
+    file: "host/ipam/filters.ts",
+    text: "name !== undefined",
+    note: "equivalent: no pool names the namespace undefined; for the compiler",
+  },
+  { file: "host/ipam/filters.ts", text: "[]", note: "equivalent: the text that stands in for a network has no name" },
+  {
+    file: "host/ipam/retention.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for a network has no claim",
+  },
+  { file: "host/ipam/selection.ts", text: "pod?.", note: "equivalent: without a pod there is no annotation to follow" },
+  { file: "host/ipam/selection.ts", text: "a.name < b.name", note: "equivalent: names of pools are unique" },
+  {
+    file: "host/ipam/selection.ts",
+    text: "before !== undefined",
+    note: "equivalent but for time: the names are sorted again",
+  },
+  {
+    file: "host/registry/kubernetes/decide.ts",
+    text: 'object.state === "Bound"',
+    note: "equivalent: an object in another state has no holders",
+  },
+  {
+    file: "host/registry/kubernetes/decide.ts",
+    text: "object.node === node",
+    note: "equivalent: another node's object is not ours, which was asked before",
+  },
+  {
+    file: "host/coordinator/probe.ts",
+    text: "nonce !== undefined",
+    note: "equivalent: no nonce of the session is undefined; for the compiler",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "found.ageMs !== undefined",
+    note: "equivalent: undefined is not at least a pause; for the compiler",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: '{ action: "wait"',
+    note: "not reached: the table has a row for every combination",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "findRow(seen)?.why",
+    note: "equivalent: the table has a row for every combination",
+  },
 ];

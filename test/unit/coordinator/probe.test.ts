@@ -4,6 +4,7 @@ import {
   type ConflictTiming,
   classifyPacket,
   conflictSchedule,
+  conflictTiming,
   FIRST_PROBE_JITTER_MS,
   MAX_DETECTION_MS,
   type PacketClass,
@@ -70,6 +71,7 @@ describe("judgement of ARP", () => {
     ["a reply from the gateway", reply(rival, gateway4), theGateway4],
     ["a request from the gateway", arp(encodeArpAnnouncement(rival, gateway4)), theGateway4],
     ["a gateway that is us", reply(own, gateway4), ours],
+    ["our own announcement of an address that is not probed", reply(own, ip("10.6.0.99")), undefined],
     ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
     ["an ordinary request for the candidate", request("10.6.0.7", ip("10.6.0.50")), undefined],
     ["a reply from 0.0.0.0 to the candidate", { ...reply(rival, ip("0.0.0.0")), targetIp: candidate4 }, undefined],
@@ -181,5 +183,13 @@ describe("the schedule of questions", () => {
     [{ retry: 2, intervalMs: 1_000, timeoutMs: 100 }, [1, 1_001], 1_101],
   ])("%j", (timing, sendAtMs, endAtMs) => {
     expect(requestSchedule(timing, () => 0.5)).toEqual({ sendAtMs, endAtMs });
+  });
+});
+
+describe("the timing of the settings", () => {
+  const pace = { retry: 3, intervalMs: 100, timeoutMs: 200 };
+  it("is the window, or the pace without one", () => {
+    expect(conflictTiming({ ...pace, windowMs: 300, onConflict: "fail" })).toEqual({ windowMs: 300 });
+    expect(conflictTiming({ ...pace, windowMs: undefined, onConflict: "fail" })).toEqual(pace);
   });
 });

@@ -1,10 +1,17 @@
 import { expect, it } from "vitest";
 import { type AddressState, AddressStates, type Pending } from "../../../../host/registry/kubernetes/address-states.ts";
-import { decide, type SyncInputs } from "../../../../host/registry/kubernetes/decide.ts";
+import {
+  decide,
+  reclaim,
+  recover,
+  type SyncInputs,
+  specWithout,
+  takeOver,
+} from "../../../../host/registry/kubernetes/decide.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { cases } from "../../../world/rows.ts";
-import { proposal } from "../../../world/subjects.ts";
+import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const OTHER_WEB = { ...WEB, member: "web-1" };
@@ -54,6 +61,10 @@ const retainedFor = (ifName: string): KnownObject => ({ ...ourRetained, workload
 
 const ROWS = cases<Case>`
   a claim creates without looking ${[bound, undefined]} => create
+  retention: an answered member's, of what is not known, may be shared ${[{ ...ofWeb, isConfirmed: true }, undefined]}
+    => read
+  retention: a member's that was not answered ${[ofWeb, undefined]} => create
+  an answered one of no member ${[confirmed, undefined]} => create
   a claim of what another pod here had looks first ${[bound, undefined, after("b")]} => read
   a take-over of what was not met looks first ${[bound, undefined, { replaces: "5" }]} => read
   a claim creates what is not there ${[bound, "absent", after("b")]} => create
@@ -131,6 +142,12 @@ const ROWS = cases<Case>`
   conflict: is its node's again ${[quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober]} => forget
   conflict: is silent ${[ended, weAsk, due]} => delete
   conflict: a conflict of what another node has now ${[quarantined, elsewhere(ours)]} => forget
+  conflict: a conflict of what is kept for a member ${[quarantined, ourRetained]} => forget
+  cooling-visibility: its own object under another node's name, when its cooldown is over ${[
+    cooling,
+    elsewhere(ours),
+    due,
+  ]} => forget
   a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
 `;
 
@@ -138,4 +155,54 @@ it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
   const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, replaces: undefined };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
+});
+
+/** Of the pod of the object, whose UID lives or not. */
+const livePods = (...uids: readonly string[]) => ({
+  isLivePod: async (_namespace: string, _pod: string, uid: string) => uids.includes(uid),
+});
+
+it("node-lost: a row of a node that was taken for lost is written again while its pod lives, else it waits", async () => {
+  expect(await recover(livePods("a"), confirmed)).toEqual({ kind: "replace", state: "Bound" });
+  expect(await recover(livePods(), confirmed)).toEqual({ kind: "wait" });
+});
+
+it("recreate: the row's pod gets the object back when it lives and that of the object does not, as it was read", async () => {
+  const full = { ...ipAllocation("10.0.0.1", { node: "here" }), resourceVersion: "5" };
+  const ofHere = { ...full, spec: { ...full.spec, holders: [{ ...HOLDER, node: "here" }] } };
+  const check = async (live: readonly string[], object: SyncInputs["object"], read: typeof full | undefined) =>
+    (await reclaim({ ...livePods(...live), node: "here" }, confirmed, { object, full: read })).kind;
+  expect(await check(["a"], ofOtherPod, ofHere)).toBe("replace");
+  expect(await check([], ofOtherPod, ofHere)).toBe("taken");
+  expect(await check(["a", "u1"], ofOtherPod, ofHere)).toBe("taken");
+  expect(await check(["a"], ofOtherPod, full)).toBe("taken");
+  expect(await check(["a"], { ...ofOtherPod, resourceVersion: "6" }, ofHere)).toBe("read");
+  expect(await check(["a"], "absent", ofHere)).toBe("read");
+  expect(await check(["a"], ofOtherPod, undefined)).toBe("read");
+});
+
+it("retention: a decision between two pods is about the object as it was read", async () => {
+  const full = { ...ipAllocation("10.0.0.1"), resourceVersion: "5" };
+  const deps = { ...livePods("a"), node: "here", readHolderStatus: async () => "gone" as const };
+  const check = async (object: SyncInputs["object"], read: typeof full | undefined) =>
+    (await takeOver(deps, ofWeb, { object, full: read })).kind;
+  expect(await check(ours, full)).toBe("replace");
+  expect(await check({ ...ours, resourceVersion: "6" }, full)).toBe("read");
+  expect(await check("absent", full)).toBe("read");
+  expect(await check(undefined, full)).toBe("read");
+  expect(await check(ours, undefined)).toBe("read");
+});
+
+it("retention: without its pod a shared object is of a node that still has a holder, and of that holder's NIC", () => {
+  const own = ipAllocation("10.0.0.1").spec;
+  const [second, third] = [
+    { ...HOLDER, node: "n2", ifName: "net1" },
+    { ...HOLDER, node: "there" },
+  ];
+  const shared = { ...elsewhere(earlierPod), workload: { ...WEB, ifName: "eth9" } };
+  const rest = { ...own, workload: { ...WEB, ifName: "net1" } };
+  expect(specWithout(own, shared, [second, third])).toEqual({ ...rest, node: "there", holders: [second, third] });
+  expect(specWithout(own, shared, [second])).toEqual({ ...rest, node: "n2", holders: [second] });
+  expect(specWithout(own, elsewhere(ofOtherPod), [second])).toEqual({ ...own, node: "n2", holders: [second] });
+  expect(() => specWithout(own, shared, [])).toThrow("A shared object has another holder");
 });
