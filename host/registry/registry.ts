@@ -210,8 +210,11 @@ export interface CopyOptions {
 export interface Registry {
   /** `signal` ends the wait for an API server; the claim is then undone. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
-  /** Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free. */
-  undo(created: readonly Allocation[]): Promise<void>;
+  /**
+   * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free.
+   * `isSuperseded`: their owner has other addresses in their place, so that none is retained that was in doubt.
+   */
+  undo(created: readonly Allocation[], isSuperseded?: boolean): Promise<void>;
   /**
    * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it becomes free when its pod goes. Rejects
    * with RegistryError if one of them has changed.

@@ -44,9 +44,9 @@ interface Source {
   readonly version: number;
   /**
    * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another node, whose address still cooled.
-   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come.
+   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come. `inherited`: the same of an earlier pod's.
    */
-  readonly kind: "new" | "taken over" | "adopted";
+  readonly kind: "new" | "taken over" | "adopted" | "inherited";
 }
 
 /** A row that is published only when a probe finds the address silent: until then the object stays that of the earlier pod, whose node is lost. */
@@ -104,7 +104,8 @@ export class ClaimPublisher {
     await this.#journal.confirm([row]);
   }
 
-  async undo(given: readonly Allocation[]): Promise<void> {
+  /** `isSuperseded`: the member has other addresses in their place. */
+  async undo(given: readonly Allocation[], isSuperseded = false): Promise<void> {
     const created: Allocation[] = [];
     // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object changes.
     for (const row of given) {
@@ -116,7 +117,9 @@ export class ClaimPublisher {
       const source = this.#sources.get(nameOf(row));
       return source?.version === row.version ? source.kind : undefined;
     };
-    await this.#journal.disown(created.filter((row) => sourceOf(row) !== undefined));
+    const isForeign = (kind: Source["kind"] | undefined): boolean =>
+      kind !== undefined && (kind !== "inherited" || isSuperseded);
+    await this.#journal.disown(created.filter((row) => isForeign(sourceOf(row))));
     for (const row of created.filter((each) => sourceOf(each) === "taken over")) await this.#journal.collect(row);
     await this.#journal.undo(created.filter((each) => sourceOf(each) !== "taken over"));
     for (const row of created) {
@@ -129,7 +132,7 @@ export class ClaimPublisher {
   async retain(rows: readonly Allocation[]): Promise<void> {
     await this.#journal.retain(rows);
     await this.#journal.confirm(rows);
-    for (const row of rows) if (this.#sources.get(nameOf(row))?.kind === "adopted") this.#sources.delete(nameOf(row));
+    for (const row of rows) if (this.#isInDoubt(row)) this.#sources.delete(nameOf(row));
   }
 
   /** The row was written by a call other than its claim, which must not undo it. */
@@ -213,19 +216,27 @@ export class ClaimPublisher {
    */
   #withAdopted(claim: Claim, outcome: Bound): Bound {
     const { held, fresh = [] } = outcome;
-    const isAdopted = (row: Allocation): boolean =>
-      findOwner(claim, row) !== undefined && this.#sources.get(nameOf(row))?.kind === "adopted";
+    const isAdopted = (row: Allocation): boolean => findOwner(claim, row) !== undefined && this.#isInDoubt(row);
     const adopted = held.filter(isAdopted);
-    for (const row of adopted) this.#sources.set(nameOf(row), { version: row.version, kind: "adopted" });
+    for (const row of adopted) {
+      const kind = this.#sources.get(nameOf(row))?.kind ?? "adopted";
+      this.#sources.set(nameOf(row), { version: row.version, kind });
+    }
     return { ...outcome, fresh: [...fresh, ...adopted] };
+  }
+
+  #isInDoubt(row: Allocation): boolean {
+    const kind = this.#sources.get(nameOf(row))?.kind;
+    return kind === "adopted" || kind === "inherited";
   }
 
   /** The row names its container from now on, whatever becomes of the claim. */
   #noteAdopted(claim: Claim, { held, previous }: Bound): void {
     for (const row of held) {
-      const isAdopted = previous.some((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
-      if (isAdopted && findOwner(claim, row) !== undefined)
-        this.#sources.set(nameOf(row), { version: row.version, kind: "adopted" });
+      const before = previous.find((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
+      if (before === undefined || findOwner(claim, row) === undefined) continue;
+      const kind = before.owner === row.owner ? "adopted" : "inherited";
+      this.#sources.set(nameOf(row), { version: row.version, kind });
     }
   }
 

@@ -124,8 +124,8 @@ export class KubernetesRegistry implements Registry {
     return this.#claims.claim(claim, signal);
   }
 
-  undo(created: readonly Allocation[]): Promise<void> {
-    return this.#claims.undo(created);
+  undo(created: readonly Allocation[], isSuperseded?: boolean): Promise<void> {
+    return this.#claims.undo(created, isSuperseded);
   }
 
   retain(claimed: readonly Allocation[]): Promise<void> {

@@ -131,7 +131,7 @@ export class RetainedAddresses implements AddressSource {
         const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
         assignments.assign(rest.map(({ replaces: _, ...each }) => each));
         assignments.assign(chosen);
-        await registry.undo([...new Set([...created, ...fresh])]);
+        await registry.undo([...new Set([...created, ...fresh])], true);
         this.#own.skipCooling = false;
         return true;
       }

@@ -1,0 +1,30 @@
+/** Runs of the simulation that once violated an invariant. They stay. */
+import { afterAll, it } from "vitest";
+import { DEFAULTS, type RunOptions } from "../simulation/run.ts";
+import { checkRun, describeSteps } from "./simulation-check.ts";
+
+const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "seed" | "profile" | "steps">])[] = [
+  ["an undone claim leaves what was retained before it", { seed: 1, profile: "statefulsets", steps: 10_000 }],
+  ["what an undone claim has left is not the member's", { seed: 4, profile: "statefulsets", steps: 5_000 }],
+  ["what a killed agent has not answered is not retained", { seed: 1, profile: "partition", steps: 5_000 }],
+  ["two claims of a node meet at a retained address", { seed: 1, profile: "partition", steps: 10_000 }],
+  ["an earlier pod's address is looked up again", { seed: 102, profile: "statefulsets", steps: 5_000 }],
+  ["an address that was never attached delays no pod", { seed: 104, profile: "statefulsets", steps: 5_000 }],
+  ["what a lost journal takes in may be unanswered", { seed: 3013, profile: "faults", steps: 5_000 }],
+  ["an ADD is answered while its pod is collected", { seed: 17, profile: "conflicts", steps: 5_000 }],
+  [
+    "of its cooling addresses a pod had one that was never answered",
+    { seed: 7009, profile: "partition", steps: 5_000 },
+  ],
+  ["what is adopted for another NIC is not the member's", { seed: 8018, profile: "faults", steps: 5_000 }],
+  ["an adopted address is in doubt until an answer", { seed: 7004, profile: "statefulsets", steps: 5_000 }],
+  ["a lost journal's claim is carried out late", { seed: 7013, profile: "faults", steps: 5_000 }],
+  ["a NIC has an address that a lost journal took in", { seed: 1, profile: "faults", steps: 18_000 }],
+  ["an undone claim of an adopted address leaves it the member's", { seed: 20_011, profile: "faults", steps: 5_000 }],
+  ["the same with a pool that has none to spare", { seed: 20_026, profile: "statefulsets", steps: 5_000 }],
+  ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
+];
+
+it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));
+
+afterAll(() => console.log(describeSteps()));
