@@ -15,6 +15,8 @@ export interface PoolShape {
 export const emptyC24: PoolShape = { name: "empty /24", subnet: "10.1.0.0/24", taken: 0, cooldown: "0s" };
 /** With Berth's default rest nearly all of the /24 is cooling after the first round: most ADDs take such an address over. */
 export const coolingC24: PoolShape = { ...emptyC24, name: "empty /24, cooldown 30 s", cooldown: "30s" };
+/** 4,500 addresses: of some peers' pools, which are one object each, a larger one cannot have more. */
+export const half19: PoolShape = { name: "/19 at 55 %", subnet: "10.4.0.0/19", taken: 0.55, cooldown: "0s" };
 export const half16: PoolShape = { name: "/16 at 50 %", subnet: "10.2.0.0/16", taken: 0.5, cooldown: "0s" };
 export const full16: PoolShape = { name: "/16 at 99 %", subnet: "10.3.0.0/16", taken: 0.99, cooldown: "0s" };
 export const full12: PoolShape = { name: "/12 at 99 %", subnet: "10.16.0.0/12", taken: 0.99, cooldown: "0s" };
@@ -26,21 +28,25 @@ export function usableRange({ subnet }: PoolShape): { gateway: string; first: st
 }
 
 /** The addresses in use, ascending, spread at random with a fixed seed. */
-export function* takenAddresses({ subnet, taken }: PoolShape): Generator<string> {
-  const { base, size } = decodeSubnet(subnet);
-  const random = seededRandom(size);
-  for (let offset = 2; offset <= size - 2; offset++) {
-    if (random() < taken) yield formatAddress(base + offset);
-  }
+export function* takenAddresses(shape: PoolShape): Generator<string> {
+  const { base } = decodeSubnet(shape.subnet);
+  for (const offset of takenOffsets(shape)) yield formatAddress(base + offset);
 }
 
-function decodeSubnet(subnet: string): { base: number; size: number } {
+/** The same, counted from the subnet's own address. */
+export function* takenOffsets({ subnet, taken }: PoolShape): Generator<number> {
+  const { size } = decodeSubnet(subnet);
+  const random = seededRandom(size);
+  for (let offset = 2; offset <= size - 2; offset++) if (random() < taken) yield offset;
+}
+
+export function decodeSubnet(subnet: string): { base: number; size: number } {
   const [address = "", length = ""] = subnet.split("/");
   const base = address.split(".").reduce((value, octet) => value * 256 + Number(octet), 0);
   return { base, size: 2 ** (32 - Number(length)) };
 }
 
-function formatAddress(value: number): string {
+export function formatAddress(value: number): string {
   return [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join(".");
 }
 

@@ -5,6 +5,15 @@
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { applyPeerKinds } from "../../scripts/lab/cluster/peer-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { fillPool } from "../../scripts/lab/scale/fill.ts";
+import { type PoolShape, takenOffsets } from "../ipam/pool-shape.ts";
+
+/** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made. */
+export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape): Promise<void> {
+  const taken = new Set(takenOffsets(shape));
+  let offset = 0;
+  await fillPool(etcdUrl, { subnet: shape.subnet, pool: "bench", isTaken: () => taken.has(++offset) });
+}
 
 /** `pool` is the rest of the pool's spec. */
 export async function furnish({ client }: ControlPlane, pool: object): Promise<void> {

@@ -17,23 +17,28 @@ import { openBerth } from "../ipam/berth.ts";
 import type { Contestant, Place, Work } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
-import { emptyC24 } from "../ipam/pool-shape.ts";
+import { emptyC24, half19, type PoolShape } from "../ipam/pool-shape.ts";
 import { BERTH_CHAIN, type ChainRow, HOST_LOCAL_CHAIN, measureChains, SPIDERPOOL_CHAIN } from "./chain.ts";
-import { furnish } from "./cluster.ts";
+import { fillBerth, furnish } from "./cluster.ts";
 import { openSpiderpool } from "./spiderpool.ts";
 import { openStatic } from "./static.ts";
 import { openWhereabouts } from "./whereabouts.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
 
-/** How many calls are under way at a time. */
-const AT_ONCE = [1, 8, 40] as const;
+/** Pools, and how many calls are under way at a time. */
+const SCENES = [
+  { shape: emptyC24, atOnce: [1, 8, 40] },
+  // Eight at once are more than Spiderpool's agent can write into so large an object: ADDs fail after their five retries.
+  { shape: half19, atOnce: [1] },
+] as const;
 /** Pods of which each request to the API server is counted. */
 const COUNTED = 40;
 
 interface Site {
   readonly plane: ControlPlane;
   readonly place: Place;
+  readonly shape: PoolShape;
 }
 
 async function runPeers(options: BenchOptions): Promise<BenchReport> {
@@ -56,23 +61,40 @@ async function runPeers(options: BenchOptions): Promise<BenchReport> {
       Spiderpool: referenceTool("spiderpool").version,
       Kubernetes: referenceTool("kubernetes").version,
     },
-    raw: { series: series.map(({ atOnce, all }) => ({ atOnce, all: all.map(compact) })), requests, chains },
+    raw: {
+      series: series.map(({ shape, atOnce, all }) => ({ shape, atOnce, all: all.map(compact) })),
+      requests,
+      chains,
+    },
   };
 }
 
-/** IPAMs without a main plugin. */
+/** IPAMs without a main plugin. Each scene has a control plane of its own; requests are counted in the first. */
 async function measureAlone(place: Place, options: BenchOptions): Promise<{ series: Series[]; requests: Requests[] }> {
-  const plane = await startControlPlane();
-  try {
-    await furnish(plane, { subnet: "10.140.0.0/24" });
-    const site: Site = { plane, place };
-    return { series: await measureTimes(site, options), requests: await countRequests(site) };
-  } finally {
-    await plane.stop();
+  const found: { series: Series[]; requests: Requests[] } = { series: [], requests: [] };
+  let first = 0;
+  for (const { shape, atOnce } of SCENES) {
+    const plane = await startControlPlane();
+    try {
+      const { subnet } = shape;
+      await furnish(plane, { subnet });
+      if (shape.taken > 0) await fillBerth(plane, shape);
+      const site: Site = { plane, place, shape };
+      const courses = atOnce.map((count) => courseOf(count, options));
+      found.series.push(...(await measureTimes(site, courses, first)));
+      first += courses.reduce((sum, course) => sum + callsOf(course), 0);
+      if (found.requests.length === 0) found.requests.push(...(await countRequests(site)));
+    } finally {
+      await plane.stop();
+    }
   }
+  return found;
 }
 
+const callsOf = ({ callsPerRound, warmUpRounds, rounds }: Course): number => callsPerRound * (warmUpRounds + rounds);
+
 interface Series {
+  readonly shape: PoolShape;
   readonly atOnce: number;
   readonly all: readonly Measured[];
 }
@@ -82,8 +104,9 @@ function courseOf(atOnce: number, { quick }: BenchOptions): Course {
   return { atOnce, callsPerRound: calls, warmUpRounds: 1, rounds: quick ? 1 : 10 };
 }
 
-async function measureTimes(site: Site, options: BenchOptions): Promise<Series[]> {
-  const { plane, place } = site;
+/** Pods are numbered from `firstNumber`. */
+async function measureTimes(site: Site, courses: readonly Course[], firstNumber: number): Promise<Series[]> {
+  const { plane, place, shape } = site;
   const { kubeconfig } = plane;
   await using stack = new AsyncDisposableStack();
   const contestants: Contestant<Work>[] = [];
@@ -91,20 +114,18 @@ async function measureTimes(site: Site, options: BenchOptions): Promise<Series[]
     stack.defer(() => contestant.close());
     contestants.push(contestant);
   };
-  add(openHostLocal(emptyC24, place));
+  add(openHostLocal(shape, place));
   add(await openStatic(place));
-  add(await openWhereabouts({ ...site, node: "where", kubeconfig, subnet: "10.150.0.0/24" }));
-  const ips = "10.151.0.2-10.151.0.254";
-  add(await openSpiderpool({ ...site, node: "spider", kubeconfig, subnet: "10.151.0.0/24", ips }));
-  add(await openBerth(emptyC24, place));
+  add(await openWhereabouts({ ...site, node: "where", kubeconfig }));
+  add(await openSpiderpool({ ...site, node: "spider", kubeconfig }));
+  add(await openBerth(shape, place));
   add(await openClusterBerth({ ...site, node: "ahead", isAhead: true }));
   add(await openClusterBerth({ ...site, node: "plain", isAhead: false }));
   const series: Series[] = [];
-  let first = 0;
-  for (const atOnce of AT_ONCE) {
-    const course = courseOf(atOnce, options);
-    series.push({ atOnce, all: await measure(contestants, course, first) });
-    first += course.callsPerRound * (course.warmUpRounds + course.rounds);
+  let first = firstNumber;
+  for (const course of courses) {
+    series.push({ shape, atOnce: course.atOnce, all: await measure(contestants, course, first) });
+    first += callsOf(course);
   }
   return series;
 }
@@ -121,11 +142,8 @@ interface Requests {
 /** Each by itself and with its daemons anew, so that nothing but its own calls passes its proxy. Watches and lists of a start do not count. */
 async function countRequests(site: Site): Promise<Requests[]> {
   const opened: ((kubeconfig: string) => Promise<Contestant>)[] = [
-    (kubeconfig) => openWhereabouts({ ...site, node: "where-counted", kubeconfig, subnet: "10.153.0.0/24" }),
-    (kubeconfig) =>
-      openSpiderpool({
-        ...{ ...site, node: "spider-counted", kubeconfig, subnet: "10.154.0.0/24", ips: "10.154.0.2-10.154.0.254" },
-      }),
+    (kubeconfig) => openWhereabouts({ ...site, node: "where-counted", kubeconfig }),
+    (kubeconfig) => openSpiderpool({ ...site, node: "spider-counted", kubeconfig }),
     (kubeconfig) => openClusterBerth({ ...site, node: "ahead-counted", isAhead: true, kubeconfig }),
     (kubeconfig) => openClusterBerth({ ...site, node: "plain-counted", isAhead: false, kubeconfig }),
   ];
@@ -163,10 +181,8 @@ function requestsOf(name: string, proxy: ApiProxy): Requests {
   };
 }
 
-const HOST_LOCAL = "host-local, empty /24";
-
-function tabulateTimes({ atOnce, all }: Series): Table {
-  const base = all.find(({ name }) => name === HOST_LOCAL);
+function tabulateTimes({ shape, atOnce, all }: Series): Table {
+  const [base] = all;
   const rows = all.map(({ name, add, del, daemonAddMs, addRates, rssMib }) => [
     name,
     ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(add, share))),
@@ -177,7 +193,7 @@ function tabulateTimes({ atOnce, all }: Series): Table {
     rssMib === undefined ? "-" : formatFigure(rssMib),
   ]);
   return {
-    title: `IPAM alone, ${atOnce} at once, an empty /24`,
+    title: `IPAM alone, ${atOnce} at once, ${shape.name}`,
     columns: [
       ...["IPAM", "ADD p50", "p99", "max", "of host-local's", "DEL p50", "p99"],
       ...["CPU per ADD: plugin + daemon", "ADD/s", "daemon MiB"],
@@ -232,7 +248,7 @@ const isBerthInCluster = (name: string): boolean => name.startsWith("berth in a 
 
 function targetsOf(series: readonly Series[], requests: readonly Requests[]): Target[] {
   const targets: Target[] = [];
-  for (const { atOnce, all } of series) {
+  for (const { shape, atOnce, all } of series) {
     const ours = all.filter(({ name }) => isBerthInCluster(name));
     const theirs = all.filter(({ name }) => isClusterWide(name));
     for (const verb of ["add", "del"] as const) {
@@ -241,7 +257,7 @@ function targetsOf(series: readonly Series[], requests: readonly Requests[]): Ta
         for (const each of ours) {
           const own = wallMs(each[verb], share);
           targets.push({
-            what: `${verb.toUpperCase()} p${share * 100}, ${atOnce} at once: ${each.name}`,
+            what: `${verb.toUpperCase()} p${share * 100}, ${shape.name}, ${atOnce} at once: ${each.name}`,
             wanted: "less than every peer of a cluster",
             measured: `${formatFigure(own / fastest)} × (${formatFigure(own)} of ${formatFigure(fastest)} ms)`,
             isMet: own < fastest,

@@ -8,26 +8,40 @@ import { startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { type NodePodsOptions, openNodePods } from "../cluster/pods.ts";
 import { type Contestant, callEnvironment } from "../ipam/contestant.ts";
+import { decodeSubnet, type PoolShape, takenAddresses, usableRange } from "../ipam/pool-shape.ts";
 
 export interface SpiderpoolOptions extends NodePodsOptions {
   readonly kubeconfig: string;
-  /** `10.151.0.0/24` */
-  readonly subnet: string;
-  /** `10.151.0.1-10.151.0.254` */
-  readonly ips: string;
+  readonly shape: PoolShape;
 }
 
 const POOLS = "/apis/spiderpool.spidernet.io/v2beta1/spiderippools";
 const ENDPOINTS = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/bench/spiderendpoints";
 
+/** The records of all addresses in use are one text. */
+function filledStatus(shape: PoolShape): object {
+  const records = [...takenAddresses(shape)].map((ip, index) => [
+    ip,
+    { pod: `bench/other-${index}`, podUid: `other-${index}` },
+  ]);
+  const { size } = decodeSubnet(shape.subnet);
+  return {
+    allocatedIPs: JSON.stringify(Object.fromEntries(records)),
+    totalIPCount: size - 3,
+    allocatedIPCount: records.length,
+  };
+}
+
 export async function openSpiderpool(options: SpiderpoolOptions): Promise<Contestant> {
-  const { plane, place, node, kubeconfig, subnet, ips } = options;
+  const { plane, place, node, kubeconfig, shape } = options;
   const pods = await openNodePods(options);
   const pool = `bench-${node}`;
+  const { first, last } = usableRange(shape);
   await plane.client.create(POOLS, {
     ...{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderIPPool", metadata: { name: pool } },
-    spec: { ipVersion: 4, subnet, ips: [ips], default: false, disable: false },
+    spec: { ipVersion: 4, subnet: shape.subnet, ips: [`${first}-${last}`], default: false, disable: false },
   });
+  if (shape.taken > 0) await plane.client.patch(`${POOLS}/${pool}/status`, { status: filledStatus(shape) });
   const spiderpool = await startSpiderpool({ kubeconfig, node });
   const { directory, version } = referenceTool("spiderpool");
   const stdinFile = join(place.directory, `spiderpool-${node}.json`);
