@@ -58,4 +58,54 @@ export const NOTES: readonly { readonly file: string; readonly text: string; rea
     text: "findRow(seen)?.why",
     note: "equivalent: the table has a row for every combination",
   },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "() => 0",
+    note: "not reached: a row without a pause acts at once",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: 'case "wait"',
+    note: "equivalent: behind the last case a function returns undefined, too",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: 'object.kind === "known"',
+    note: "equivalent: in another kind there is no object",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: 'object.kind !== "known"',
+    note: "equivalent: in another kind there is no object",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: 'object !== "absent"',
+    note: "equivalent: what is absent has no node; for the compiler",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: "state.pending !== NOTHING_PENDING",
+    note: "equivalent but for time: an equal state is written",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: "isInitial(state)",
+    note: "equivalent but for memory: an initial state is kept",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: 'object.kind !== "unknown" || object.isProber',
+    note: "equivalent but for memory: an initial state is kept",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: "formerOwners.size === 0 && !isUnanswered",
+    note: "equivalent but for memory: an initial state is kept",
+  },
+  {
+    file: "host/registry/kubernetes/address-states.ts",
+    text: 'object.kind === "unknown"',
+    note: "equivalent: what is unknown has no version",
+  },
 ];

@@ -225,7 +225,7 @@ describe("what an action writes", () => {
     action: Action,
     wanted: object | undefined,
     prober?: string,
-  ) => expect(changedSpec(ipAllocation("10.0.0.9", given), action, { since, prober })).toEqual(wanted);
+  ) => expect(changedSpec(ipAllocation("10.0.0.9", given), action, { since, prober })).toStrictEqual(wanted);
 
   it("quarantine keeps the last holder and the owner, if any", () => {
     check({}, "quarantine", { ...base, state: "Quarantined", quarantine: lost });

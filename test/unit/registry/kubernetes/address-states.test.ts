@@ -43,6 +43,68 @@ describe("the state of an address", () => {
     expect([states.noteEnd("x", "v"), states.find("x")]).toEqual([true, undefined]);
   });
 
+  it("is at first unknown, and no event of its end was awaited", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
+    expect(states.noteEnd("x", "u")).toBe(false);
+  });
+
+  it("goes into a copy", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", known);
+    const copy = new AddressStates({ node: "here", nowMs: () => 0 });
+    copy.copyFrom(states);
+    expect([copy.find("x"), copy.known]).toEqual([known, 1]);
+  });
+
+  it("a claim relies on what was answered, and on an event only if the journal knows an earlier owner", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    expect(states.findForClaim("x")).toBeUndefined();
+    states.noteEvent("x", known);
+    expect(states.findForClaim("x")).toBeUndefined();
+    states.noteFormerOwner("x", "b");
+    expect(states.findForClaim("x")).toEqual(known);
+    states.noteAnswer("y", known);
+    expect(states.findForClaim("y")).toEqual(known);
+  });
+
+  it("remembers an earlier owner of what is not known", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteFormerOwner("x", "b");
+    expect([...states.get("x").pending.formerOwners]).toEqual(["b"]);
+  });
+
+  it("leak: another node's object has ended here at the version of the answer", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", known);
+    const theirs = { ...known, node: "there", resourceVersion: "12" };
+    states.noteAnswer("x", theirs);
+    expect([states.known, states.noteEvent("x", theirs)]).toEqual([0, false]);
+  });
+
+  it("leak: an end that an answer has told is not news, and outlives a doubt about the object", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", "absent", known);
+    states.invalidate("x");
+    expect(states.noteEvent("x", known)).toBe(false);
+    expect(states.noteEnd("x", "u")).toBe(false);
+  });
+
+  it("an object that came after an end is not forgotten with old ends", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", "absent", known);
+    states.noteEvent("x", { ...known, uid: "v", resourceVersion: "12" });
+    for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
+    expect(states.find("x")?.uid).toBe("v");
+  });
+
+  it("a forgotten row changes nothing of a known object", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", known);
+    states.noteForgotten("x");
+    expect(states.get("x").object).toEqual({ kind: "known", object: known, source: "answer" });
+  });
+
   it("leak: no more ends are remembered than MAX_ENDED_OBJECTS", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
