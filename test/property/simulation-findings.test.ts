@@ -22,6 +22,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["a NIC has an address that a lost journal took in", { seed: 1, profile: "faults", steps: 18_000 }],
   ["an undone claim of an adopted address leaves it the member's", { seed: 20_011, profile: "faults", steps: 5_000 }],
   ["the same with a pool that has none to spare", { seed: 20_026, profile: "statefulsets", steps: 5_000 }],
+  ["a pod's cooling addresses are its own after an undone claim", { seed: 20_025, profile: "runtimes", steps: 5_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -162,7 +162,7 @@ class AddressAllocator {
   /** Assigned addresses that other owners have are taken over, awaited, or dropped. */
   async #replaceTaken(by: readonly Allocation[], picked: readonly Picked[]): Promise<void> {
     for (const holder of by) {
-      if (await this.#retained.replace(holder, picked)) continue;
+      if (this.#own.renew(holder) || (await this.#retained.replace(holder, picked))) continue;
       if (!(await this.#requested.replace(holder))) this.#search.assignments.drop(holder);
     }
   }

@@ -23,6 +23,16 @@ export class OwnAddresses implements AddressSource {
     return true;
   }
 
+  /** The pod's own cooling address was claimed and undone, because of another one: its row has another version. Returns whether that is so. */
+  renew(holder: Allocation): boolean {
+    const { assignments, demand } = this.#search;
+    const assigned = assignments.at(holder);
+    const isOwn = holder.version >= 0 && holder.state === "Cooling" && holder.owner === demand.claimant.owner;
+    if (assigned?.source !== "own" || !isOwn || assigned.replaces === holder.version) return false;
+    assignments.assign([{ ...assigned, replaces: holder.version }]);
+    return true;
+  }
+
   /** Returns the demand without what the pod has already: the full pool of another NIC is no obstacle to this one. */
   async findMissing(isPartial: boolean): Promise<readonly NicDemand[]> {
     const { registry, demand } = this.#search;
