@@ -49,9 +49,12 @@ function pixelOf(colour: number): number {
   return (0xff000000 | ((colour & 0xff) << 16) | (colour & 0xff00) | (colour >>> 16)) >>> 0;
 }
 
-function mix(colours: readonly number[], weights: readonly number[], sum: number): number {
-  let [red, green, blue] = [0, 0, 0];
-  for (const [at, weight] of weights.entries()) {
+function mix(colours: readonly number[], weights: ArrayLike<number>, sum: number): number {
+  let red = 0;
+  let green = 0;
+  let blue = 0;
+  for (let at = 0; at < weights.length; at++) {
+    const weight = weights[at] ?? 0;
     const colour = colours[at] ?? 0;
     red += weight * (colour >>> 16);
     green += weight * ((colour >>> 8) & 0xff);
@@ -64,16 +67,18 @@ export class TilePainter {
   readonly #model: MapModel;
   readonly #palette: Palette;
   /** By level: the pixel of a number of Bound addresses among free ones. */
-  readonly #ramps = new Map<number, Uint32Array>();
+  readonly #ramps: (Uint32Array | undefined)[] = [];
+  readonly #empty: number;
   readonly #grounds: Uint32Array;
   readonly #inks: Uint32Array;
-  readonly #counts = new Array<number>(8).fill(0);
+  readonly #counts = new Int32Array(8);
 
   constructor(model: MapModel, palette: Palette) {
     this.#model = model;
     this.#palette = palette;
     this.#grounds = Uint32Array.from(palette.ground, pixelOf);
     this.#inks = Uint32Array.from(palette.ink, pixelOf);
+    this.#empty = pixelOf(palette.empty);
   }
 
   /** Writes 16 × 16 pixels of a kind as the map shows it from close by. */
@@ -95,44 +100,53 @@ export class TilePainter {
     else this.#paintSingle(pixels, first, -level, part);
   }
 
+  /** Writes one pixel for each address, or for 4^level of them. The most frequent, of free and bound addresses alone, are written right here. */
   #paintMany(pixels: Uint32Array, first: number, level: number, part: Orientation): void {
     const order = orderOf(TILE_LEVELS, part);
-    const empty = pixelOf(this.#palette.empty);
-    const each = 4 ** level;
     const { size, planes } = this.#model;
-    const bound = planes[1];
-    const isPlain = planes.every((plane, kind) => plane === undefined || kind === 1);
+    const bits = 2 * level;
+    const bound = planes[1] ?? new Uint32Array(Math.ceil(size / 32));
+    const others = planes.flatMap((plane, kind) => (kind > 1 && plane !== undefined ? [plane] : []));
     const ramp = this.#rampOf(level);
-    for (let at = 0; at < order.length; at++) {
-      const start = first + (order[at] ?? 0) * each;
-      if (start >= size) pixels[at] = empty;
-      else if (isPlain) pixels[at] = ramp[bound === undefined ? 0 : countBits(bound, start, level)] ?? 0;
-      else pixels[at] = this.#mixed(start, level, ramp);
+    const words = Math.max(1, (1 << bits) >>> 5);
+    const mask = bits < 5 ? (1 << (1 << bits)) - 1 : -1;
+    for (let at = 0; at < pixels.length; at++) {
+      const start = first + ((order[at] ?? 0) << bits);
+      const word = start >>> 5;
+      let used = 0;
+      let other = 0;
+      for (let next = word; next < word + words; next++) {
+        for (let plane = 0; plane < others.length; plane++) other |= others[plane]?.[next] ?? 0;
+        used += popCount(((bound[next] ?? 0) >>> (start & 31)) & mask);
+      }
+      const isPlain = ((other >>> (start & 31)) & mask) === 0 && start < size;
+      pixels[at] = isPlain ? (ramp[used] ?? 0) : this.pixelAt(start, level);
     }
   }
 
-  #mixed(start: number, level: number, ramp: Uint32Array): number {
-    const model = this.#model;
-    if (level === 0) return this.#grounds[model.kindAt(start)] ?? 0;
-    const { planes } = model;
-    const each = 4 ** level;
+  /** Returns the pixel of 4^level addresses from a multiple of that on; `level` is at least 0. */
+  pixelAt(start: number, level: number): number {
+    const { size, planes } = this.#model;
+    if (start >= size) return this.#empty;
+    if (level === 0) return this.#grounds[this.#model.kindAt(start)] ?? 0;
+    const counts = this.#counts;
+    const each = 1 << (2 * level);
     let others = 0;
-    const bound = planes[1] === undefined ? 0 : countBits(planes[1], start, level);
-    for (let kind = 2; kind < 8; kind++) {
+    for (let kind = 1; kind < 8; kind++) {
       const plane = planes[kind];
       const count = plane === undefined ? 0 : countBits(plane, start, level);
-      this.#counts[kind] = count;
-      others += count;
+      counts[kind] = count;
+      if (kind > 1) others += count;
     }
-    if (others === 0) return ramp[bound] ?? 0;
-    if ((this.#counts[ALARMING] ?? 0) > 0) return this.#grounds[ALARMING] ?? 0;
+    const bound = counts[1] ?? 0;
+    if (others === 0) return this.#rampOf(level)[bound] ?? 0;
+    if ((counts[ALARMING] ?? 0) > 0) return this.#grounds[ALARMING] ?? 0;
     // Reserved and outside are what is left of them beside the states.
-    const used = bound + (this.#counts[2] ?? 0) + (this.#counts[3] ?? 0) + (this.#counts[5] ?? 0);
-    this.#counts[1] = bound;
-    this.#counts[6] = Math.min(this.#counts[6] ?? 0, each - used);
-    this.#counts[7] = Math.min(this.#counts[7] ?? 0, each - used - (this.#counts[6] ?? 0));
-    this.#counts[0] = each - used - (this.#counts[6] ?? 0) - (this.#counts[7] ?? 0);
-    return pixelOf(mix(this.#palette.ground, this.#counts, each));
+    const used = bound + (counts[2] ?? 0) + (counts[3] ?? 0) + (counts[5] ?? 0);
+    counts[6] = Math.min(counts[6] ?? 0, each - used);
+    counts[7] = Math.min(counts[7] ?? 0, each - used - counts[6]);
+    counts[0] = each - used - counts[6] - counts[7];
+    return pixelOf(mix(this.#palette.ground, counts, each));
   }
 
   #paintSingle(pixels: Uint32Array, first: number, zoom: number, part: Orientation): void {
@@ -140,7 +154,7 @@ export class TilePainter {
     const order = orderOf(levels, part);
     const side = 2 ** levels;
     const cell = 2 ** zoom;
-    const empty = pixelOf(this.#palette.empty);
+    const empty = this.#empty;
     for (let at = 0; at < order.length; at++) {
       const number = first + (order[at] ?? 0);
       const isEmpty = number >= this.#model.size;
@@ -162,7 +176,7 @@ export class TilePainter {
   }
 
   #rampOf(level: number): Uint32Array {
-    const known = this.#ramps.get(level);
+    const known = this.#ramps[level];
     if (known !== undefined) return known;
     const each = 4 ** level;
     const { ground } = this.#palette;
@@ -171,7 +185,7 @@ export class TilePainter {
       const share = used === 0 ? 0 : Math.max(used, each / 5);
       return pixelOf(mix(ground.slice(0, 2), [each - share, share], each));
     });
-    this.#ramps.set(level, ramp);
+    this.#ramps[level] = ramp;
     return ramp;
   }
 }

@@ -2,7 +2,7 @@
  * The picture of a map on a canvas: where it is looked at from, the tiles that are painted, and what the user does with pointer and keys. Positions are in
  * squares of the map; scale is pixels of the screen per square.
  */
-import { numberAt, squareOf } from "./hilbert.ts";
+import { numberAt, type Orientation, squareOf } from "./hilbert.ts";
 import type { Block, MapModel } from "./map-model.ts";
 import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
 
@@ -86,18 +86,33 @@ export class MapView {
     this.draw();
   }
 
-  /** The addresses of these numbers have changed in the model. */
+  /** The addresses of these numbers have changed in the model. Of coarse tiles only their pixels are painted again. */
   touch(numbers: readonly number[]): void {
     const model = this.#model;
     if (model === undefined) return;
     for (const [key, tile] of this.#tiles) {
       if (tile.isStale) continue;
       const [level = 0, x = 0, y = 0] = key.split("/").map(Number);
-      const bits = 2 * (8 + level);
-      const index = numberAt(x, y, model.levels - 8 - level, model.orientation);
-      tile.isStale = numbers.some((number) => Math.floor(number / 2 ** bits) === index);
+      const above = model.levels - 8 - level;
+      const each = 4 ** (8 + level);
+      const index = numberAt(x, y, above, model.orientation);
+      const inside = numbers.filter((number) => Math.floor(number / each) === index);
+      if (inside.length === 0) continue;
+      if (level < 0) tile.isStale = true;
+      else this.#touchPixels(tile, inside, level, squareOf(index, above, model.orientation).orientation);
     }
     this.draw();
+  }
+
+  #touchPixels({ canvas }: Tile, numbers: readonly number[], level: number, part: Orientation): void {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (context === null) return;
+    for (const number of numbers) {
+      const { x, y } = squareOf(Math.floor(number / 4 ** level) % 4 ** 8, 8, part);
+      const pixel = this.#painter?.pixelAt(Math.floor(number / 4 ** level) * 4 ** level, level) ?? 0;
+      context.fillStyle = `rgb(${pixel & 0xff} ${(pixel >>> 8) & 0xff} ${(pixel >>> 16) & 0xff})`;
+      context.fillRect(x, y, 1, 1);
+    }
   }
 
   /** Moves so that the block fills the view. */

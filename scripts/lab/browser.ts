@@ -28,13 +28,17 @@ interface VisitOptions {
   readonly width?: number;
   readonly height?: number;
   readonly colorScheme?: "light" | "dark";
+  /** The server's certificate is its own. */
+  readonly hasOwnCertificate?: boolean;
+  /** Evaluated in the page before its own scripts. */
+  readonly initScript?: string;
 }
 
 /** Opens the page and calls `use` with it; then closes the browser. */
 export async function visitPage<T>(
   url: string,
   use: (visit: LabPage) => Promise<T>,
-  { width = 1280, height = 900, colorScheme = "light" }: VisitOptions = {},
+  { width = 1280, height = 900, colorScheme = "light", hasOwnCertificate = false, initScript = "" }: VisitOptions = {},
 ): Promise<T> {
   const { chromium } = await import("playwright-core");
   const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
@@ -42,7 +46,12 @@ export async function visitPage<T>(
     const env = { ...process.env, HOME: home };
     const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, env });
     try {
-      const page = await browser.newPage({ viewport: { width, height }, colorScheme });
+      const page = await browser.newPage({
+        viewport: { width, height },
+        colorScheme,
+        ignoreHTTPSErrors: hasOwnCertificate,
+      });
+      await page.addInitScript(initScript);
       const errors: string[] = [];
       const foreign: string[] = [];
       page.on("pageerror", (error) => errors.push(error.message));

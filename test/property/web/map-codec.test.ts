@@ -10,8 +10,10 @@ import { MAP_STATES } from "../../../host/records/map-records.ts";
 import type { AllocationState } from "../../../host/resources/ip-allocation.ts";
 import { encodeMap } from "../../../host/web/encode-map.ts";
 import type { MapAllocation, MapPool } from "../../../host/web/map-source.ts";
+import { LIGHT } from "../../../web/colours.ts";
+import { squareOf } from "../../../web/hilbert.ts";
 import { KINDS, type Kind, readMap } from "../../../web/map-model.ts";
-import { countBits } from "../../../web/tiles.ts";
+import { countBits, TILE, TilePainter } from "../../../web/tiles.ts";
 import { Seeded } from "../../world/seeded.ts";
 
 const space = PoolSpace.open(readCoreWasm());
@@ -132,6 +134,27 @@ describe("a map", () => {
     const bytes = encodeMap(space, { pool, allocations, reserved: [], viewer: "all" });
     expect(() => readMap(bytes.subarray(0, bytes.length - 600))).toThrow("end too early");
     expect(() => readMap(Uint8Array.of(...bytes.subarray(0, 4), 2, ...bytes.subarray(5)))).toThrow("reload the page");
+  });
+
+  it("has the same pixels when a tile is painted as when each is asked for alone", () => {
+    const random = new Seeded(SEED);
+    const pool = poolOf("10.0.0.0/8", ["10.0.0.0-10.200.255.255"]);
+    const model = readMap(encodeMap(space, { pool, allocations: [], reserved: [], viewer: "all" }));
+    for (let turn = 0; turn < 400_000; turn++) model.set(random.below(2 ** 24), random.pick([1, 1, 1, 2, 4]));
+    const painter = new TilePainter(model, LIGHT);
+    const pixels = new Uint32Array(TILE * TILE);
+    for (const level of [0, 1, 2, 3, 4]) {
+      const above = model.levels - 8 - level;
+      const index = random.below(4 ** above);
+      const tile = squareOf(index, above, model.orientation);
+      painter.paint(pixels, level, tile.x, tile.y);
+      const wanted = Array.from({ length: 2_000 }, () => {
+        const inside = random.below(4 ** 8);
+        const { x, y } = squareOf(inside, 8, tile.orientation);
+        return [pixels[y * TILE + x], painter.pixelAt((index * 4 ** 8 + inside) * 4 ** level, level)] as const;
+      });
+      expect(wanted.filter(([painted, single]) => painted !== single)).toEqual([]);
+    }
   });
 
   it("counts the addresses of a pixel as one by one", () =>
