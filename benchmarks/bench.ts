@@ -15,6 +15,7 @@ import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
+import { mapBench } from "./map/map.ts";
 import { nodesBench } from "./nodes/nodes.ts";
 import { peersBench } from "./peers/peers.ts";
 
@@ -25,6 +26,7 @@ const benches: readonly Bench[] = [
   nodesBench,
   controllerBench,
   coreBench,
+  mapBench,
   peersBench,
 ];
 
