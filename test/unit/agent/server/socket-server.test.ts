@@ -122,6 +122,15 @@ describe("the socket server", () => {
     }),
   );
 
+  it("takes back what was claimed for a caller that hangs up the moment before the answer", () =>
+    withServer(async ({ path, requested, answer, undone }) => {
+      const { socket } = call(path, post("c1"));
+      await until(() => requested.length === 1);
+      socket.destroy();
+      answer("c1"); // before the server's loop has a turn
+      await until(() => undone.length > 0);
+    }));
+
   it("sends an answer for which the socket has no room, and takes nothing back", () =>
     withServer(async ({ path, requested, answer, undone }) => {
       const { received } = call(path, post("c1"));
