@@ -13,22 +13,24 @@ import { type NodePodsOptions, openNodePods, waitFor } from "./pods.ts";
 export interface ClusterBerthOptions extends NodePodsOptions {
   /** Whether a network definition of the node names Berth, so that it claims when a pod is bound. */
   readonly isAhead: boolean;
+  /** The network's; default: the cluster's. */
+  readonly pool?: string;
   /** Of the agent. Default: the plane's. */
   readonly kubeconfig?: string;
 }
 
-const NETWORK = { cniVersion: "1.0.0", name: "bench", plugins: [{ type: "bridge", ipam: { type: "berth" } }] };
 /** Until the API server has nothing more to do with the pods that were just created: it has the same processors. */
 const QUIET_MS = 300;
 
 export async function openClusterBerth(options: ClusterBerthOptions): Promise<Contestant> {
-  const { plane, place, node, isAhead, kubeconfig = plane.kubeconfig } = options;
+  const { plane, place, node, isAhead, pool, kubeconfig = plane.kubeconfig } = options;
+  const network = networkOf(pool);
   const pods = await openNodePods(options);
   const agent = await startAgent({ config: {}, kubeconfig, args: ["--node", node] });
-  if (isAhead) await writeFile(join(agent.cniConfDir, "10-bench.conflist"), JSON.stringify(NETWORK));
+  if (isAhead) await writeFile(join(agent.cniConfDir, "10-bench.conflist"), JSON.stringify(network));
   await waitFor("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
-  const stdinFile = join(place.directory, "berth-cluster.json");
-  const { plugins, ...frame } = NETWORK;
+  const stdinFile = join(place.directory, `berth-${node}.json`);
+  const { plugins, ...frame } = network;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
   const subject = (command: "ADD" | "DEL") => ({
     path: join(berthBin, "berth"),
@@ -56,4 +58,9 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
     },
     close: () => agent.delete(),
   };
+}
+
+function networkOf(pool: string | undefined) {
+  const ipam = { type: "berth", ...(pool === undefined ? {} : { default_ipv4_ippool: [pool] }) };
+  return { cniVersion: "1.0.0", name: "bench", plugins: [{ type: "bridge", ipam }] };
 }

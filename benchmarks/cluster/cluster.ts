@@ -6,7 +6,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
@@ -20,6 +20,7 @@ import { emptyC24 } from "../ipam/pool-shape.ts";
 import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
 import { openBareCreate } from "./bare-create.ts";
 import { openClusterBerth } from "./berth.ts";
+import { countRequests } from "./requests.ts";
 
 const AT_ONCE = 40;
 
@@ -33,18 +34,21 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   stack.defer(() => rmSync(directory, { recursive: true, force: true }));
   const netns = await createNetns(`berth-bench-${process.pid}`);
   stack.defer(() => netns.delete());
-  const contestants = await openContestants(stack, { directory, netnsPath: netns.path });
+  const place = { directory, netnsPath: netns.path };
+  const plane = await openPlane(stack);
+  const requests = await countRequests(plane, place);
+  const contestants = await openContestants(stack, plane, place);
   const { oneAtATime, manyAtOnce } = courses(options);
   const single = await measure(contestants, oneAtATime, 0);
   const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
   const atOnce = await measure(contestants, manyAtOnce, firstNumber);
   const series = { single, atOnce };
   return {
-    tables: [tabulateCluster(series)],
-    targets: clusterTargetsOf(series),
+    tables: [tabulateCluster(series), requests.table],
+    targets: [...clusterTargetsOf(series), requests.target],
     notes: NOTES,
     versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
-    raw: { oneAtATime: compactAll(single), manyAtOnce: compactAll(atOnce) },
+    raw: { requests: requests.table, oneAtATime: compactAll(single), manyAtOnce: compactAll(atOnce) },
   };
 }
 
@@ -57,7 +61,7 @@ function courses({ quick }: BenchOptions): { oneAtATime: Course; manyAtOnce: Cou
   };
 }
 
-async function openContestants(stack: AsyncDisposableStack, place: Place): Promise<Contestant<Work>[]> {
+async function openPlane(stack: AsyncDisposableStack): Promise<ControlPlane> {
   const plane = await startControlPlane();
   stack.defer(() => plane.stop());
   await applyCrds(plane.client);
@@ -70,6 +74,14 @@ async function openContestants(stack: AsyncDisposableStack, place: Place): Promi
     metadata: { name: "vendor-conf" },
     data: { "conf.yml": "enableIPv6: false\n" },
   });
+  return plane;
+}
+
+async function openContestants(
+  stack: AsyncDisposableStack,
+  plane: ControlPlane,
+  place: Place,
+): Promise<Contestant<Work>[]> {
   const contestants: Contestant<Work>[] = [];
   const add = (contestant: Contestant<Work>): void => {
     stack.defer(() => contestant.close());
@@ -87,4 +99,5 @@ async function openContestants(stack: AsyncDisposableStack, place: Place): Promi
 const NOTES = [
   "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors.",
   "The pods of a round are created before its ADDs and deleted after its DELs, which is not measured. Claimed ahead: the round begins when the agent has claimed for its pods. A DEL tells the API server later; the next round waits until it has.",
+  "The requests were counted by a proxy, before the measuring. Watches are left out. In a pool of 256 addresses or fewer a released address is published as cooling, so that other nodes know of it: one write more.",
 ];
