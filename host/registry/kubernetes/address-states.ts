@@ -85,6 +85,19 @@ export class AddressStates {
     return object.source === "event" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
+  /** Returns whether an answer has shown this version of the object, not only an event. */
+  isAnswered(name: string, { uid, resourceVersion }: Version): boolean {
+    const { object } = this.get(name);
+    if (object.kind !== "known" || object.source === "event") return false;
+    return object.object.uid === uid && object.object.resourceVersion === resourceVersion;
+  }
+
+  /** Returns whether an answer has shown that this node no longer has the object. */
+  isEndAnswered(name: string, uid: string): boolean {
+    const { object } = this.get(name);
+    return object.kind === "ended" && object.last.uid === uid;
+  }
+
   /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
   noteAnswer(name: string, object: KnownObject | "absent", before = this.find(name)): void {
     const state = this.get(name);

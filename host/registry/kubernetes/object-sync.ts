@@ -228,12 +228,25 @@ export class ObjectSync {
       if (spec.node !== this.#options.node) return;
       const [before, object] = [this.#states.find(name), knownOf(change.object)];
       if (this.#states.noteEvent(name, object) && hasChanged(before, object))
-        this.syncLater({ space: spec.addressSpace, ip: spec.ip });
+        this.#syncUnless({ space: spec.addressSpace, ip: spec.ip }, () => this.#states.isAnswered(name, object));
     } else {
       const address = parseAllocationName(change.name);
       if (address === undefined || !this.#states.noteEnd(change.name, change.uid)) return;
-      this.syncLater({ space: address.addressSpace, ip: address.ip });
+      const { name, uid } = change;
+      this.#syncUnless({ space: address.addressSpace, ip: address.ip }, () => this.#states.isEndAnswered(name, uid));
     }
+  }
+
+  /**
+   * The event of a write may arrive before its answer. What is under way for the address ends first; it compares what was answered with the row, which
+   * need not be read once more for the event.
+   */
+  #syncUnless(address: AddressKey, isAnswered: () => boolean): void {
+    const running = this.#queues
+      .run(nameOf(address), async () => isAnswered())
+      .then((isDone) => (isDone ? undefined : this.sync(address)))
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
   }
 
   get size(): { readonly known: number; readonly backlog: number } {
@@ -244,8 +257,9 @@ export class ObjectSync {
     const { journal, nowMs } = this.#options;
     const terms = { lane: "background" as const, patienceMs: 0, signal: this.#closing.signal };
     const task = this.#startTask(name, terms, this.#states.find(name));
+    const readRow = (): Promise<Allocation | undefined> => journal.findAddress(address.space, address.ip);
+    let row = await readRow();
     for (let step = 0; step < MAX_STEPS; step++) {
-      const row = await journal.findAddress(address.space, address.ip);
       if (row === undefined) return this.#finish(task);
       // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
       if (row.state === "Bound" && row.isConfirmed !== true) return this.#backlog.done(name);
@@ -258,9 +272,12 @@ export class ObjectSync {
         case "forget": {
           const { lateUntilMs } = this.#states.get(name).pending;
           if (lateUntilMs > nowMs()) return this.#backlog.postpone(name, address, lateUntilMs);
-          if (!(await journal.forget(row))) break;
-          this.#states.noteForgotten(name);
-          if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.();
+          if (await journal.forget(row)) {
+            this.#states.noteForgotten(name);
+            if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.();
+            return this.#finish(task);
+          }
+          row = await readRow();
           break;
         }
         case "takeOver":
@@ -269,6 +286,8 @@ export class ObjectSync {
           return this.#finish(task);
         default:
           await this.#execute(action, row, task);
+          // Once its object is deleted, the row is deleted only if it has not changed.
+          if (action.kind !== "delete" || task.object !== "absent") row = await readRow();
       }
     }
     throw unstable(name);

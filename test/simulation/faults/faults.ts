@@ -87,8 +87,8 @@ export const FAULTS: readonly Fault[] = [
       edit(SYNC, "if (address === undefined || !this.#states.noteEnd(change.name, change.uid)) return;", "return;"),
       edit(
         SYNC,
-        "this.syncLater({ space: address.addressSpace, ip: address.ip });",
-        "if (address !== undefined) this.syncLater({ space: address.addressSpace, ip: address.ip });",
+        "this.#syncUnless({ space: address.addressSpace, ip: address.ip },",
+        "if (address !== undefined) this.#syncUnless({ space: address.addressSpace, ip: address.ip },",
       ),
       edit(
         "host/agent/gc/plan-reconciliation.ts",

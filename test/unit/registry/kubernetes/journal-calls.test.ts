@@ -1,0 +1,49 @@
+/** What the journal is asked for one address: each call wakes the registry's thread. */
+import { expect, it } from "vitest";
+import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
+import { COOLDOWN_MS } from "../registry-suite.ts";
+
+const NAME = "10.0.0.1";
+
+/** The watch reports each write before its answer arrives, as it does half of the time. */
+function reportEarly(node: ClusterNode): void {
+  node.gate = async (_call, commit) => {
+    const before = node.server.objects.get(NAME);
+    const answer = commit();
+    const after = node.server.objects.get(NAME);
+    if (after !== undefined) observe(node, after);
+    else if (before !== undefined) node.registry.observe({ kind: "gone", name: NAME, uid: before.metadata.uid ?? "" });
+    return answer;
+  };
+}
+
+it.each([
+  ["large", 1_000, ["release", "findAddress"]],
+  ["small", 256, ["release", "findAddress", "findAddress"]],
+] as const)(
+  "in a %s pool the row is not read for events that come before their answers",
+  async (_, poolSize, onRelease) => {
+    const methods: string[] = [];
+    const node = await openClusterNode({
+      poolSize,
+      around: (method, _args, run) => {
+        methods.push(method);
+        return run();
+      },
+    });
+    reportEarly(node);
+    const take = async (): Promise<string[]> => {
+      await node.registry.idle();
+      return methods.splice(0).filter((method) => !["findDue", "expire", "list"].includes(method));
+    };
+    await take();
+    await node.registry.claim(claim("a", [proposal(NAME)]));
+    expect(await take()).toEqual(["claim", "confirm"]);
+    await node.registry.release({ containerId: "c-a", ifName: "eth0" });
+    expect(await take()).toEqual(onRelease);
+    await node.pass(COOLDOWN_MS);
+    expect(await take()).toEqual(["findAddress", "forget"]);
+    expect([allocationLines(node.server), node.freed]).toEqual([[], [NAME]]);
+  },
+);
