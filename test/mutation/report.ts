@@ -73,11 +73,24 @@ function percent(killed: number, all: number): string {
   return `${((100 * killed) / Math.max(1, all)).toFixed(1)} %`;
 }
 
-/** Returns the page with both tables replaced. */
+/** The rows of a table that are about files which were not measured again: the results of other runs may be gone. */
+function keptRows(page: string, head: string, merged: Merged): string[] {
+  const [, table = ""] = page.split(head);
+  const rows = table.slice(0, Math.max(0, table.search(/\n(?!\|)/))).split("\n");
+  const fileOf = (row: string): string => /^\| (host\/[^ :|]+)/.exec(row)?.[1] ?? "";
+  return rows.filter((row) => fileOf(row) !== "" && !merged.has(fileOf(row)));
+}
+
+const SCORES = "| File | Mutants |";
+const SURVIVORS = "| Where | Text |";
+
+/** Returns the page with both tables brought up to date. */
 export function pageWith(page: string, merged: Merged): string {
-  const scores: string[] = [];
-  const survivors: string[] = [];
-  let [allKilled, all] = [0, 0];
+  const scores = keptRows(page, SCORES, merged);
+  const survivors = keptRows(page, SURVIVORS, merged);
+  const numbers = scores.map((row) => row.split("|").slice(2, 4).map(Number));
+  let all = numbers.reduce((sum, [mutants = 0]) => sum + mutants, 0);
+  let allKilled = all - numbers.reduce((sum, [, survived = 0]) => sum + survived, 0);
   for (const [file, { source, mutants }] of merged) {
     const killed = mutants.filter(({ isKilled }) => isKilled).length;
     allKilled += killed;
@@ -91,8 +104,10 @@ export function pageWith(page: string, merged: Merged): string {
       );
     }
   }
+  scores.sort();
+  survivors.sort();
   scores.push(`| all | ${all} | ${all - allKilled} | ${percent(allKilled, all)} |`);
-  return replaceTable(replaceTable(page, "| File | Mutants |", scores), "| Where | Text |", survivors);
+  return replaceTable(replaceTable(page, SCORES, scores), SURVIVORS, survivors);
 }
 
 function replaceTable(page: string, head: string, rows: readonly string[]): string {
