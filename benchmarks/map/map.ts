@@ -1,6 +1,6 @@
 /**
  * The benchmark `map`: the address map of a /8 with 8 million addresses in use, in headless Chromium without a graphics processor.
- * Effects: a server on loopback; Chromium; the screenshot docs/map.png.
+ * Effects: a server on loopback; Chromium; the screenshot benchmarks/results/map.png.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -68,7 +68,8 @@ async function measure(served: ServedMap, quick: boolean): Promise<Figures> {
       const { page } = visit;
       await page.reload();
       await firstDrawing(page);
-      if (!quick) await page.screenshot({ path: join(root, "docs", "map.png") });
+      await page.waitForFunction("document.querySelector('#where').textContent !== 'Loading'");
+      if (!quick) await page.screenshot({ path: join(root, "benchmarks", "results", "map.png") });
       const frameMs = await zoomAndPan(page, quick ? 2 : 8);
       const seconds = quick ? 3 : 10;
       const quietFramesPerSecond = await framesIn(page, seconds);
