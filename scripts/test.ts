@@ -200,7 +200,11 @@ const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
 try {
   if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
   const kindStages = (kinds: readonly string[]): Stage[] => kinds.map((kind) => testStage(kind, directory));
-  const tools = [toolStage("linter", "biome", ["check", "."]), toolStage("compiler", "tsc", ["--noEmit"])];
+  const tools = [
+    toolStage("linter", "biome", ["check", "."]),
+    toolStage("compiler", "tsc", ["--noEmit"]),
+    toolStage("page's compiler", "tsc", ["--noEmit", "-p", "web"]),
+  ];
   const results =
     values.only === undefined
       ? await runStages([...tools, ...kindStages(FOREGROUND)], kindStages(BACKGROUND), directory)

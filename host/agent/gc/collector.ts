@@ -69,7 +69,7 @@ interface CollectorDeps {
   /** Returns whether a NIC of this node has the address whose container is unknown. Absent: none has. */
   readonly isOnUnknownNic?: ((ip: Ip) => Promise<boolean>) | undefined;
   /** Returns whether the NIC's ADD is under way or was answered a moment ago. Absent: never. */
-  readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName">) => boolean) | undefined;
+  readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName" | "ip">) => boolean) | undefined;
   readonly log: Log;
   readonly audit: Audit;
 }

@@ -3,6 +3,7 @@
  * nothing yet (retention).
  */
 import type { NetnsStatus } from "../../ipam/leak.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
 /** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. @limit */
@@ -19,12 +20,18 @@ interface NicPlace {
   readonly ifName: string;
 }
 
+interface NicAddress extends NicPlace {
+  readonly ip: Ip;
+}
+
 export class AttachingNics {
   readonly #nowMs: () => number;
   /** ADDs under way, by NIC. */
   readonly #running = new Map<string, number>();
   /** When the last ADD was answered, the earliest first: milliseconds. */
   readonly #answeredMs = new Map<string, number>();
+  /** By NIC: addresses that it has been seen to have since that answer. They do not come up any more, and it may lose them (fencing). */
+  readonly #arrived = new Map<string, Set<string>>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -36,7 +43,7 @@ export class AttachingNics {
     this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
     try {
       const answer = await add();
-      this.#answeredMs.delete(key);
+      this.#forget(key);
       this.#answeredMs.set(key, this.#nowMs());
       return answer;
     } finally {
@@ -47,11 +54,13 @@ export class AttachingNics {
     }
   }
 
-  has(nic: NicPlace): boolean {
+  /** Returns whether the address may still come up on the NIC. */
+  has(nic: NicAddress): boolean {
     if (nic.netns === undefined || nic.netns === "") return false;
     this.#forgetOld();
     const key = keyOf(nic);
-    return this.#running.has(key) || this.#answeredMs.has(key);
+    if (this.#running.has(key)) return true;
+    return this.#answeredMs.has(key) && this.#arrived.get(key)?.has(formatIp(nic.ip)) !== true;
   }
 
   /** The same access, to which such a NIC has its address already, unless its network namespace is gone. */
@@ -60,16 +69,29 @@ export class AttachingNics {
       ...nics,
       readNetnsStatus: async (nic) => {
         const status = await nics.readNetnsStatus(nic);
+        if (status === "inUse") this.#noteArrived(nic);
         return status !== "gone" && this.has(nic) ? "inUse" : status;
       },
     };
   }
 
+  #noteArrived(nic: NicAddress): void {
+    const key = keyOf(nic);
+    if (!this.#answeredMs.has(key)) return;
+    const arrived = this.#arrived.get(key) ?? new Set();
+    this.#arrived.set(key, arrived.add(formatIp(nic.ip)));
+  }
+
   #forgetOld(): void {
     for (const [key, answeredMs] of this.#answeredMs) {
       if (this.#nowMs() - answeredMs < NIC_COMING_UP_MS) return;
-      this.#answeredMs.delete(key);
+      this.#forget(key);
     }
+  }
+
+  #forget(key: string): void {
+    this.#answeredMs.delete(key);
+    this.#arrived.delete(key);
   }
 }
 
