@@ -6,9 +6,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startAgent } from "../../scripts/lab/agent.ts";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { type Contestant, callEnvironment } from "../ipam/contestant.ts";
-import { type NodePodsOptions, openNodePods, waitFor } from "./pods.ts";
+import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
+import { type NodePodsOptions, openNodePods } from "./pods.ts";
 
 export interface ClusterBerthOptions extends NodePodsOptions {
   /** Whether a network definition of the node names Berth, so that it claims when a pod is bound. */
@@ -28,15 +29,10 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   const pods = await openNodePods(options);
   const agent = await startAgent({ config: {}, kubeconfig, args: ["--node", node] });
   if (isAhead) await writeFile(join(agent.cniConfDir, "10-bench.conflist"), JSON.stringify(network));
-  await waitFor("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
+  await until("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
   const stdinFile = join(place.directory, `berth-${node}.json`);
   const { plugins, ...frame } = network;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(berthBin, "berth"),
-    stdinFile,
-    env: callEnvironment(command, place, { ...agent.env, ...pods.env }),
-  });
   /** Addresses of this node that have objects. */
   const objects = async (): Promise<number> => {
     const path = `/apis/ipam.vendor.io/v1/ipallocations?fieldSelector=spec.node%3D${node}`;
@@ -44,17 +40,16 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   };
   return {
     name: `berth in a cluster, ${isAhead ? "claimed ahead" : "nothing claimed ahead"}`,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { ...agent.env, ...pods.env }),
     daemonPid: agent.pid,
     prepare: async (first, count) => {
       await pods.create(first, count);
-      if (isAhead) await waitFor("the claims", async () => (await objects()) === count);
+      if (isAhead) await until("the claims", async () => (await objects()) === count);
       await sleep(QUIET_MS);
     },
     finish: async (first, count) => {
       await pods.remove(first, count);
-      await waitFor("the releases", async () => (await objects()) === 0);
+      await until("the releases", async () => (await objects()) === 0);
     },
     close: () => agent.delete(),
   };

@@ -10,14 +10,12 @@
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import type { Place } from "../ipam/contestant.ts";
 
 const PODS = "/api/v1/namespaces/bench/pods";
 const PODS_AT_ONCE = 16;
-const PATIENCE_MS = 30_000;
 /** The runtime's CNI_ARGS. The API server makes the UID. */
 const ARGS =
   "IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={node}-{n};K8S_POD_INFRA_CONTAINER_ID={node}-{n};K8S_POD_UID={text:{uids}{n}}";
@@ -59,12 +57,4 @@ function pod(node: string, number: number): object {
     ...{ apiVersion: "v1", kind: "Pod", metadata: { name: `${node}-${number}` } },
     spec: { nodeName: node, containers: [{ name: "main", image: "example/main:1" }] },
   };
-}
-
-export async function waitFor(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error(`Waited ${PATIENCE_MS} ms in vain for ${what}`);
-    await sleep(20);
-  }
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { startAgent } from "../../scripts/lab/agent.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
 import { type PoolShape, takenAddresses, usableRange } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";
 
@@ -30,15 +30,9 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
   if (shape.taken > 0) await prefillBerth({ stateDir, pool: POOL, prefixLength, addresses: takenAddresses(shape) });
   const agent = await startAgent({ config: { "pool.yaml": poolManifest(shape) }, stateDir, readyMs: 120_000 });
   const stdinFile = writeNetConf(place);
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(berthBin, "berth"),
-    stdinFile,
-    env: callEnvironment(command, place, agent.env),
-  });
   return {
     name: `berth, ${shape.name}`,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(berthBin, "berth"), stdinFile, place, agent.env),
     daemonPid: agent.pid,
     close: async () => {
       await agent.delete();

@@ -28,6 +28,17 @@ export interface Place {
   readonly netnsPath: string;
 }
 
+/** ADD and DEL of one executable; `more` is added to their environment. */
+export function pluginCalls(
+  path: string,
+  stdinFile: string,
+  place: Place,
+  more?: Record<string, string>,
+): Pick<Contestant, "add" | "del"> {
+  const call = (command: "ADD" | "DEL"): Subject => ({ path, stdinFile, env: callEnvironment(command, place, more) });
+  return { add: call("ADD"), del: call("DEL") };
+}
+
 /** The environment of a plugin's call as kubelet's runtime sets it; {n} makes every run another pod. */
 export function callEnvironment(
   command: "ADD" | "CHECK" | "DEL",

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+import { type Contestant, callEnvironment, type Place, pluginCalls } from "./contestant.ts";
 
 const bench = (name: string): string => join(root, "dist", "bench", name);
 
@@ -39,15 +39,9 @@ async function openShim(
     if (waitedMs > 5_000 || child.exitCode !== null) throw new Error(`${name} does not serve ${socket}`);
     await sleep(10);
   }
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(berthBin, "berth"),
-    stdinFile,
-    env: callEnvironment(command, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
-  });
   return {
     name,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
     daemonPid: child.pid,
     close: async () => {
       const ended = new Promise((resolve) => child.once("exit", resolve));

@@ -8,7 +8,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceBin } from "../../scripts/lab/cnitool.ts";
-import { type Contestant, callEnvironment, type Place } from "./contestant.ts";
+import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
 import { type PoolShape, takenAddresses } from "./pool-shape.ts";
 
 export function openHostLocal(shape: PoolShape, place: Place): Contestant {
@@ -26,15 +26,9 @@ export function openHostLocal(shape: PoolShape, place: Place): Contestant {
   const stdinFile = join(place.directory, `${network}.json`);
   const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: shape.subnet }]] };
   writeFileSync(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: network, type: "bridge", ipam }));
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(referenceBin, "host-local"),
-    stdinFile,
-    env: callEnvironment(command, place),
-  });
   return {
     name: `host-local, ${shape.name}`,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(referenceBin, "host-local"), stdinFile, place),
     daemonPid: undefined,
     close: () => rm(store, { recursive: true, force: true }),
   };

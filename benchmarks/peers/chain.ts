@@ -9,12 +9,13 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { berthBin, referenceBin } from "../../scripts/lab/cnitool.ts";
 import { startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { FIXED_SOCKET, startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
-import { type NodePods, openNodePods, waitFor } from "../cluster/pods.ts";
+import { type NodePods, openNodePods } from "../cluster/pods.ts";
 import { connect, UPLINK } from "../coordinator/node.ts";
 import { Pods } from "../coordinator/pods.ts";
 import { runBatch, type Sample, type Step, type Subject } from "../harness/runner.ts";
@@ -88,7 +89,7 @@ export async function measureChains(directory: string, course: ChainCourse): Pro
   // As on every node: the agent reads in it which networks it claims for.
   const list = { cniVersion: "1.0.0", name: "lan", plugins: [{ type: "macvlan", ipam: { type: "berth" } }] };
   writeFileSync(join(agent.cniConfDir, "10-lan.conflist"), JSON.stringify(list));
-  await waitFor("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
+  await until("the agent to be ready", async () => (await agent.request("/v1/health")).status === 200);
   const pods = new Pods(id, netns, UPLINK);
   stack.defer(() => pods.delete());
   const claimed = async (): Promise<number> =>
@@ -178,7 +179,7 @@ function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: P
   const isBerth = "type" in ipam && ipam.type === "berth";
   const registered = isBerth ? parts.berthPods : parts.peersPods;
   const ready = async (count: number): Promise<void> => {
-    if (isBerth) await waitFor("the claims", async () => (await claimed()) === count);
+    if (isBerth) await until("the claims", async () => (await claimed()) === count);
   };
   const network = { cniVersion: "1.0.0", name: `chain-${index}` };
   const write = (file: string, text: string): string => {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { type NodePodsOptions, openNodePods } from "../cluster/pods.ts";
-import { type Contestant, callEnvironment } from "../ipam/contestant.ts";
+import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
 import { decodeSubnet, type PoolShape, takenAddresses, usableRange } from "../ipam/pool-shape.ts";
 
 export interface SpiderpoolOptions extends NodePodsOptions {
@@ -53,15 +53,9 @@ export async function openSpiderpool(options: SpiderpoolOptions): Promise<Contes
     log_level: "ERROR",
   };
   await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "spiderpool", type: "bridge", ipam }));
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(directory, "spiderpool"),
-    stdinFile,
-    env: callEnvironment(command, place, pods.env),
-  });
   return {
     name: `Spiderpool ${version}`,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(directory, "spiderpool"), stdinFile, place, pods.env),
     prepare: async (first, count) => void (await pods.create(first, count)),
     finish: async (first, count) => {
       await pods.remove(first, count);

@@ -2,21 +2,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceBin } from "../../scripts/lab/cnitool.ts";
-import { type Contestant, callEnvironment, type Place } from "../ipam/contestant.ts";
+import { type Contestant, type Place, pluginCalls } from "../ipam/contestant.ts";
 
 export async function openStatic(place: Place): Promise<Contestant> {
   const stdinFile = join(place.directory, "static.json");
   const ipam = { type: "static", addresses: [{ address: "10.152.0.9/24" }] };
   await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "static", type: "bridge", ipam }));
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(referenceBin, "static"),
-    stdinFile,
-    env: callEnvironment(command, place),
-  });
   return {
     name: "static",
-    add: subject("ADD"),
-    del: subject("DEL"),
+    ...pluginCalls(join(referenceBin, "static"), stdinFile, place),
     daemonPid: undefined,
     close: async () => {},
   };

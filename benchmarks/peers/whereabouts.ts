@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { type NodePodsOptions, openNodePods } from "../cluster/pods.ts";
-import { type Contestant, callEnvironment } from "../ipam/contestant.ts";
+import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
 import { decodeSubnet, formatAddress, type PoolShape, takenOffsets } from "../ipam/pool-shape.ts";
 
 export interface WhereaboutsOptions extends NodePodsOptions {
@@ -52,16 +52,10 @@ export async function openWhereabouts(options: WhereaboutsOptions): Promise<Cont
     log_level: "error",
   };
   await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "whereabouts", type: "bridge", ipam }));
-  const subject = (command: "ADD" | "DEL") => ({
-    path: join(directory, "whereabouts"),
-    stdinFile,
-    // It names the node whose pod it serves.
-    env: callEnvironment(command, place, { ...pods.env, NODENAME: node }),
-  });
   return {
     name: `whereabouts ${version}`,
-    add: subject("ADD"),
-    del: subject("DEL"),
+    // It names the node whose pod it serves.
+    ...pluginCalls(join(directory, "whereabouts"), stdinFile, place, { ...pods.env, NODENAME: node }),
     prepare: async (first, count) => void (await pods.create(first, count)),
     finish: async (first, count) => void (await pods.remove(first, count)),
     daemonPid: undefined,

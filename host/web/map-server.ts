@@ -33,7 +33,7 @@ interface MapServerOptions extends MapSettings {
   readonly log: Log;
 }
 
-/** What a browser may do with an answer: run the server's own script and styles, and ask nobody else. */
+/** What a browser may do with an answer: run the server's own script and styles, and send requests to no other host. */
 const HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

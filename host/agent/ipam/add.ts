@@ -40,7 +40,7 @@ export interface AddDeps {
   readonly detection: Detection;
   readonly clock: Clock;
   readonly log: Log;
-  /** Absent: nobody asks for them. */
+  /** Absent in a dry run and without a cluster. */
   readonly attaching?: AttachingNics | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
