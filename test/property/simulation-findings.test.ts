@@ -23,6 +23,10 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["an undone claim of an adopted address leaves it the member's", { seed: 20_011, profile: "faults", steps: 5_000 }],
   ["the same with a pool that has none to spare", { seed: 20_026, profile: "statefulsets", steps: 5_000 }],
   ["a pod's cooling addresses are its own after an undone claim", { seed: 20_025, profile: "runtimes", steps: 5_000 }],
+  [
+    "addresses that a machine answers for at once are quarantined one after another",
+    { seed: 30_000, profile: "conflicts", steps: 5_000 },
+  ],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

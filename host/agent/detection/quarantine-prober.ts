@@ -10,6 +10,7 @@ import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyA
 import type { PoolsByName } from "../../ipam/selection.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
+import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -75,6 +76,8 @@ interface Suspect extends ProxyArp {
 export class QuarantineProber {
   readonly #deps: QuarantineProberDeps;
   readonly #suspects = new BoundedMap<string, Suspect>(MAX_PROXY_ARP_SUSPECTS);
+  /** By pool and MAC: of addresses that a machine answers for at once, the first make it a suspect before the others are quarantined. */
+  readonly #conflicts = new KeyedSerialQueue();
   readonly #closed = new AbortController();
   /** Probes of gateways in the background; never rejects. */
   #gatewayProbes: Promise<unknown> = Promise.resolve();
@@ -108,7 +111,10 @@ export class QuarantineProber {
 
   /** Handles a Bound address that another machine answers for. Rejects with RegistryError. */
   async conflict(found: ConflictFound): Promise<ConflictAction> {
-    const action = await this.#quarantine(found);
+    const { allocation, mac } = found;
+    const action = await (mac === undefined
+      ? this.#quarantine(found)
+      : this.#conflicts.run(`${allocation.pool} ${mac}`, () => this.#quarantine(found)));
     this.#deps.metrics?.conflicts.inc({ action });
     return action;
   }

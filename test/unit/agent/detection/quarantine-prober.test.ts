@@ -55,6 +55,8 @@ describe("a machine that answers for several addresses", () => {
       await Promise.all(Array.from({ length: 40 }, (_, index) => collide(world, "wide", `p${index}`)));
       expect(await world.node.states()).toEqual({});
       expect(world.node.poolCache.counts("wide")?.used).toBe(0);
+      const quarantined = world.node.lines.filter((line) => line.includes("Quarantined an address"));
+      expect(quarantined).toHaveLength(PROXY_ARP_ADDRESSES);
     }));
 
   it("of different pools, or several machines, are conflicts like any other", () =>
