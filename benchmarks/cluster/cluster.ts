@@ -20,7 +20,7 @@ import { emptyC24 } from "../ipam/pool-shape.ts";
 import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
 import { openBareCreate } from "./bare-create.ts";
 import { openClusterBerth } from "./berth.ts";
-import { countRequests } from "./requests.ts";
+import { countAgentRequests } from "./requests.ts";
 
 const AT_ONCE = 40;
 
@@ -36,7 +36,7 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   stack.defer(() => netns.delete());
   const place = { directory, netnsPath: netns.path };
   const plane = await openPlane(stack);
-  const requests = await countRequests(plane, place);
+  const requests = await countAgentRequests(plane, place);
   const contestants = await openContestants(stack, plane, place);
   const { oneAtATime, manyAtOnce } = courses(options);
   const single = await measure(contestants, oneAtATime, 0);

@@ -2,13 +2,12 @@
  * How many requests an agent sends for a pod, by verb and resource, over the life of the pod's address.
  * Effects: agents behind a proxy that counts; objects in the API server.
  */
-import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
 import type { Target } from "../harness/report.ts";
-import { runBatch } from "../harness/runner.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { openClusterBerth } from "./berth.ts";
+import { countRequests } from "./count-requests.ts";
 
 const PODS = 100;
 const AT_ONCE = 10;
@@ -40,7 +39,7 @@ const CASES: readonly RequestCase[] = [
   { node: "counted-small", size: "/24", isAhead: false },
 ];
 
-export async function countRequests(plane: ControlPlane, place: Place): Promise<{ table: Table; target: Target }> {
+export async function countAgentRequests(plane: ControlPlane, place: Place): Promise<{ table: Table; target: Target }> {
   for (const [size, subnet] of Object.entries(POOLS)) {
     await plane.client.create("/apis/ipam.vendor.io/v1/ippools", {
       ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: poolOf(size) } },
@@ -77,43 +76,19 @@ export async function countRequests(plane: ControlPlane, place: Place): Promise<
 }
 
 async function countCase(plane: ControlPlane, place: Place, { node, size, isAhead }: RequestCase): Promise<Counted> {
-  const proxy = await startApiProxy(plane);
-  try {
-    const agent = await openClusterBerth({
-      plane,
-      place,
-      node,
-      pool: poolOf(size),
-      isAhead,
-      kubeconfig: proxy.kubeconfig,
-    });
-    try {
-      const batch = { atOnce: AT_ONCE, first: 0, count: PODS };
-      const before = tallyOf(proxy);
-      await agent.prepare?.(0, PODS);
-      await runBatch({ subject: agent.add, ...batch });
-      await runBatch({ subject: agent.del, ...batch });
-      await agent.finish?.(0, PODS);
-      const after = tallyOf(proxy);
-      const sent = [...after].map(([key, count]) => [key, (count - (before.get(key) ?? 0)) / PODS] as const);
-      const name = `${isAhead ? "claimed ahead" : "nothing claimed ahead"}, ${size}`;
-      return { name, perPod: new Map(sent.filter(([, count]) => count > 0)) };
-    } finally {
-      await agent.close();
-    }
-  } finally {
-    await proxy.stop();
-  }
+  const pool = poolOf(size);
+  const { rows } = await countRequests(plane, { atOnce: AT_ONCE, first: 0, count: PODS }, (kubeconfig) =>
+    openClusterBerth({ plane, place, node, pool, isAhead, kubeconfig }),
+  );
+  return {
+    name: `${isAhead ? "claimed ahead" : "nothing claimed ahead"}, ${size}`,
+    perPod: new Map(rows.map(({ verb, resource, requests }) => [`${verb} ${resource}`, requests / PODS])),
+  };
 }
 
 /** `counted-16` */
 function poolOf(size: string): string {
   return `counted-${size.slice(1)}`;
-}
-
-function tallyOf(proxy: Awaited<ReturnType<typeof startApiProxy>>): ReadonlyMap<string, number> {
-  const rows = proxy.tally().filter(({ verb }) => verb !== "watch");
-  return new Map(rows.map(({ verb, resource, requests }) => [`${verb} ${resource}`, requests]));
 }
 
 function writesOf(perPod: Counted["perPod"]): number {

@@ -4,13 +4,14 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
+import type { TallyRow } from "../../scripts/lab/cluster/api-tally.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
+import { countRequests } from "../cluster/count-requests.ts";
 import { atMost, type Bench, type BenchOptions, type BenchReport, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
 import { openBerth } from "../ipam/berth.ts";
@@ -83,7 +84,7 @@ async function measureAlone(place: Place, options: BenchOptions): Promise<{ seri
       const courses = atOnce.map((count) => courseOf(count, options));
       found.series.push(...(await measureTimes(site, courses, first)));
       first += courses.reduce((sum, course) => sum + callsOf(course), 0);
-      if (found.requests.length === 0) found.requests.push(...(await countRequests(site)));
+      if (found.requests.length === 0) found.requests.push(...(await countAll(site)));
     } finally {
       await plane.stop();
     }
@@ -139,8 +140,9 @@ interface Requests {
   readonly kinds: readonly string[];
 }
 
-/** Each by itself and with its daemons anew, so that nothing but its own calls passes its proxy. Watches and lists of a start do not count. */
-async function countRequests(site: Site): Promise<Requests[]> {
+/** Each by itself and with its daemons anew, so that nothing but its own calls passes its proxy. */
+async function countAll(site: Site): Promise<Requests[]> {
+  const { plane } = site;
   const opened: ((kubeconfig: string) => Promise<Contestant>)[] = [
     (kubeconfig) => openWhereabouts({ ...site, node: "where-counted", kubeconfig }),
     (kubeconfig) => openSpiderpool({ ...site, node: "spider-counted", kubeconfig }),
@@ -149,27 +151,14 @@ async function countRequests(site: Site): Promise<Requests[]> {
   ];
   const all: Requests[] = [];
   for (const open of opened) {
-    const proxy = await startApiProxy(site.plane);
-    try {
-      const contestant = await open(proxy.kubeconfig);
-      try {
-        const course = { atOnce: 1, callsPerRound: COUNTED, warmUpRounds: 0, rounds: 1 };
-        proxy.resetTally();
-        await measure([contestant], course, 100_000);
-        all.push(requestsOf(contestant.name, proxy));
-      } finally {
-        await contestant.close();
-      }
-    } finally {
-      await proxy.stop();
-    }
+    const { name, rows } = await countRequests(plane, { atOnce: 1, first: 100_000, count: COUNTED }, open);
+    all.push(requestsOf(name, rows));
   }
   return all;
 }
 
-function requestsOf(name: string, proxy: ApiProxy): Requests {
-  const rows = proxy.tally().filter(({ verb }) => verb !== "watch");
-  const sum = (value: (row: (typeof rows)[number]) => number): number =>
+function requestsOf(name: string, rows: readonly TallyRow[]): Requests {
+  const sum = (value: (row: TallyRow) => number): number =>
     rows.reduce((total, row) => total + value(row), 0) / COUNTED;
   return {
     name,

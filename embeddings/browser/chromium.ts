@@ -2,23 +2,12 @@
  * Headless Chromium with a page of the build's folder, served from loopback.
  * Effects: a server, and a Chromium with a fresh home and profile, while `use` runs.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import type { Page } from "playwright-core";
-
-const FLAGS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+import { withChromium } from "../../scripts/lab/browser.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -51,15 +40,10 @@ export interface Visit<T> {
 
 /** Opens a page; an error in its console, or one that it does not catch, ends the visit as an error here. */
 export async function visit<T>({ site, given, page: path, use }: Visit<T>): Promise<T> {
-  // What needs no browser does not wait for its driver.
-  const { chromium } = await import("playwright-core");
-  const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
   const server = serve(site, given);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
-    const env = { ...process.env, HOME: home };
-    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, env });
-    try {
+    return await withChromium(async (browser) => {
       const page = await browser.newPage();
       const failure = new Promise<never>((_, reject) => {
         page.on("pageerror", reject);
@@ -69,13 +53,10 @@ export async function visit<T>({ site, given, page: path, use }: Visit<T>): Prom
       });
       const { port } = server.address() as AddressInfo;
       const visited = page.goto(`http://127.0.0.1:${port}/${path}`).then(() => use(page, browser.version()));
-      return await Promise.race([failure, visited]);
-    } finally {
-      await browser.close();
-    }
+      return Promise.race([failure, visited]);
+    });
   } finally {
     server.close();
-    rmSync(home, { recursive: true, force: true });
   }
 }
 

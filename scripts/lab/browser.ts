@@ -1,4 +1,4 @@
-/** Headless Chromium, with a fresh home and profile, for pages that a test or a benchmark serves. */
+/** Headless Chromium, with a fresh home and profile, for pages that a test, a benchmark or an embedding serves. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,24 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
+
+/** Calls `use` with a browser; then closes it. */
+export async function withChromium<T>(use: (browser: Browser) => Promise<T>): Promise<T> {
+  // What needs no browser does not wait for its driver.
+  const { chromium } = await import("playwright-core");
+  const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
+  try {
+    const env = { ...process.env, HOME: home };
+    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, env });
+    try {
+      return await use(browser);
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
 
 export interface LabPage {
   readonly page: Page;
@@ -40,34 +58,24 @@ export async function visitPage<T>(
   use: (visit: LabPage) => Promise<T>,
   { width = 1280, height = 900, colorScheme = "light", hasOwnCertificate = false, initScript = "" }: VisitOptions = {},
 ): Promise<T> {
-  const { chromium } = await import("playwright-core");
-  const home = mkdtempSync(join(tmpdir(), "berth-chromium-"));
-  try {
-    const env = { ...process.env, HOME: home };
-    const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, env });
-    try {
-      const page = await browser.newPage({
-        viewport: { width, height },
-        colorScheme,
-        ignoreHTTPSErrors: hasOwnCertificate,
-      });
-      await page.addInitScript(initScript);
-      const errors: string[] = [];
-      const foreign: string[] = [];
-      page.on("pageerror", (error) => errors.push(error.message));
-      page.on("console", (message) => {
-        if (message.type() === "error") errors.push(message.text());
-      });
-      page.on("request", (request) => {
-        const asked = new URL(request.url());
-        if (asked.protocol !== "data:" && asked.origin !== new URL(url).origin) foreign.push(request.url());
-      });
-      await page.goto(url);
-      return await use({ page, browser, errors, foreign });
-    } finally {
-      await browser.close();
-    }
-  } finally {
-    rmSync(home, { recursive: true, force: true });
-  }
+  return withChromium(async (browser) => {
+    const page = await browser.newPage({
+      viewport: { width, height },
+      colorScheme,
+      ignoreHTTPSErrors: hasOwnCertificate,
+    });
+    await page.addInitScript(initScript);
+    const errors: string[] = [];
+    const foreign: string[] = [];
+    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error") errors.push(message.text());
+    });
+    page.on("request", (request) => {
+      const asked = new URL(request.url());
+      if (asked.protocol !== "data:" && asked.origin !== new URL(url).origin) foreign.push(request.url());
+    });
+    await page.goto(url);
+    return use({ page, browser, errors, foreign });
+  });
 }

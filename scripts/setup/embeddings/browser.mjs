@@ -30,7 +30,10 @@ export function browserSteps() {
   return [
     buildStep({
       name: "embedding for browsers and Node.js",
-      inputs: [source, join(root, "host"), wasm, join(root, "package-lock.json"), join(root, "tsconfig.json")],
+      inputs: [
+        ...[source, join(root, "host"), join(root, "scripts", "lab", "browser.ts"), wasm],
+        ...[join(root, "package-lock.json"), join(root, "tsconfig.json")],
+      ],
       outputs: [
         ...Object.keys(pages).map((name) => `${name}.js`),
         ...Object.keys(programs).map((name) => `${name}.mjs`),
