@@ -3,8 +3,11 @@
 /** Pure functions: selection, picks, plans, decisions about records, detection's verdict, retention, collection. */
 export const DECIDING = [
   "host/ipam/{announced-nics,conflict,filters,leak,owner,pick,plan-operation,plan-prefetch,requested-ips,retention,selection,subnet-capacity,subnet-pools}.ts",
+  "host/agent/embedded/recovery/plan-recovery.ts",
   "host/agent/gc/plan-reconciliation.ts",
   "host/agent/ipam/sources/*.ts",
+  "host/cli/check/plan-release.ts",
+  "host/kubernetes/lease/plan-lease.ts",
   "host/registry/kubernetes/{address-states,decide,known-object}.ts",
   "host/controller/{conditions,finalizers,gc,networks,owners,usage}/plan-*.ts",
   "host/controller/subnets/plan/*.ts",
@@ -30,6 +33,7 @@ export default {
     "/deploy/chart/berth/crds",
     "/dist/nodes",
     "/dist/bench",
+    "/dist/embeddings",
     "/node_modules/.cache",
   ],
   tempDirName: "dist/mutation",

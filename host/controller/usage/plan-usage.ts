@@ -64,7 +64,7 @@ export function countsDueMs({ now, written, sinceMs, pools }: UsageState): numbe
   return Math.max(0, Math.max(restMs, pools * POOL_COUNTS_EACH_MS) - sinceMs);
 }
 
+/** Of counts with one total. */
 function isFar(now: Counts, written: Counts): boolean {
-  const change = Math.abs(now.used - written.used);
-  return now.total !== written.total || change >= Math.max(1, now.total * USAGE_CHANGE_SHARE);
+  return Math.abs(now.used - written.used) >= Math.max(1, now.total * USAGE_CHANGE_SHARE);
 }

@@ -51,7 +51,7 @@ export function specOf(
   { node, since }: { readonly node: string; readonly since: string },
 ): IpAllocationSpec {
   const { ip, space, prefixLength, pool, ifName, workload, quarantine } = row;
-  const { reason, mac = "", parent } = quarantine ?? {};
+  const { mac = "", parent = "" } = quarantine ?? {};
   return {
     ip,
     addressSpace: space,
@@ -62,7 +62,7 @@ export function specOf(
     since,
     holders: state === "Bound" ? [holderOf(row, node)] : [],
     ...(workload !== undefined && (state === "Bound" || state === "Kept") ? { workload: { ...workload, ifName } } : {}),
-    ...(state === "Quarantined" ? { quarantine: { reason: reason ?? "Conflict", mac, parent: parent ?? "" } } : {}),
+    ...(state === "Quarantined" ? { quarantine: { reason: "Conflict" as const, mac, parent } } : {}),
   };
 }
 

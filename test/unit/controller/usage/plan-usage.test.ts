@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { countsDueMs, usageDueMs } from "../../../../host/controller/usage/plan-usage.ts";
+import { countsDueMs, USAGE_UNREAD_ADDRESSES, usageDueMs } from "../../../../host/controller/usage/plan-usage.ts";
 
 const written = { total: 1_000, used: 500 };
 
@@ -46,6 +46,13 @@ describe("of ten thousand pools", () => {
   it("the usage objects of small ones are written a hundred times a second at most", () => {
     expect(usageDueMs({ ...small, sinceMs: 1_000, pools })).toBe(99_000);
   });
+  it.each([
+    ["waits for the others up to the size that agents do not read", USAGE_UNREAD_ADDRESSES, 99_000],
+    ["is prompt from the size that agents read", USAGE_UNREAD_ADDRESSES + 1, 0],
+  ])("a usage object %s", (_title, total, wanted) => {
+    const now = { total, used: total };
+    expect(usageDueMs({ now, written: { total, used: 0 }, sinceMs: 1_000, pools })).toBe(wanted);
+  });
   it("a pool whose usage agents read is as prompt as if it were alone", () => {
     const now = { total: 65_534, used: 40_000 };
     expect(usageDueMs({ now, written: { total: 65_534, used: 30_000 }, sinceMs: 1_000, pools })).toBe(0);
@@ -57,5 +64,6 @@ describe("of ten thousand pools", () => {
     expect(countsDueMs({ now: small.now, written: undefined, sinceMs: Number.POSITIVE_INFINITY, pools })).toBe(0);
     expect(countsDueMs({ now: { total: 32, used: 8 }, written: small.written, sinceMs: 1_000, pools })).toBe(0);
     expect(usageDueMs({ now: small.now, written: undefined, sinceMs: 1_000, pools })).toBe(0);
+    expect(usageDueMs({ now: { total: 32, used: 8 }, written: small.written, sinceMs: 1_000, pools })).toBe(0);
   });
 });

@@ -6,11 +6,8 @@ import {
   MAX_ENDED_OBJECTS,
 } from "../../../../host/registry/kubernetes/address-states.ts";
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
-import { foreignOf, type KnownObject, specOf } from "../../../../host/registry/kubernetes/known-object.ts";
-import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";
-import { proposal } from "../../../world/subjects.ts";
+import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import { ip } from "../../../world/values.ts";
-import { CONFLICT } from "../registry-quarantine-suite.ts";
 
 describe("the state of an address", () => {
   const known: KnownObject = {
@@ -120,6 +117,44 @@ describe("the state of an address", () => {
     expect(states.get("x").pending.lateUntilMs).toBe(0);
   });
 
+  it("of an object that is absent and was never known stays unknown", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", "absent");
+    expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
+  });
+
+  it("an event awaits no answer about a version that an answer has shown", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const isAnswered = (): boolean[] =>
+      [known, { ...known, uid: "v" }, { ...known, resourceVersion: "11" }].map((each) => states.isAnswered("x", each));
+    expect(isAnswered()).toEqual([false, false, false]);
+    states.noteEvent("x", known);
+    expect(isAnswered()).toEqual([false, false, false]);
+    states.noteAnswer("x", known);
+    expect([isAnswered(), states.isEndAnswered("x", "u")]).toEqual([[true, false, false], false]);
+    states.noteAnswer("x", "absent");
+    expect(isAnswered()).toEqual([false, false, false]);
+    expect(["u", "v"].map((uid) => states.isEndAnswered("x", uid))).toEqual([true, false]);
+    expect(states.isEndAnswered("never seen", "u")).toBe(false);
+  });
+
+  it("clocks-and-boots: after a restart a write of the agent before may yet be carried out, until the next is answered", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteRestart("x");
+    expect(states.get("x").pending.isUnanswered).toBe(true);
+    states.noteWritten("x");
+    expect(states.get("x").pending.isUnanswered).toBe(false);
+  });
+
+  it("leak: of the ends, the one that came first is forgotten first, whatever was synced since", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteRestart("x0");
+    for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
+    states.noteSynced("x0");
+    states.noteAnswer("last", "absent", known);
+    expect([states.noteEvent("x0", known), states.noteEvent("x1", known)]).toEqual([true, false]);
+  });
+
   it("is the initial one again when the object is gone, forgotten by the watch, and synced", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteFormerOwner("x", "b");
@@ -178,49 +213,6 @@ describe("the state of an address", () => {
     expect(states.find("x") !== undefined).toBe(isKnown);
     states.noteWritten("x");
     expect(states.get("x").pending).toMatchObject({ ...pending, isUnanswered: false });
-  });
-});
-
-describe("the object of a row", () => {
-  const row = {
-    ...{ ...proposal("10.0.0.1"), state: "Bound" as const, owner: "a", containerId: "secret", network: "net" },
-    ...{ namespace: "shop", pod: "web-0", sinceMs: 0, version: 1, quarantine: CONFLICT },
-    workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" },
-  };
-  const place = { node: "here", since: "2026-11-20T04:00:00Z" };
-
-  it("names the owner, and no container", () => {
-    const spec = specOf(row, "Bound", place);
-    const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
-    expect(spec).toMatchObject({
-      state: "Bound",
-      holders: [holder],
-      workload: { ...row.workload, ifName: "eth0" },
-      ...place,
-    });
-    expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
-  });
-
-  it.each([
-    ["Cooling" as const, { holders: [], workload: undefined, quarantine: undefined }],
-    ["Kept" as const, { holders: [], workload: { ...row.workload, ifName: "eth0" }, quarantine: undefined }],
-    ["Quarantined" as const, { holders: [], workload: undefined, quarantine: { reason: "Conflict", mac: CONFLICT.mac, parent: CONFLICT.parent } }], // biome-ignore format: one line each
-  ])("in state %s has what belongs to it", (state, expected) => {
-    const { holders, workload, quarantine } = specOf(row, state, place);
-    expect({ holders, workload, quarantine }).toEqual(expected);
-  });
-
-  it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
-    const spec = specOf(row, "Kept", place);
-    const object: IpAllocation = {
-      kind: "IPAllocation",
-      name: "10.0.0.1",
-      uid: "u",
-      resourceVersion: "7",
-      deleting: false,
-      spec,
-    };
-    expect(foreignOf(object, 0)).toMatchObject({ ifName: "eth0", namespace: "shop", owner: "", version: -7 });
   });
 });
 

@@ -178,6 +178,7 @@ it("recreate: the row's pod gets the object back when it lives and that of the o
   expect(await check(["a"], ofOtherPod, full)).toBe("taken");
   expect(await check(["a"], { ...ofOtherPod, resourceVersion: "6" }, ofHere)).toBe("read");
   expect(await check(["a"], "absent", ofHere)).toBe("read");
+  expect(await check(["a"], undefined, ofHere)).toBe("read");
   expect(await check(["a"], ofOtherPod, undefined)).toBe("read");
 });
 
@@ -193,6 +194,30 @@ it("retention: a decision between two pods is about the object as it was read", 
   expect(await check(ours, undefined)).toBe("read");
 });
 
+it("retention: without a status of the other holder it is gone, and its address goes to the live pod", async () => {
+  const deps = { ...livePods("a"), node: "here" };
+  const task = { object: ours, full: undefined };
+  expect(await takeOver(deps, ofWeb, task)).toStrictEqual({ kind: "replace", state: "Bound" });
+});
+
+it("node-lost: a machine that shares the address answers for it, so no probe is needed", async () => {
+  const [gone, moving] = [
+    { ...HOLDER, node: "n2", podUid: "u2" },
+    { ...HOLDER, node: "n3", podUid: "u3" },
+  ];
+  const check = (holders: readonly (typeof HOLDER)[]) =>
+    takeOver(
+      {
+        ...{ ...livePods("a"), node: "here", readNodeStatus: async () => "lost" },
+        readHolderStatus: async (_row, { podUid }) => (podUid === "u3" ? "migrating" : "gone"),
+      },
+      ofWeb,
+      { object: ours, full: { ...ipAllocation("10.0.0.1", { holders }), resourceVersion: "5" } },
+    );
+  expect(await check([gone])).toEqual({ kind: "taken", needsProbe: true });
+  expect(await check([gone, moving])).toEqual({ kind: "replace", state: "Bound", sharers: [moving] });
+});
+
 it("retention: without its pod a shared object is of a node that still has a holder, and of that holder's NIC", () => {
   const own = ipAllocation("10.0.0.1").spec;
   const [second, third] = [
@@ -203,6 +228,6 @@ it("retention: without its pod a shared object is of a node that still has a hol
   const rest = { ...own, workload: { ...WEB, ifName: "net1" } };
   expect(specWithout(own, shared, [second, third])).toEqual({ ...rest, node: "there", holders: [second, third] });
   expect(specWithout(own, shared, [second])).toEqual({ ...rest, node: "n2", holders: [second] });
-  expect(specWithout(own, elsewhere(ofOtherPod), [second])).toEqual({ ...own, node: "n2", holders: [second] });
+  expect(specWithout(own, elsewhere(ofOtherPod), [second])).toStrictEqual({ ...own, node: "n2", holders: [second] });
   expect(() => specWithout(own, shared, [])).toThrow("A shared object has another holder");
 });

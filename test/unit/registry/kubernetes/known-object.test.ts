@@ -1,0 +1,174 @@
+import { describe, expect, it } from "vitest";
+import {
+  findOtherHolders,
+  foreignOf,
+  hasChanged,
+  isOfSameNic,
+  type KnownObject,
+  knownOf,
+  nameOf,
+  PROBE_FIRST,
+  specOf,
+  unreadableOf,
+} from "../../../../host/registry/kubernetes/known-object.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
+import { CONFLICT } from "../registry-quarantine-suite.ts";
+
+it("the name of an object says the address and its address space", () => {
+  expect(nameOf({ space: "", ip: ip("10.0.0.1") })).toBe("10.0.0.1");
+  expect(nameOf({ space: "lab", ip: ip("10.0.0.1") })).toBe("10.0.0.1.lab");
+});
+
+describe("the object of a row", () => {
+  const row = {
+    ...{ ...proposal("10.0.0.1"), state: "Bound" as const, owner: "a", containerId: "secret", network: "net" },
+    ...{ namespace: "shop", pod: "web-0", sinceMs: 0, version: 1, quarantine: CONFLICT },
+    workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" },
+  };
+  const place = { node: "here", since: "2026-11-20T04:00:00Z" };
+
+  it("names the owner, and no container", () => {
+    const spec = specOf(row, "Bound", place);
+    const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
+    expect(spec).toMatchObject({
+      state: "Bound",
+      holders: [holder],
+      workload: { ...row.workload, ifName: "eth0" },
+      ...place,
+    });
+    expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
+  });
+
+  it.each([
+    ["Cooling" as const, { holders: [], workload: undefined, quarantine: undefined }],
+    ["Kept" as const, { holders: [], workload: { ...row.workload, ifName: "eth0" }, quarantine: undefined }],
+    ["Quarantined" as const, { holders: [], workload: undefined, quarantine: { reason: "Conflict", mac: CONFLICT.mac, parent: CONFLICT.parent } }], // biome-ignore format: one line each
+  ])("in state %s has what belongs to it", (state, expected) => {
+    const { holders, workload, quarantine } = specOf(row, state, place);
+    expect({ holders, workload, quarantine }).toEqual(expected);
+  });
+
+  it("of a pod without a workload names none; a quarantine of which nothing is known is a conflict", () => {
+    const { workload: _, quarantine: __, ...plain } = row;
+    expect(specOf(plain, "Bound", place)).not.toHaveProperty("workload");
+    const { quarantine } = specOf(plain, "Quarantined", place);
+    expect(quarantine).toEqual({ reason: "Conflict", mac: "", parent: "" });
+  });
+
+  it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
+    const spec = specOf(row, "Kept", place);
+    const object: IpAllocation = {
+      kind: "IPAllocation",
+      name: "10.0.0.1",
+      uid: "u",
+      resourceVersion: "7",
+      deleting: false,
+      spec,
+    };
+    expect(foreignOf(object, 0)).toMatchObject({ ifName: "eth0", namespace: "shop", owner: "", version: -7 });
+  });
+});
+
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+const lostOf = (holder?: typeof HOLDER) =>
+  ({ reason: "NodeLost", mac: "", parent: "", ...(holder === undefined ? {} : { holder }) }) as const;
+
+describe("what is known of an object", () => {
+  it.each<[what: string, spec: Partial<IpAllocationSpec>, lost: string | undefined]>([
+    ["in quarantine for a lost node", { state: "Quarantined", quarantine: lostOf(HOLDER) }, "n1"],
+    ["of which it is not said who had it", { state: "Quarantined", quarantine: lostOf() }, ""],
+    [
+      "in quarantine for a conflict",
+      { state: "Quarantined", quarantine: { ...lostOf(), reason: "Conflict" } },
+      undefined,
+    ],
+    ["in quarantine without a reason", { state: "Quarantined" }, undefined],
+    ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
+  ])("node-lost: of an address %s", (_, spec, lost) => {
+    expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost);
+  });
+});
+
+const row: Allocation = {
+  ...proposal("10.0.0.1"),
+  ...{ owner: "u1", containerId: "c", network: "net", namespace: "shop", pod: "web-0", sinceMs: 0, version: 7 },
+  ...{ state: "Bound", isConfirmed: true, workload: WEB },
+};
+const known: KnownObject = {
+  ...{ uid: "o1", resourceVersion: "1", state: "Bound", node: "n1", podUid: "u1", ifName: "eth0", workload: WEB },
+};
+
+describe("retention: the other holders of a shared address", () => {
+  const others = [
+    { ...HOLDER, podUid: "u2" },
+    { ...HOLDER, node: "n2" },
+    { ...HOLDER, ifName: "net1" },
+  ];
+  it("are those on another node, of another pod or on another NIC", () => {
+    expect(findOtherHolders(row, { ...known, sharers: [HOLDER, ...others] }, "n1")).toEqual(others);
+  });
+  it("are not asked for where the row's pod has no share", () => {
+    expect(findOtherHolders(row, { ...known, sharers: others }, "n1")).toBeUndefined();
+    expect(findOtherHolders(row, known, "n1")).toBeUndefined();
+  });
+});
+
+describe("another node's object as a row", () => {
+  const foreign = (spec: Partial<IpAllocationSpec>) => foreignOf(ipAllocation("10.0.0.1", spec), 5);
+
+  it("is that of its first holder, and is never undone", () => {
+    const wanted = { space: "", prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" };
+    expect(foreign({})).toMatchObject({ ...wanted, namespace: "shop", pod: "web-0", isConfirmed: true, sinceMs: 5 });
+    expect(foreign({})).not.toHaveProperty("quarantine");
+  });
+  it("names nothing that the object does not name", () => {
+    const unnamed = { owner: "", ifName: "", namespace: "", pod: "", workload: undefined };
+    expect(foreign({ state: "Cooling", holders: [] })).toMatchObject(unnamed);
+    expect(foreign({ state: "Quarantined", holders: [], quarantine: lostOf() })).toMatchObject(unnamed);
+  });
+  it("node-lost: is to be probed first, on the NIC of the pod that had it", () => {
+    const lost = foreign({ state: "Quarantined", holders: [], quarantine: lostOf({ ...HOLDER, ifName: "net1" }) });
+    expect(lost).toMatchObject({ ifName: "net1", quarantine: PROBE_FIRST });
+    expect(PROBE_FIRST).toEqual({ reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 });
+  });
+  it("that cannot be read belongs to an owner whom no claim may follow", () => {
+    expect(unreadableOf({ ...row, state: "Cooling" })).toEqual({
+      ...{ space: "", ip: row.ip, prefixLength: row.prefixLength, pool: row.pool, state: "Bound", sinceMs: 0 },
+      ...{
+        owner: "",
+        ifName: "",
+        containerId: "",
+        network: "",
+        namespace: "",
+        pod: "",
+        isConfirmed: true,
+        version: -1,
+      },
+    });
+  });
+});
+
+it.each<[what: string, object: Partial<KnownObject>, wanted: boolean]>([
+  ["of the NIC", {}, true],
+  ["of another NIC", { ifName: "net1" }, false],
+  ["kept for the NIC", { ifName: "", workload: { ...WEB, ifName: "eth0" } }, true],
+  ["kept for another NIC", { ifName: "", workload: { ...WEB, ifName: "net1" } }, false],
+  ["kept by an older agent, which named no NIC", { ifName: "" }, true],
+  ["of no workload", { ifName: "", workload: undefined }, false],
+])("retention: an object %s is the row's own: %s", (_, object, wanted) => {
+  expect(isOfSameNic(row, { ...known, ...object })).toBe(wanted);
+});
+
+it.each<[what: string, before: KnownObject | undefined, now: Partial<KnownObject>, wanted: boolean]>([
+  ["that is new", undefined, {}, false],
+  ["that is as before", known, { resourceVersion: "2" }, false],
+  ["in another state", known, { state: "Cooling" }, true],
+  ["of another pod", known, { podUid: "u2" }, true],
+  ["of another NIC", known, { ifName: "net1" }, true],
+  ["whose node was taken for lost", known, { state: "Quarantined" }, false],
+])("recreate: an object %s was changed by another writer: %s", (_, before, now, wanted) => {
+  expect(hasChanged(before, { ...known, ...now })).toBe(wanted);
+});
