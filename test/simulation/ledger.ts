@@ -11,7 +11,7 @@ interface Spec {
   readonly state: string;
   readonly node: string;
   readonly holders?: readonly { readonly podUID: string; readonly interface: string; readonly node: string }[];
-  readonly workload?: { readonly uid: string; readonly member: string };
+  readonly workload?: { readonly uid: string; readonly member: string; readonly interface?: string };
   readonly quarantine?: { readonly reason: string; readonly mac?: string };
 }
 
@@ -59,6 +59,8 @@ export class Ledger implements Segment {
   readonly #members = new Map<string, string>();
   /** By the same: what pods of the member have left on lost nodes. */
   readonly #leftBehind = new Map<string, Set<string>>();
+  /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
+  readonly #undecided = new Map<string, Set<string>>();
   /** Writes of allocations by address. */
   readonly writes = new Map<string, number>();
   adds = 0;
@@ -250,13 +252,16 @@ export class Ledger implements Segment {
     if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
     if (!isMember) return;
     for (const address of addresses) {
-      const key = `${name} ${ifName} ${address.includes(":") ? 6 : 4}`;
+      const key = memberKey(name, ifName, address);
       const had = this.#members.get(key);
+      const undecided = this.#undecided.get(key);
+      this.#undecided.delete(key);
       if (had === undefined) this.#members.set(key, address);
       else {
         this.restarts++;
         if (had === address) continue;
         this.#members.set(key, address);
+        if (undecided?.has(had) === true && undecided.has(address)) continue;
         const leftBehind = this.#leftBehind.get(key) ?? new Set();
         this.#leftBehind.set(key, leftBehind);
         // Two addresses of the member are retained until one of them counts as surplus.
@@ -282,6 +287,11 @@ export class Ledger implements Segment {
   /** The node's journal is lost. */
   loseJournal(node: string): void {
     this.#withoutJournal.add(node);
+    for (const [address, { node: of, workload }] of this.#objects) {
+      if (of !== node || workload === undefined) continue;
+      const key = memberKey(workload.member, workload.interface ?? "", address);
+      this.#undecided.set(key, (this.#undecided.get(key) ?? new Set()).add(address));
+    }
   }
 
   #requireOwn(
@@ -349,6 +359,10 @@ function hexOf(address: string): string {
     ? Number.parseInt(address.split(":").at(-1) ?? "0", 16)
     : Number(address.split(".").at(-1)) + 0x8000;
   return `${((number >> 8) & 255).toString(16).padStart(2, "0")}:${(number & 255).toString(16).padStart(2, "0")}`;
+}
+
+function memberKey(name: string, ifName: string, address: string): string {
+  return `${name} ${ifName} ${address.includes(":") ? 6 : 4}`;
 }
 
 function addressOf(name: string): string {

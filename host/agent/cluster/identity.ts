@@ -71,8 +71,9 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
         : identityOfPod(pod, snapshot().vendorConf, { owner: named.uid });
     },
     find: async (namespace, name) => {
-      const signal = AbortSignal.timeout(POD_READ_PATIENCE_MS);
-      const pod = snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(deps.api, { namespace, name }, signal));
+      // Each read has a limit of its own.
+      const { signal } = new AbortController();
+      const pod = snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(deps.api, { namespace, name }));
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
       const home = await findHome(deps, pod, signal);
       return identityOf(pod, { home }, signal);
@@ -142,7 +143,7 @@ function isMeant(pod: Pod, { uid }: Named): boolean {
 export async function readPod(
   api: KubeApi,
   of: Omit<Named, "uid">,
-  signal: AbortSignal = AbortSignal.timeout(POD_READ_PATIENCE_MS),
+  signal?: AbortSignal,
 ): Promise<Pod | undefined> {
   const { namespace, name } = of;
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
@@ -165,10 +166,13 @@ async function findHome(
 async function read<T>(
   api: KubeApi,
   path: string,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   decode: (object: unknown) => T,
 ): Promise<T | undefined> {
-  const call: KubeCall = { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal };
+  const call: KubeCall = {
+    ...{ method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS },
+    ...(signal === undefined ? {} : { signal }),
+  };
   try {
     return decode(await api.call(call));
   } catch (error) {

@@ -38,6 +38,8 @@ interface Retained {
   readonly picks: readonly Picked[];
   /** The pod's own according to the API server alone: an earlier life of the agent has claimed it, and its journal is lost. */
   readonly isOrphaned: boolean;
+  /** An earlier pod's, and written after the object of an address that the NIC has: left of a claim that was undone. */
+  readonly isLate: boolean;
 }
 
 export class RetainedAddresses implements AddressSource {
@@ -157,10 +159,10 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /** `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another one is no better. */
+  /** `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better. */
   #choose(isWanted: IsWanted, isBare: IsWanted = () => true): readonly Picked[] {
     const usable = (this.#found ?? []).filter(
-      ({ kept, isOrphaned }) => !this.#refused.has(kept.version) && (!isOrphaned || isBare(kept)),
+      ({ kept, isOrphaned, isLate }) => !this.#refused.has(kept.version) && (!(isOrphaned || isLate) || isBare(kept)),
     );
     return choosePicks(usable, isWanted);
   }
@@ -235,7 +237,10 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       const isOwn = kept.state === "Bound" && kept.owner === demand.claimant.owner;
       // What this pod itself has is in the journal, or left of a claim that is being undone.
       if (isOwn && (await registry.findAddress(kept.space, kept.ip)) !== undefined) continue;
-      found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn });
+      const isOlder = (each: Allocation): boolean =>
+        each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
+      const isLate = kept.state === "Bound" && !isOwn && all.some(isOlder);
+      found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate });
     }
   }
   // Versions of objects are negative.

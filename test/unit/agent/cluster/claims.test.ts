@@ -437,6 +437,25 @@ describe("retention: what is kept for a member", () => {
     expect(await other.claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
   });
 
+  it.each([
+    ["before it: it is what the member had", -3, "10.6.0.79"],
+    ["after it: a late write, of a claim that was undone", -9, "10.6.0.80"],
+  ])("of an earlier pod, beside one that the journal had lost, was written %s", async (_, version, expected) => {
+    const { cluster, deps, claim } = worldOf([blue]);
+    const earlier = cluster.put("10.6.0.79", retained({ state: "Bound", owner: "before", version }));
+    const own = cluster.put("10.6.0.80", retained({ state: "Bound", owner: "uid", version: -5 }));
+    const row = { ...own, version: 7, isConfirmed: true };
+    deps.registry.findRetained = async () => [earlier, own];
+    deps.registry.findAddress = async (_space, address) => (equalIp(address, row.ip) ? row : undefined);
+    const take = deps.registry.claim.bind(deps.registry);
+    deps.registry.claim = async (wanted) =>
+      wanted.proposals.some((each) => equalIp(each.ip, earlier.ip))
+        ? take(wanted)
+        : { kind: "bound", held: [row], created: [], previous: [], fresh: [row] };
+    cluster.objects.delete("10.6.0.80");
+    expect(await claim({ workload: WORKLOAD })).toEqual([expected]);
+  });
+
   it("beside what another NIC has is not surplus, if the journal had lost that address", async () => {
     for (const [containerId, released] of [
       [UNKNOWN_CONTAINER, []],
