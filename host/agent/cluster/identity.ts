@@ -140,11 +140,7 @@ function isMeant(pod: Pod, { uid }: Named): boolean {
 }
 
 /** Returns the pod as the API server has it now; undefined if there is none. Rejects with CniError 11 when it does not answer in time. */
-export async function readPod(
-  api: KubeApi,
-  of: Omit<Named, "uid">,
-  signal?: AbortSignal,
-): Promise<Pod | undefined> {
+export async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal?: AbortSignal): Promise<Pod | undefined> {
   const { namespace, name } = of;
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
   return read(api, path, signal, (object) => decodePod(object, `Pod "${namespace}/${name}"`));

@@ -133,7 +133,9 @@ export class RetainedAddresses implements AddressSource {
         const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
         assignments.assign(rest.map(({ replaces: _, ...each }) => each));
         assignments.assign(chosen);
-        await registry.undo([...new Set([...created, ...fresh])], true);
+        // What the journal has taken in of the other family is the NIC's as before.
+        const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
+        await registry.undo([...new Set([...created, ...superseded])], true);
         this.#own.skipCooling = false;
         return true;
       }
