@@ -3,6 +3,7 @@ import type { ExplanationRecord } from "../host/records/explanation-record.ts";
 import type {
   AddressesAnswer,
   ChangesEvent,
+  HistoryAnswer,
   PoolsAnswer,
   SearchAnswer,
   UsageAnswer,
@@ -25,17 +26,6 @@ export class Refusal extends Error {
 }
 
 type Query = Readonly<Record<string, string>>;
-
-/** What the page shows of a line of the audit log. */
-export interface HistoryLine {
-  readonly time: string;
-  readonly audit: string;
-  readonly namespace: string;
-  readonly pod: string;
-  readonly interface: string;
-  readonly node: string;
-  readonly addresses: readonly string[];
-}
 
 export class Api {
   credentials: Credentials | undefined;
@@ -62,12 +52,11 @@ export class Api {
   }
 
   explain(namespace: string, pod: string): Promise<ExplanationRecord> {
-    return this.#read("explain", { namespace, pod });
+    return this.#read("explain", { in: namespace, pod });
   }
 
-  async history(address: string): Promise<readonly HistoryLine[]> {
-    const { lines } = await this.#read<{ readonly lines: readonly HistoryLine[] }>("history", { address });
-    return lines;
+  history(address: string): Promise<HistoryAnswer> {
+    return this.#read("history", { address });
   }
 
   /**
@@ -129,11 +118,11 @@ function tell(text: string, { onOpen, onChanges, onReload }: FollowEvents): void
   else if (event === "changes") onChanges(JSON.parse(field("data") ?? "[]") as ChangesEvent);
 }
 
-/** Returns the text of the server's own refusals, or of CNI's errors. */
+/** Returns the text of the server's refusal. */
 function messageOf(text: string): string | undefined {
   try {
-    const { error, msg } = JSON.parse(text) as { error?: unknown; msg?: unknown };
-    return typeof error === "string" ? error : typeof msg === "string" ? msg : undefined;
+    const { error } = JSON.parse(text) as { error?: unknown };
+    return typeof error === "string" ? error : undefined;
   } catch {
     return undefined;
   }

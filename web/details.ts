@@ -1,6 +1,5 @@
 /** What the page says beside the map: a pool, its usage, an address, what a search found. */
-import type { MapAddress, PoolsAnswer, SearchAnswer, UsageAnswer } from "../host/records/map-records.ts";
-import type { HistoryLine } from "./api.ts";
+import type { HistoryAnswer, MapAddress, PoolsAnswer, SearchAnswer, UsageAnswer } from "../host/records/map-records.ts";
 import { KIND_TEXTS } from "./colours.ts";
 import { make, makeFacts, makeLink, makeList } from "./elements.ts";
 
@@ -83,15 +82,14 @@ export function describeAddress({ address, kind, record, actions }: ChosenAddres
   ];
 }
 
-export function describeHistory(lines: readonly HistoryLine[]): HTMLElement[] {
-  if (lines.length === 0) return [make("p", "The audit log has no line about the address.")];
+export function describeHistory({ lines, problems }: HistoryAnswer): HTMLElement[] {
+  const told = lines.map(({ time, audit, namespace, pod, interface: name, node, code }) => {
+    const refused = code === 0 ? "" : `, refused with code ${code}`;
+    return `${time} ${audit}: ${namespace}/${pod}, ${name}, on ${node}${refused}`;
+  });
   return [
-    makeList(
-      lines.map(
-        ({ time, audit, namespace, pod, interface: name, node }) =>
-          `${time} ${audit}: ${namespace}/${pod}, ${name}, on ${node}`,
-      ),
-    ),
+    told.length === 0 ? make("p", "The audit logs have no line about the address.") : makeList(told),
+    ...problems.map((problem) => make("p", problem)),
   ];
 }
 

@@ -217,11 +217,17 @@ function actionsOf(address: string, record: MapAddress | undefined): readonly HT
 function explainPod(name: string): void {
   find<HTMLInputElement>("pod").value = name;
   const [namespace = "", pod = ""] = name.includes("/") ? name.split("/", 2) : ["default", name];
+  const output = find("explanation");
+  output.replaceChildren(make("p", "Asking …"));
+  output.scrollIntoView({ block: "nearest" });
   void attempt(async () => {
-    const { succeeds, lines } = await api.explain(namespace.trim(), pod.trim());
+    const { succeeds, lines } = await api.explain(namespace.trim(), pod.trim()).catch((error: unknown) => {
+      output.replaceChildren();
+      throw error;
+    });
     const verdict = make("p", succeeds ? "An ADD of the pod would succeed." : "An ADD of the pod would be refused.");
     verdict.className = "bad";
-    find("explanation").replaceChildren(verdict, make("pre", lines.join("\n")));
+    output.replaceChildren(verdict, make("pre", lines.join("\n")));
   });
 }
 

@@ -205,16 +205,19 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   closers.push(() => opened.close());
   if (options.scraping !== undefined && options.scraping.address.kind !== "off") {
     const { client: api } = backend;
-    const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, api, nowMs: monotonicMs, log });
+    const answer = (url: string) => inspect("GET", url);
+    const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, answer, api, nowMs: monotonicMs, log });
     closers.push(() => scrapes.close());
     log.info({ metrics: scrapes.url }, "Serving metrics");
   }
   if (options.mapping !== undefined && options.mapping.address.kind !== "off") {
-    const [{ EmbeddedMap }, { listenForViewers }] = await Promise.all([
+    const [{ EmbeddedMap }, { questionsTo }, { listenForViewers }] = await Promise.all([
       import("./embedded/map-source.ts"),
+      import("../web/ask-agent.ts"),
       import("../web/map-server.ts"),
     ]);
-    const source = new EmbeddedMap({ backend, ask: (url) => inspect("GET", url), nowMs: monotonicMs, log });
+    const questions = questionsTo((url) => inspect("GET", url));
+    const source = new EmbeddedMap({ backend, questions, nowMs: monotonicMs, log });
     const map = await listenForViewers({ ...options.mapping, source, api: undefined, nowMs: monotonicMs, log });
     closers.push(() => map.close());
     log.info({ map: map.url }, "Serving the address map");

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { type AgentAccess, openAgentQuestions } from "../controller/agent-questions.ts";
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS } from "../controller/controllers.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
@@ -18,7 +19,7 @@ import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-
 import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
-import { listenForScrapes } from "../metrics/scrape-server.ts";
+import { AGENTS_AUDIENCE, listenForScrapes } from "../metrics/scrape-server.ts";
 import { listenForViewers } from "../web/map-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
@@ -55,6 +56,8 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly leaseRetry: number;
   readonly identity: string;
   readonly listen: ListenAddress;
+  readonly agentsTokenFile?: string;
+  readonly agentsPort: number;
   readonly logLevel: LogLevel;
 }
 
@@ -66,6 +69,12 @@ function parseSeconds(text: string): number {
     throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
   }
   return seconds;
+}
+
+function parsePort(text: string): number {
+  if (!/^[0-9]{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65_535)
+    throw new InvalidArgumentError(`expected a port, found "${text}"`);
+  return Number(text);
 }
 
 function parseName(text: string): string {
@@ -128,6 +137,15 @@ const program = new Command("berth-controller")
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
       .env("BERTH_LISTEN"),
   )
+  .option(
+    "--agents-token-file <file>",
+    `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories; their certificate is that of --metrics-cert-file`,
+  )
+  .addOption(
+    new Option("--agents-port <port>", "port of the agents' metrics, which answers these questions")
+      .argParser(parsePort)
+      .default(9473),
+  )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
 addMapOptions(addMetricsOptions(program));
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
@@ -136,6 +154,14 @@ await program.parseAsync();
 function refuseUsage(text: string): never {
   console.error(`error: ${text}`);
   process.exit(WRONG_USAGE);
+}
+
+/** Undefined: agents are not asked. */
+function agentAccessOf({ agentsTokenFile, agentsPort, metricsCertFile }: Flags): AgentAccess | undefined {
+  if (agentsTokenFile === undefined) return undefined;
+  if (metricsCertFile === undefined)
+    refuseUsage("--agents-token-file needs --metrics-cert-file, the agents' certificate");
+  return { tokenFile: agentsTokenFile, port: agentsPort, certFile: metricsCertFile };
 }
 
 async function serve(flags: Flags): Promise<void> {
@@ -152,6 +178,7 @@ async function serve(flags: Flags): Promise<void> {
   };
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const mapping = mapSettingsOf(flags, true, refuseUsage);
+  const agents = agentAccessOf(flags);
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -180,7 +207,8 @@ async function serve(flags: Flags): Promise<void> {
     const questions = await listenForQuestions({ address: flags.listen, controller, version: VERSION, metrics: set });
     const nowMs = () => performance.now();
     const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
-    const map = await listenForViewers({ ...mapping, source: controller.map, api, nowMs, log });
+    const source = { ...controller.map, questions: agents && openAgentQuestions(api, agents) };
+    const map = await listenForViewers({ ...mapping, source, api, nowMs, log });
     log.info(
       {
         identity,

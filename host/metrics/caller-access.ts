@@ -41,7 +41,12 @@ const user = z.object({
 });
 
 const tokenReview = z.object({
-  status: z.object({ authenticated: z.boolean().default(false), user: user.optional() }),
+  status: z.object({
+    authenticated: z.boolean().default(false),
+    user: user.optional(),
+    /** Of those that were asked for, those that the token is for. */
+    audiences: z.array(z.string()).default([]),
+  }),
 });
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean().default(false) }) });
@@ -65,9 +70,13 @@ export class CallerAccess {
   readonly #others = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
   readonly #running = new Map<string, Promise<Remembered>>();
 
-  constructor(api: Pick<KubeApi, "call">, nowMs: () => number) {
+  /** Of the tokens; undefined: the API server's own. */
+  readonly #audience: string | undefined;
+
+  constructor(api: Pick<KubeApi, "call">, nowMs: () => number, audience?: string) {
     this.#api = api;
     this.#nowMs = nowMs;
+    this.#audience = audience;
   }
 
   /** `authorization` is the header of the request. Rejects when the API server does not answer, or refuses the review. */
@@ -96,8 +105,12 @@ export class CallerAccess {
   }
 
   async #ask(token: string, right: Right): Promise<Remembered["access"]> {
-    const { status } = tokenReview.parse(await this.#create("authentication.k8s.io", "TokenReview", { token }));
+    const audiences = this.#audience === undefined ? {} : { audiences: [this.#audience] };
+    const review = await this.#create("authentication.k8s.io", "TokenReview", { token, ...audiences });
+    const { status } = tokenReview.parse(review);
     if (!status.authenticated || status.user === undefined) return "unknown";
+    // An authenticator that does not know audiences lets every token pass.
+    if (this.#audience !== undefined && !status.audiences.includes(this.#audience)) return "unknown";
     const { username, uid, groups, extra } = status.user;
     const spec = { user: username, uid, groups, extra, ...right };
     const answer = accessReview.parse(await this.#create("authorization.k8s.io", "SubjectAccessReview", spec));

@@ -1,8 +1,8 @@
-/** GET /metrics for Prometheus, on an address of its own. */
+/** GET /metrics for Prometheus, on an address of its own; of an agent in a cluster also what the controller's address map asks. */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
-import { CallerAccess } from "./caller-access.ts";
+import { CallerAccess, type Right } from "./caller-access.ts";
 import {
   answerJson,
   type HttpAnswer,
@@ -13,7 +13,15 @@ import {
 } from "./listen.ts";
 import { METRICS_TYPE, type MetricSet } from "./metric.ts";
 
-const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;
+/** What agents answer to the controller, for users of the address map. */
+const QUESTION_PATHS = ["/v1/explain", "/v1/history"] as const;
+
+/** Audience of the tokens for {@link QUESTION_PATHS}: the API server takes no token of it, so that an agent cannot use one. */
+export const AGENTS_AUDIENCE = "berth-agents";
+
+function mayGet(path: string): Right {
+  return { nonResourceAttributes: { path, verb: "get" } };
+}
 
 /** Where to serve metrics, and to whom. */
 export interface ScrapeSettings {
@@ -25,6 +33,8 @@ export interface ScrapeSettings {
 
 interface ScrapeServerOptions extends ScrapeSettings {
   readonly metrics: Pick<MetricSet<never>, "render">;
+  /** Answers {@link QUESTION_PATHS}, with their queries. Asked only for callers whose token is reviewed. */
+  readonly answer?: ((url: string) => Promise<{ readonly status: number; readonly body: string }>) | undefined;
   /** Reviews tokens; undefined without a cluster. */
   readonly api: Pick<KubeApi, "call"> | undefined;
   /** Monotonic. */
@@ -47,38 +57,50 @@ export function findExposure(
 
 /** Rejects if the address is in use, or the certificate cannot be read. */
 export function listenForScrapes(options: ScrapeServerOptions): Promise<HttpListener> {
-  const { address, tls, isInsecure, metrics, api, nowMs, log } = options;
+  const { address, tls, isInsecure, metrics, api, nowMs, log, answer } = options;
   const isOpen = address.kind !== "network" || isInsecure;
-  const access = isOpen || api === undefined ? undefined : new CallerAccess(api, nowMs);
+  const open = (audience?: string) =>
+    isOpen || api === undefined ? undefined : new CallerAccess(api, nowMs, audience);
+  const [scrapers, askers] = [open(), open(AGENTS_AUDIENCE)];
   return listenHttp({
     address,
     tls,
-    answer: async (path, { headers }) => {
+    answer: async (path, { headers, url = "" }) => {
+      const caller = { authorization: headers.authorization, path, log };
+      if (answer !== undefined && askers !== undefined && QUESTION_PATHS.some((each) => each === path)) {
+        const refusal = await refusalOf(askers, caller);
+        return refusal ?? { type: "application/json", ...(await answer(url)) };
+      }
       if (path !== "/metrics") return answerJson(404, { error: "There is only GET /metrics" });
-      const refusal = isOpen ? undefined : await refusalOf(access, headers.authorization, log);
+      const refusal = isOpen ? undefined : await refusalOf(scrapers, caller);
       return refusal ?? { status: 200, type: METRICS_TYPE, body: await metrics.render() };
     },
   });
 }
 
+interface Caller {
+  readonly authorization: string | undefined;
+  readonly path: string;
+  readonly log: Log;
+}
+
 async function refusalOf(
   access: CallerAccess | undefined,
-  authorization: string | undefined,
-  log: Log,
+  { authorization, path, log }: Caller,
 ): Promise<HttpAnswer | undefined> {
   try {
-    switch (await access?.check(authorization, MAY_SCRAPE)) {
+    switch (await access?.check(authorization, mayGet(path))) {
       case "allowed":
         return undefined;
       case "refused":
-        return answerJson(403, { error: 'The user of the token may not "get" the path /metrics' });
+        return answerJson(403, { error: `The user of the token may not "get" the path ${path}` });
       case "busy":
         return answerJson(503, { error: "Too many tokens are being reviewed; try again" });
       default:
         return answerJson(401, { error: "A bearer token of the cluster is needed" });
     }
   } catch (error) {
-    log.debug({ err: error }, "Reviewing the token of a scrape failed");
+    log.debug({ err: error }, "Reviewing the token of a caller failed");
     return answerJson(503, { error: `The API server did not review the token: ${messageOf(error)}` });
   }
 }

@@ -53,3 +53,30 @@ export type AddressRecord = z.output<typeof address>;
 export type CandidateRecord = z.output<typeof candidate>;
 export type NicRecord = z.output<typeof nic>;
 export type ExplanationRecord = z.output<typeof explanationRecord>;
+
+/** Returns the last line about a NIC. */
+export function describeOutcome({
+  interface: ifName,
+  network,
+  outcome,
+  code,
+  message,
+  addresses,
+  waitedMs = 0,
+}: NicRecord): string {
+  if (outcome === "foreign")
+    return `an ADD of ${ifName} does not come to Berth: network "${network}" has another IPAM plugin`;
+  if (outcome === "refused") return `an ADD of ${ifName} now would be refused with code ${code}: ${message}`;
+  const got = addresses.map(({ address, pool, reason }) => `${address} of pool "${pool}", ${reason}`).join("; and ");
+  const wait = waitedMs > 0 ? `, after a wait of ${(waitedMs / 1_000).toFixed(1)} s` : "";
+  return `an ADD of ${ifName} now would get ${got}${wait}`;
+}
+
+/** Returns the explanation that an agent answered; an error of CNI becomes its lines. Undefined for anything else. */
+export function decodeExplanation(answer: unknown): ExplanationRecord | undefined {
+  const decoded = explanationRecord.safeParse(answer);
+  if (decoded.success) return decoded.data;
+  const { msg, details = "" } = Object(answer) as { msg?: string; details?: string };
+  if (msg === undefined) return undefined;
+  return { succeeds: false, lines: details === "" ? [msg] : [msg, ...details.split("\n")], nics: [] };
+}

@@ -44,7 +44,7 @@ const pool = z.object({
 /** The answer to GET /api/v1/pools. */
 export const poolsAnswer = z.object({
   mode: z.enum(["embedded", "cluster"]),
-  /** Whether the server can answer /api/v1/explain and /api/v1/history; else the page names the command that does. */
+  /** Whether the server answers /api/v1/explain and /api/v1/history; else the page names the command that does. */
   canExplain: z.boolean(),
   /** Of the agent or the controller: sentences. */
   problems: z.array(z.string()),
@@ -111,6 +111,26 @@ export const usageAnswer = z.object({
   used: z.array(z.int().min(0)),
 });
 
+/** The answer to GET /api/v1/history: what the audit logs say of an address, ascending. Pods of namespaces that the viewer may not see are left out. */
+export const historyAnswer = z.object({
+  lines: z.array(
+    z.object({
+      /** RFC 3339. */
+      time: z.string(),
+      /** As docs/audit-log.md has it: ADD, DEL, … */
+      audit: z.string(),
+      node: z.string(),
+      namespace: z.string(),
+      pod: z.string(),
+      interface: z.string(),
+      /** 0, or the code of a refusal. */
+      code: z.int(),
+    }),
+  ),
+  /** Why lines may be missing, such as nodes that did not answer: sentences. */
+  problems: z.array(z.string()),
+});
+
 /** An event `changes` of GET /api/v1/changes: pairs of an address's number (the head of the map) and its state's (0: free). */
 export type ChangesEvent = readonly (readonly [number: number, state: number])[];
 
@@ -119,4 +139,5 @@ export type MapHeader = z.output<typeof mapHeader>;
 export type MapAddress = z.output<typeof address>;
 export type AddressesAnswer = z.output<typeof addressesAnswer>;
 export type SearchAnswer = z.output<typeof searchAnswer>;
+export type HistoryAnswer = z.output<typeof historyAnswer>;
 export type UsageAnswer = z.output<typeof usageAnswer>;

@@ -7,7 +7,15 @@ import { describeValue } from "../lib/describe.ts";
 import { answerJson, type HttpAnswer } from "../metrics/listen.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
-import { addressesAnswer, type PoolsAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../records/map-records.ts";
+import { describeOutcome, type ExplanationRecord, explanationRecord } from "../records/explanation-record.ts";
+import {
+  addressesAnswer,
+  historyAnswer,
+  type PoolsAnswer,
+  poolsAnswer,
+  searchAnswer,
+  usageAnswer,
+} from "../records/map-records.ts";
 import { feedChanges } from "./change-feed.ts";
 import { encodeMap, isIn } from "./encode-map.ts";
 import { listAddresses, MAX_SEARCH_TEXT, searchAddresses } from "./find-addresses.ts";
@@ -91,8 +99,8 @@ export function createMapApi({ source, samples }: MapApiOptions): MapApi {
         };
         return { status: 200, type: "text/event-stream", body };
       }),
-    "/api/v1/explain": (question) => ask(source, "/v1/explain", question),
-    "/api/v1/history": (question) => ask(source, "/v1/history", question),
+    "/api/v1/explain": (question) => explain(source, question),
+    "/api/v1/history": (question) => tellHistory(source, question),
   };
 
   return async (path, question) => {
@@ -107,12 +115,33 @@ function isSpan(first: Ip | undefined, last: Ip | undefined): first is Ip {
   return first !== undefined && last !== undefined && first.family === last.family;
 }
 
-/** The texts name pods and pools of other tenants, so that only who sees all may ask. */
-async function ask({ ask: find }: MapSource, path: string, { query, viewer }: Question): Promise<HttpAnswer> {
-  if (find === undefined) return refuse(404, "Only the nodes know; ask with kubectl berth");
-  if (viewer !== "all") return refuse(403, "Only for a user who may list IPAllocations");
-  const { status, body } = await find(`${path}?${query}`);
-  return { status, type: "application/json", body };
+const ONLY_AGENTS_KNOW = refuse(404, "Only agents know, and this server cannot ask them; use kubectl berth");
+
+async function explain({ questions }: MapSource, { query, viewer }: Question): Promise<HttpAnswer> {
+  if (questions === undefined) return ONLY_AGENTS_KNOW;
+  const [namespace, name] = [query.get("in") ?? "", query.get("pod") ?? ""];
+  if (namespace === "" || name === "") return refuse(400, "in, pod: found nothing, want the namespace and the name");
+  if (viewer !== "all" && !viewer.has(namespace)) return refuse(403, "The pod is in none of the namespaces shown");
+  const explanation = await questions.explain({ namespace, name });
+  return encode(explanationRecord, viewer === "all" ? explanation : forOwner(explanation));
+}
+
+/** Returns what the pod's owner may know: the outcome of each NIC as the runtime has it, without the names of pools that serve others. */
+function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationRecord {
+  const told = nics.flatMap((nic) => [describeOutcome(nic), ...(nic.details ?? "").split("\n")]);
+  // Without a NIC the lines are the runtime's error.
+  return { succeeds, lines: nics.length === 0 ? lines : told.filter((line) => line !== ""), nics: [] };
+}
+
+async function tellHistory({ questions }: MapSource, { query, viewer }: Question): Promise<HttpAnswer> {
+  if (questions === undefined) return ONLY_AGENTS_KNOW;
+  const ip = parseIp(query.get("address") ?? "");
+  if (ip === undefined) return refuse(400, "address: found none, want an IP address");
+  const { lines, problems } = await questions.history(ip);
+  const seen = lines.filter(({ namespace }) => viewer === "all" || viewer.has(namespace));
+  // Problems name nodes.
+  const why = viewer === "all" || problems.length === 0 ? [...problems] : ["Some nodes did not answer."];
+  return encode(historyAnswer, { lines: [...seen], problems: why });
 }
 
 function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
@@ -135,7 +164,7 @@ function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
   });
   pools.sort((a, b) => (a.name < b.name ? -1 : 1));
   const { mode } = source;
-  const canExplain = source.ask !== undefined && viewer === "all";
+  const canExplain = source.questions !== undefined;
   return { mode, canExplain, problems: viewer === "all" ? [...source.problems()] : [], pools };
 }
 

@@ -2,6 +2,8 @@
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
+import type { AuditLine } from "../records/audit-line.ts";
+import type { ExplanationRecord } from "../records/explanation-record.ts";
 import type { Holder, IpAllocationSpec } from "../resources/ip-allocation.ts";
 
 interface PoolCondition {
@@ -53,6 +55,25 @@ export interface MapChange {
   readonly allocation: MapAllocation | undefined;
 }
 
+/** What only agents know. */
+export interface MapQuestions {
+  /** What an ADD of the pod would get now, and why. */
+  explain(pod: PodName): Promise<ExplanationRecord>;
+  /** Which pods had the address, from the audit logs; the lines ascend by time. */
+  history(address: Ip): Promise<AddressHistory>;
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface AddressHistory {
+  readonly lines: readonly AuditLine[];
+  /** Why lines may be missing: sentences. */
+  readonly problems: readonly string[];
+}
+
 export interface MapSource {
   readonly mode: "embedded" | "cluster";
   /** Resolves when the rest is no more than a second old. */
@@ -64,6 +85,6 @@ export interface MapSource {
   problems(): readonly string[];
   /** Calls the listener after each change. Returns the function that ends the subscription. */
   subscribe(listener: (change: MapChange) => void): () => void;
-  /** Answers `/v1/explain?…` and `/v1/history?…` of the status API; absent where only nodes can. */
-  readonly ask?: ((url: string) => Promise<{ readonly status: number; readonly body: string }>) | undefined;
+  /** Absent where no agent can be asked. */
+  readonly questions?: MapQuestions | undefined;
 }

@@ -252,6 +252,17 @@ export const valuesSchema = z.strictObject({
       serviceAccount: text.default("").meta({ description: "Name of that account, such as `prometheus-k8s`." }),
     }),
   }),
+  map: section({
+    enabled: flag.default(false).meta({
+      description:
+        "Serve the [address map](map.md) on the controllers' loopback, for `kubectl port-forward`. Turns on what `metrics.enabled` does, because agents answer the map's questions on that port.",
+    }),
+    port: z.int().min(1).max(65535).default(9476).meta({ description: "Port of the map." }),
+    service: flag.default(false).meta({
+      description:
+        "Serve it to other machines instead: a Service, over TLS with the certificate of the metrics, to users by their tokens.",
+    }),
+  }),
   serviceMonitor: section({
     enabled: flag.default(false).meta({
       description: "Create ServiceMonitors for agents and controller, with the metrics that they need.",

@@ -1,15 +1,19 @@
 /** The address map of a cluster, served to other machines: who may see it, what a tenant sees, and the page in a browser, on a real API server. */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { addressesAnswer, poolsAnswer, searchAnswer } from "../../host/records/map-records.ts";
+import { AGENTS_AUDIENCE } from "../../host/metrics/scrape-server.ts";
+import { explanationRecord } from "../../host/records/explanation-record.ts";
+import { addressesAnswer, historyAnswer, poolsAnswer, searchAnswer } from "../../host/records/map-records.ts";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
 import { applyObject } from "../../scripts/lab/apply.ts";
 import { type LabPage, visitPage } from "../../scripts/lab/browser.ts";
 import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../../scripts/lab/cluster/in-process.ts";
-import { NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
+import { NAMESPACES, NODES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { eventually } from "../../scripts/lab/netns-world.ts";
@@ -22,15 +26,15 @@ const RIGHTS = "rbac.authorization.k8s.io/v1";
 let world: World;
 let controller: ControllerProcess;
 let url: string;
+let agentsPort: string;
 let token: { readonly operator: string; readonly tenant: string; readonly stranger: string };
 
-/** The rights of the chart to review tokens. */
-function reviewRights(): KubeObject[] {
+/** The rights of the chart to review tokens, and to ask agents. */
+function mapRights(): KubeObject[] {
   using chart = copyChart();
-  const text = renderChart(chart, PLAIN_RELEASE, "--set", "metrics.enabled=true,metrics.tlsSecret=own").get(
-    "metrics.yaml",
-  );
-  return parseAllDocuments(text ?? "")
+  const files = renderChart(chart, PLAIN_RELEASE, "--set", "map.enabled=true,metrics.tlsSecret=own");
+  return ["metrics.yaml", "map.yaml"]
+    .flatMap((name) => parseAllDocuments(files.get(name) ?? ""))
     .map((document): KubeObject => document.toJS())
     .filter(({ kind }) => kind.startsWith("ClusterRole"));
 }
@@ -40,6 +44,14 @@ async function createToken(name: string): Promise<string> {
   await world.client.create(accounts, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name } });
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
   return (await world.client.create(`${accounts}/${name}/token`, request)).status.token;
+}
+
+/** What the kubelet puts into the controller's pod. */
+async function createAgentsToken(audiences: readonly string[] = [AGENTS_AUDIENCE]): Promise<string> {
+  const spec = { audiences, expirationSeconds: 7_200 };
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };
+  const account = `${NAMESPACES}/kube-system/serviceaccounts/berth-controller`;
+  return (await world.client.create(`${account}/token`, request)).status.token;
 }
 
 /** Lets an account of the namespace "viewers" list the resource: everywhere, or in a namespace. */
@@ -66,7 +78,7 @@ beforeAll(async () => {
   });
   const { client, plane } = world;
   for (const name of ["viewers", "shop", "mail"]) await client.apply(`${NAMESPACES}/${name}`, namespaceObject(name));
-  for (const object of reviewRights()) await applyObject(client, object);
+  for (const object of mapRights()) await applyObject(client, object);
   token = {
     operator: await createToken("operator"),
     tenant: await createToken("tenant"),
@@ -81,7 +93,15 @@ beforeAll(async () => {
   const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(plane.parts.directory, `map-${name}`));
   const pair = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", `${key}`];
   execFileSync("openssl", ["req", "-x509", ...pair, "-out", `${cert}`, "-subj", "/CN=berth"], { stdio: "ignore" });
-  const args = ["--map-listen", "*:0", "--metrics-cert-file", `${cert}`, "--metrics-key-file", `${key}`];
+  const tls = ["--metrics-cert-file", `${cert}`, "--metrics-key-file", `${key}`];
+  const { agent } = await world.addNode("w1", { agent: { args: ["--metrics-listen", "*:0", ...tls] } });
+  const address = { type: "InternalIP", address: "127.0.0.1" };
+  await client.patch(`${NODES}/w1/status`, { status: { addresses: [address] } });
+  const portOf = () => /"metrics":"https:[^"]*:(?<port>\d+)"/.exec(agent.stderr())?.groups?.port ?? "";
+  agentsPort = await eventually(async () => portOf(), Boolean, 60_000);
+  const agentsToken = join(plane.parts.directory, "map-agents-token");
+  writeFileSync(agentsToken, await createAgentsToken());
+  const args = ["--map-listen", "*:0", ...tls, "--agents-token-file", agentsToken, "--agents-port", agentsPort];
   // Another replica leads, for an hour at least: nothing collects the addresses of pods that do not exist.
   const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "berth-controller" } };
   const spec = { holderIdentity: "other", leaseDurationSeconds: 3_600, renewTime: "2099-01-01T00:00:00.000000Z" };
@@ -107,40 +127,52 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Asks as curl does, which takes the certificate as it is. */
-function ask(path: string, bearer?: string): Answer {
+/** Asks as curl does, which takes the certificate as it is. This process is not blocked: the agent reaches the API server through it. */
+async function fetchFrom(address: string, bearer?: string): Promise<Answer> {
   const headers = bearer === undefined ? [] : ["-H", `authorization: Bearer ${bearer}`];
-  const output = execFileSync("curl", ["-sk", "-w", "%{http_code}", ...headers, `${url}/api/v1/${path}`]);
-  return { status: Number(output.subarray(-3).toString()), body: output.subarray(0, -3) };
+  const words = ["-sk", "-w", "%{http_code}", ...headers, address];
+  const { stdout } = await promisify(execFile)("curl", words, { encoding: "buffer" });
+  return { status: Number(stdout.subarray(-3).toString()), body: stdout.subarray(0, -3) };
 }
 
-const read = (path: string, bearer: string): unknown => JSON.parse(ask(path, bearer).body.toString());
+const ask = (path: string, bearer?: string): Promise<Answer> => fetchFrom(`${url}/api/v1/${path}`, bearer);
+
+async function read(path: string, bearer: string): Promise<unknown> {
+  return JSON.parse((await ask(path, bearer)).body.toString());
+}
 
 function kindsOf(model: MapModel): readonly (Kind | undefined)[] {
   return [10, 11, 12, 13, 14].map((number) => KINDS[model.kindAt(number)]);
 }
 
 describe("the map for other machines", () => {
-  it("is for users who may list IPAllocations, or pods of a namespace that they name", () => {
-    const statuses = (path: string) =>
-      [token.operator, token.tenant, token.stranger, "made-up", undefined].map((bearer) => ask(path, bearer).status);
-    expect(statuses("pools")).toEqual([200, 403, 403, 401, 401]);
-    expect(statuses("pools?namespace=shop")).toEqual([200, 200, 403, 401, 401]);
-    expect(statuses("pools?namespace=mail")).toEqual([200, 403, 403, 401, 401]);
-    expect(statuses("map?pool=blue&namespace=mail&namespace=shop")).toEqual([200, 200, 403, 401, 401]);
+  it("is for users who may list IPAllocations, or pods of a namespace that they name", async () => {
+    const statuses = async (path: string) => {
+      const found: number[] = [];
+      for (const bearer of [token.operator, token.tenant, token.stranger, "made-up", undefined])
+        found.push((await ask(path, bearer)).status);
+      return found;
+    };
+    expect(await statuses("pools")).toEqual([200, 403, 403, 401, 401]);
+    expect(await statuses("pools?namespace=shop")).toEqual([200, 200, 403, 401, 401]);
+    expect(await statuses("pools?namespace=mail")).toEqual([200, 403, 403, 401, 401]);
+    expect(await statuses("map?pool=blue&namespace=mail&namespace=shop")).toEqual([200, 200, 403, 401, 401]);
   });
 
   it("shows an operator all states and names", async () => {
-    const model = readMap(ask("map?pool=blue", token.operator).body);
+    const model = readMap((await ask("map?pool=blue", token.operator)).body);
     expect(kindsOf(model)).toEqual(["Bound", "Bound", "Bound", "Cooling", "Free"]);
-    const { addresses } = searchAnswer.parse(read("search?q=imap", token.operator));
+    const { addresses } = searchAnswer.parse(await read("search?q=imap", token.operator));
     expect(addresses).toMatchObject([{ address: "10.6.0.11", holders: [{ namespace: "mail", pod: "imap-0" }] }]);
   });
 
   it("shows a tenant the addresses of the namespace, and of others only that they are in use", async () => {
-    const model = readMap(ask("map?pool=blue&namespace=shop&namespace=mail", token.tenant).body);
+    const model = readMap((await ask("map?pool=blue&namespace=shop&namespace=mail", token.tenant)).body);
     expect(kindsOf(model)).toEqual(["Bound", "InUse", "Bound", "InUse", "Free"]);
-    const all = ask("addresses?pool=blue&first=10.6.0.0&last=10.6.0.255&namespace=shop&namespace=mail", token.tenant);
+    const all = await ask(
+      "addresses?pool=blue&first=10.6.0.0&last=10.6.0.255&namespace=shop&namespace=mail",
+      token.tenant,
+    );
     const { addresses } = addressesAnswer.parse(JSON.parse(all.body.toString()));
     expect(addresses.map(({ state, holders }) => [state, holders[0]?.pod])).toEqual([
       ["Bound", "web-0"],
@@ -150,11 +182,11 @@ describe("the map for other machines", () => {
     ]);
     expect(all.body.toString()).not.toMatch(/mail|imap/);
     for (const text of ["imap", "mail", "n1"]) {
-      const found = searchAnswer.parse(read(`search?q=${text}&namespace=shop`, token.tenant));
+      const found = searchAnswer.parse(await read(`search?q=${text}&namespace=shop`, token.tenant));
       expect(found.addresses.filter(({ state }) => state === "InUse")).toEqual([]);
     }
-    const { pools, canExplain } = poolsAnswer.parse(read("pools?namespace=shop", token.tenant));
-    expect([pools[0]?.states, canExplain]).toEqual([{ Bound: 2, InUse: 2 }, false]);
+    const { pools, canExplain } = poolsAnswer.parse(await read("pools?namespace=shop", token.tenant));
+    expect([pools[0]?.states, canExplain]).toEqual([{ Bound: 2, InUse: 2 }, true]);
   });
 
   it("serves no other site's page, and nothing without TLS", () => {
@@ -182,7 +214,8 @@ describe("the page", () => {
         await page.press("#query", "Enter");
         await page.click("#results button");
         await shows(visit, "#chosen", `shop/${HOSTILE}, eth0, on n1`);
-        await shows(visit, "#chosen", "kubectl berth history 10.6.0.12");
+        await page.click("text=Which pod had this address?");
+        await shows(visit, "#chosen", "The audit logs have no line about the address.");
         expect(await page.title()).toBe("Address map – Berth");
         await bind("10.6.0.20", "mail", "imap-1");
         await shows(visit, "#legend", "in use: 3");
@@ -195,4 +228,104 @@ describe("the page", () => {
       },
       { hasOwnCertificate: true },
     ));
+});
+
+describe("what only agents know", () => {
+  const explain = async (pod: string, query: string, bearer: string): Promise<string> =>
+    explanationRecord.parse(await read(`explain?in=shop&pod=${pod}${query}`, bearer)).lines.join("\n");
+  let address: string;
+
+  beforeAll(async () => {
+    const { runtime } = world.node("w1");
+    const before = await world.createPod({ name: "db-0", node: "w1" });
+    [address = ""] = (await runtime.attach(before)).addresses;
+    await world.createPod({ name: "db-1", node: "w1", annotations: { "ipam.vendor.io/ippool": '{"ipv4":["red"]}' } });
+    await bind("10.6.0.30", "mail", "imap-2");
+  });
+
+  it("the page says: whose an address was, and why a pod cannot start", () =>
+    visitPage(
+      `${url}/#pool=blue&at=${address}`,
+      async (visit) => {
+        const { page } = visit;
+        await page.fill("#token", token.operator);
+        await page.click("#access button");
+        await page.fill("#query", "db-0");
+        await page.press("#query", "Enter");
+        await page.click("#results button");
+        await shows(visit, "#chosen", "shop/db-0, eth0, on w1");
+        await page.click("text=Which pod had this address?");
+        await shows(visit, "#chosen", "ADD: shop/db-0, eth0, on w1");
+        await page.click("text=Why does this pod not start?");
+        await shows(visit, "#explanation", "An ADD of the pod would succeed.");
+        await page.fill("#pod", "shop/db-1");
+        await page.press("#pod", "Enter");
+        await shows(visit, "#explanation", "an ADD of eth0 now would be refused with code 100: ");
+      },
+      { hasOwnCertificate: true },
+    ));
+
+  it("a tenant gets the lines of the own namespace, and the outcome as the runtime has it", async () => {
+    await world.pool("mailroom", { subnet: "10.7.0.0/24", default: true, namespaceName: ["mail"] });
+    const whole = await eventually(
+      () => explain("db-0", "", token.operator),
+      (text) => text.includes("mailroom"),
+      20_000,
+    );
+    expect(whole).toContain('eth0 IPv4 pool "mailroom": ');
+    const owners = await explain("db-0", "&namespace=shop", token.tenant);
+    expect(owners).toBe(
+      `an ADD of eth0 now would get ${address} of pool "blue", which it has already, or had until just now`,
+    );
+    const refused = await explain("db-1", "&namespace=shop", token.tenant);
+    expect(refused).toMatch(/^an ADD of eth0 now would be refused with code 100: .*pool "red" does not exist\n/);
+    expect((await ask("explain?in=mail&pod=imap-0&namespace=shop&namespace=mail", token.tenant)).status).toBe(403);
+    const history = async (bearer: string) =>
+      historyAnswer.parse(await read(`history?address=${address}&namespace=shop`, bearer));
+    const own = await history(token.tenant);
+    expect(own.lines.map(({ audit, pod }) => [audit, pod])).toEqual([["ADD", "db-0"]]);
+    expect(await history(token.operator)).toEqual(own);
+    expect((await ask(`history?address=${address}`, token.stranger)).status).toBe(403);
+  });
+
+  it("a tenant of another namespace gets no line", async () => {
+    await allow("stranger", "", "pods", "mail");
+    const path = `history?address=${address}&namespace=mail`;
+    await eventually(
+      async () => (await ask(path, token.stranger)).status,
+      (status) => status === 200,
+      30_000,
+    );
+    expect(historyAnswer.parse(await read(path, token.stranger)).lines).toEqual([]);
+  });
+
+  it("nodes that do not answer are named, to a tenant only that there are some", async () => {
+    await world.client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: "w2" } });
+    const problems = async (bearer: string) =>
+      historyAnswer.parse(await read(`history?address=${address}&namespace=shop`, bearer)).problems;
+    expect(await problems(token.operator)).toEqual([
+      "The agent of node w2 does not answer: the node has no InternalIP",
+    ]);
+    expect(await problems(token.tenant)).toEqual(["Some nodes did not answer."]);
+    await world.client.delete(`${NODES}/w2`);
+    const nowhere = await world.createPod({ name: "db-2", node: "" });
+    expect(await explain(nowhere.name, "", token.operator)).toBe("Pod shop/db-2 is not bound to a node yet");
+    expect(await explain("db-9", "", token.operator)).toBe("There is no pod shop/db-9");
+  });
+
+  it("an agent answers only tokens for agents, of an account with the right", async () => {
+    const statuses = async (asked: readonly (readonly [path: string, bearer: string])[]) => {
+      const found: number[] = [];
+      for (const [path, bearer] of asked)
+        found.push((await fetchFrom(`https://127.0.0.1:${agentsPort}${path}`, bearer)).status);
+      return found;
+    };
+    const [own, apiServers] = [await createAgentsToken(), await createAgentsToken(["https://kubernetes.default.svc"])];
+    const others = [own, apiServers, token.operator, "x"].map(
+      (bearer) => [`/v1/history?address=${address}`, bearer] as const,
+    );
+    expect(await statuses(others)).toEqual([200, 401, 401, 401]);
+    const paths = ["/v1/release?address=10.6.0.10", "/v1/allocations", "/metrics"].map((path) => [path, own] as const);
+    expect(await statuses(paths)).toEqual([404, 404, 401]);
+  });
 });

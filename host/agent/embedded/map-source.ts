@@ -21,7 +21,7 @@ const REST_FACTOR = 20;
 
 interface EmbeddedMapOptions {
   readonly backend: Pick<Backend, "ipam" | "readiness">;
-  readonly ask: NonNullable<MapSource["ask"]>;
+  readonly questions: NonNullable<MapSource["questions"]>;
   /** The machine's monotonic clock, which the rows' times are of. */
   readonly nowMs: () => number;
   readonly log: Log;
@@ -34,7 +34,7 @@ interface KnownRow {
 
 export class EmbeddedMap implements MapSource {
   readonly mode = "embedded";
-  readonly ask: NonNullable<MapSource["ask"]>;
+  readonly questions: NonNullable<MapSource["questions"]>;
   readonly #options: EmbeddedMapOptions;
   readonly #listeners: Listeners<MapChange>;
   #rows = new Map<string, KnownRow>();
@@ -46,7 +46,7 @@ export class EmbeddedMap implements MapSource {
 
   constructor(options: EmbeddedMapOptions) {
     this.#options = options;
-    this.ask = options.ask;
+    this.questions = options.questions;
     this.#listeners = new Listeners((error) => {
       options.log.error({ err: error }, "Internal error while telling the address map of a change");
     });

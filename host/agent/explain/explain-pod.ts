@@ -12,7 +12,13 @@ import { describeDemand } from "../../ipam/refusal.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { SourceName } from "../../records/audit-line.ts";
-import type { AddressRecord, CandidateRecord, ExplanationRecord, NicRecord } from "../../records/explanation-record.ts";
+import {
+  type AddressRecord,
+  type CandidateRecord,
+  describeOutcome,
+  type ExplanationRecord,
+  type NicRecord,
+} from "../../records/explanation-record.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -375,24 +381,6 @@ function describeBefore(ifName: string, before: Before | undefined): Pick<NicRec
 function countsOf(usage: PoolCache, { name }: IpPool): { readonly free: string; readonly total: string } {
   const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
   return { free: String(free), total: String(total) };
-}
-
-/** Returns the last line about a NIC. */
-function describeOutcome({
-  interface: ifName,
-  network,
-  outcome,
-  code,
-  message,
-  addresses,
-  waitedMs = 0,
-}: NicRecord): string {
-  if (outcome === "foreign")
-    return `an ADD of ${ifName} does not come to Berth: network "${network}" has another IPAM plugin`;
-  if (outcome === "refused") return `an ADD of ${ifName} now would be refused with code ${code}: ${message}`;
-  const got = addresses.map(({ address, pool, reason }) => `${address} of pool "${pool}", ${reason}`).join("; and ");
-  const wait = waitedMs > 0 ? `, after a wait of ${(waitedMs / 1_000).toFixed(1)} s` : "";
-  return `an ADD of ${ifName} now would get ${got}${wait}`;
 }
 
 /** Whether the pool has room, of a pool that fits: one without may still have an address for this very pod. */

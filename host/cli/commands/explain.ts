@@ -1,6 +1,5 @@
 /** `berthctl explain`: what an ADD of a pod would get now and why, and what is known of a pool. */
-import { decode } from "../../lib/schema.ts";
-import { type ExplanationRecord, explanationRecord } from "../../records/explanation-record.ts";
+import { decodeExplanation, type ExplanationRecord } from "../../records/explanation-record.ts";
 import { AgentError, askAgent } from "../ask-agent.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
@@ -51,10 +50,7 @@ function questionOf(subject: string, name: string | undefined, flags: ExplainFla
 }
 
 async function explain(socket: string, question: URLSearchParams): Promise<ExplanationRecord> {
-  const answer = await askAgent(socket, `/v1/explain?${question}`);
-  const decoded = decode(explanationRecord, answer);
-  if (decoded.ok) return decoded.value;
-  const { msg, details = "" } = Object(answer) as { msg?: string; details?: string };
-  if (msg === undefined) throw new AgentError("The agent's answer is not an explanation");
-  return { succeeds: false, lines: details === "" ? [msg] : [msg, ...details.split("\n")], nics: [] };
+  const explanation = decodeExplanation(await askAgent(socket, `/v1/explain?${question}`));
+  if (explanation === undefined) throw new AgentError("The agent's answer is not an explanation");
+  return explanation;
 }

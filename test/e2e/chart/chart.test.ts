@@ -10,6 +10,7 @@ import { decodeIfacerConf } from "../../../host/config/ifacer-conf.ts";
 import { decodeAttachedNetwork, findIpamConf } from "../../../host/config/network-definition.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { parseListenAddress } from "../../../host/metrics/listen.ts";
+import { AGENTS_AUDIENCE } from "../../../host/metrics/scrape-server.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import { copyChart, PLAIN_RELEASE, type Release, renderChart, runHelm } from "../../../scripts/chart/helm.ts";
 import { defaultValues } from "../../../scripts/chart/values.ts";
@@ -92,6 +93,7 @@ const FULL: readonly object[] = [
       tlsSecret: "own",
       reader: { namespace: "monitoring", serviceAccount: "prometheus-k8s" },
     },
+    map: { enabled: true, port: 9003, service: true },
     serviceMonitor: {
       enabled: true,
       labels: { release: "prometheus" },
@@ -510,6 +512,62 @@ it("the package and the plain manifests of a release are what the chart renders 
   const [[, again] = []] = await buildChart(FACTS);
   const [[, first] = []] = await buildChart(FACTS);
   expect(again?.equals(first ?? Buffer.alloc(0))).toBe(true);
+});
+
+describe("the address map", () => {
+  const values = { map: { enabled: true }, metrics: { tlsSecret: "own" } };
+  const controllerOf = (objects: readonly KubernetesObject[]) =>
+    find(objects, "Deployment", "berth-controller").spec.template.spec;
+
+  it("is off by default: no port, no token, no right", () => {
+    const text = JSON.stringify(render());
+    for (const word of ["--map-listen", "berth-agents", "/v1/history", "tokenreviews"])
+      expect(text).not.toContain(word);
+  });
+
+  it("is on the controller's loopback, asks agents on their port, and has the rights for that", () => {
+    const objects = render(values);
+    const { containers, volumes } = controllerOf(objects);
+    const [{ args, ports, volumeMounts }] = containers;
+    expect(args).toEqual(
+      expect.arrayContaining([
+        "--map-listen=127.0.0.1:9476",
+        "--agents-token-file=/var/run/secrets/berth/token",
+        "--agents-port=9473",
+        "--metrics-cert-file=/etc/berth/metrics/tls.crt",
+      ]),
+    );
+    expect(ports).toContainEqual({ name: "map", containerPort: 9476 });
+    const agent = find(objects, "DaemonSet", "berth-agent").spec.template.spec.containers[0];
+    expect(agent.args).toContain("--metrics-listen=*:9473");
+    expect(volumes).toContainEqual({
+      name: "agents-token",
+      projected: { sources: [{ serviceAccountToken: { audience: AGENTS_AUDIENCE, path: "token" } }] },
+    });
+    expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(["metrics", "agents-token"]);
+    const { rules } = find(objects, "ClusterRole", /^berth-map$/);
+    expect(rules).toEqual([{ nonResourceURLs: ["/v1/explain", "/v1/history"], verbs: ["get"] }]);
+    const { subjects } = find(objects, "ClusterRoleBinding", /^berth-map$/);
+    expect(subjects.map(({ name }: { name: string }) => name)).toEqual(["berth-controller"]);
+    expect(
+      find(objects, "ClusterRole", /^berth-metrics$/).rules.map(({ resources }: { resources: string[] }) => resources),
+    ).toEqual([["tokenreviews"], ["subjectaccessreviews"]]);
+    expect(objects.filter(({ kind, metadata }) => kind === "Service" && metadata.name === "berth-map")).toEqual([]);
+  });
+
+  it("with a Service is for other machines, over TLS and by token", () => {
+    const objects = render({ ...values, map: { enabled: true, port: 9003, service: true } });
+    const { containers } = controllerOf(objects);
+    expect(containers[0].args).toContain("--map-listen=*:9003");
+    expect(containers[0].args.join()).not.toContain("insecure");
+    const { spec } = find(objects, "Service", "berth-map");
+    expect([spec.ports, spec.selector["app.kubernetes.io/component"]]).toEqual([
+      [{ name: "https", port: 443, targetPort: "map" }],
+      "controller",
+    ]);
+    const { ingress } = find(objects, "NetworkPolicy", "berth-controller").spec;
+    expect(ingress).toEqual([{ ports: [{ port: "metrics" }, { port: "map" }] }]);
+  });
 });
 
 describe("metrics", () => {

@@ -118,8 +118,8 @@ appArmorProfile:
 {{- end -}}
 {{- end -}}
 
-{{/* "true" if metrics are served to the cluster. */}}
-{{- define "berth.metrics" -}}{{ or .Values.metrics.enabled .Values.serviceMonitor.enabled }}{{- end -}}
+{{/* "true" if metrics are served to the cluster. On that port agents also answer what the address map asks. */}}
+{{- define "berth.metrics" -}}{{ or .Values.metrics.enabled .Values.serviceMonitor.enabled .Values.map.enabled }}{{- end -}}
 
 {{- define "berth.metricsName" -}}{{ include "berth.fullname" . }}-metrics{{- end -}}
 

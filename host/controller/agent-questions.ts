@@ -1,0 +1,153 @@
+/**
+ * Asks the nodes' agents what only they know, for the address map: over TLS on the port of their metrics, with a token for agents alone. An agent must show
+ * the certificate that the controller has itself, for one Secret serves both: then no other program gets the token.
+ */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import * as z from "zod";
+import { isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+import { listPages } from "../kubernetes/list.ts";
+import { collectionPath, NODES, objectPath, PODS } from "../kubernetes/paths.ts";
+import { messageOf } from "../lib/describe.ts";
+import { inParallel } from "../lib/in-parallel.ts";
+import type { Ip } from "../net/ip.ts";
+import type { HistoryPage } from "../records/audit-line.ts";
+import type { ExplanationRecord } from "../records/explanation-record.ts";
+import { explainBy, historyBy, historyOf } from "../web/ask-agent.ts";
+import type { AddressHistory, MapQuestions, PodName } from "../web/map-source.ts";
+
+/** How long an agent may take to answer a question of the address map: milliseconds. @limit */
+export const AGENT_PATIENCE_MS = 10_000;
+
+/** Most agents that are asked at once. @limit */
+export const AGENTS_AT_ONCE = 16;
+
+/** Most agents that are asked for the history of an address; of the other nodes the answer says that they were not asked. @limit */
+export const MAX_HISTORY_AGENTS = 512;
+
+/** Longest answer of an agent that is read: bytes. @limit */
+export const MAX_AGENT_ANSWER_BYTES = 4_194_304;
+
+/** How long the API server may take to say where the agents are: milliseconds. */
+const API_PATIENCE_MS = 5_000;
+
+export interface AgentAccess {
+  /** PEM; the agents' certificate, too. */
+  readonly certFile: string;
+  /** Token with the audience AGENTS_AUDIENCE; read before each question, for the kubelet renews it. */
+  readonly tokenFile: string;
+  readonly port: number;
+}
+
+/** A node and the address of its agent; undefined: the node has none yet. */
+interface Place {
+  readonly node: string;
+  readonly host: string | undefined;
+}
+
+const placed = z.object({
+  metadata: z.object({ name: z.string() }),
+  status: z.object({ addresses: z.array(z.object({ type: z.string(), address: z.string() })).nullish() }).nullish(),
+});
+
+const scheduled = z.object({
+  spec: z.object({ nodeName: z.string().optional() }),
+  status: z
+    .object({ conditions: z.array(z.object({ type: z.string(), message: z.string().optional() })).nullish() })
+    .nullish(),
+});
+
+export function openAgentQuestions(api: KubeApi, access: AgentAccess): MapQuestions {
+  return {
+    explain: (pod) => explain(api, access, pod),
+    history: (address) => findHistory(api, access, address),
+  };
+}
+
+async function explain(api: KubeApi, access: AgentAccess, pod: PodName): Promise<ExplanationRecord> {
+  const unknown = (line: string): ExplanationRecord => ({ succeeds: false, lines: [line], nics: [] });
+  const name = `${pod.namespace}/${pod.name}`;
+  const object = await find(api, objectPath(PODS, pod));
+  if (object === undefined) return unknown(`There is no pod ${name}`);
+  const { spec, status } = scheduled.parse(object);
+  if (spec.nodeName === undefined) {
+    const why = status?.conditions?.find(({ type }) => type === "PodScheduled")?.message;
+    return unknown(`Pod ${name} is not bound to a node yet${why === undefined ? "" : `: ${why}`}`);
+  }
+  const node = await find(api, objectPath(NODES, { name: spec.nodeName }));
+  if (node === undefined) return unknown(`Pod ${name} is bound to node ${spec.nodeName}, which does not exist`);
+  try {
+    return await explainBy((url) => ask(access, placeOf(node), url), pod);
+  } catch (error) {
+    return unknown(`The agent of node ${spec.nodeName} does not answer: ${messageOf(error)}`);
+  }
+}
+
+async function findHistory(api: KubeApi, access: AgentAccess, address: Ip): Promise<AddressHistory> {
+  const places: Place[] = [];
+  const list = { path: collectionPath(NODES), patienceMs: API_PATIENCE_MS };
+  for await (const { items } of listPages(api, list)) places.push(...items.map(placeOf));
+  const pages: HistoryPage[] = [];
+  const problems: string[] = [];
+  await inParallel(places.slice(0, MAX_HISTORY_AGENTS), AGENTS_AT_ONCE, async (place) => {
+    try {
+      pages.push(await historyBy((url) => ask(access, place, url), address));
+    } catch (error) {
+      problems.push(`The agent of node ${place.node} does not answer: ${messageOf(error)}`);
+    }
+  });
+  const left = places.length - MAX_HISTORY_AGENTS;
+  if (left > 0) problems.push(`${left} nodes were not asked; "kubectl berth history" asks all.`);
+  return historyOf(pages, problems.sort());
+}
+
+function placeOf(node: KubeObject): Place {
+  const { metadata, status } = placed.parse(node);
+  const host = status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
+  return { node: metadata.name, host };
+}
+
+/** Returns undefined if there is no such object. */
+async function find(api: KubeApi, path: string): Promise<KubeObject | undefined> {
+  try {
+    return await api.call({ method: "GET", path, patienceMs: API_PATIENCE_MS });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Rejects unless the answer is of an agent with our certificate. The token is sent to no other. */
+async function ask({ certFile, tokenFile, port }: AgentAccess, { host }: Place, path: string) {
+  if (host === undefined) throw new Error("the node has no InternalIP");
+  const ca = readFileSync(certFile);
+  const own = new X509Certificate(ca).fingerprint256;
+  const { request } = process.getBuiltinModule("node:https");
+  const signal = AbortSignal.timeout(AGENT_PATIENCE_MS);
+  return new Promise<{ readonly body: string }>((resolve, reject) => {
+    const question = request({
+      ...{ host, port, path, agent: false, signal, ca, minVersion: "TLSv1.2", allowPartialTrustChain: true },
+      headers: { authorization: `Bearer ${readFileSync(tokenFile, "utf8").trim()}` },
+      checkServerIdentity: (_, { fingerprint256 }) =>
+        fingerprint256 === own ? undefined : new Error("its certificate is not the controller's"),
+    });
+    question.once("error", reject);
+    question.once("response", (answer) => {
+      const parts: Buffer[] = [];
+      let length = 0;
+      answer.once("error", reject);
+      answer.on("data", (part: Buffer) => {
+        length += part.length;
+        if (length > MAX_AGENT_ANSWER_BYTES) answer.destroy(new Error("its answer is too long"));
+        else parts.push(part);
+      });
+      answer.once("end", () => {
+        const body = Buffer.concat(parts).toString();
+        // 422 and 503 are an explanation's own: the CNI error that an ADD would get.
+        if ([200, 422, 503].includes(answer.statusCode ?? 0)) resolve({ body });
+        else reject(new Error(`HTTP ${answer.statusCode}: ${body.slice(0, 200).trim()}`));
+      });
+    });
+    question.end();
+  });
+}
