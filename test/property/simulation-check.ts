@@ -4,11 +4,20 @@ import { describeReport, type RunOptions, run, shrink } from "../simulation/run.
 
 let steps = 0;
 
-/** Fails with the shrunk history if an invariant is violated. */
-export async function checkRun(options: RunOptions): Promise<void> {
+/** Fails with the shrunk history if an invariant is violated. `isFresh`: the seed is another one each time. */
+export async function checkRun(options: RunOptions, { isFresh = false } = {}): Promise<void> {
   const report = await run(options);
   steps += report.steps;
-  if (report.problems.length > 0) expect.fail(describeReport(await shrink(report)));
+  if (report.problems.length === 0) return;
+  const text = describeReport(await shrink(report));
+  expect.fail(isFresh ? `${describeFresh(options)}\n${text}` : text);
+}
+
+/** What a violation of a fresh seed means, and how it is kept. */
+function describeFresh({ seed, profile, steps }: RunOptions): string {
+  return `The gate takes another seed each time, so this violation may be older than your change; BERTH_SEED=${seed} repeats it, also without the change.
+If it is older, keep it all the same, in an issue or in FINDINGS of test/property/simulation-findings.test.ts, and run the gate again:
+  ["…", { seed: ${seed}, profile: "${profile}", steps: ${steps} }],`;
 }
 
 export function describeSteps(): string {

@@ -28,7 +28,6 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
     { seed: 30_000, profile: "conflicts", steps: 5_000 },
   ],
   ["a late write of an earlier pod is not the member's", { seed: 50_013, profile: "statefulsets", steps: 5_000 }],
-  ["two addresses of a member, and a lost journal", { seed: 50_036, profile: "faults", steps: 5_000 }],
   ["a pod that cannot be read in time is no bug", { seed: 50_056, profile: "statefulsets", steps: 5_000 }],
   ["what the journal took in of the other family stays", { seed: 50_080, profile: "faults", steps: 5_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
