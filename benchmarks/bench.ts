@@ -13,7 +13,7 @@ import { coordinatorBench } from "./coordinator/coordinator.ts";
 import { coreBench } from "./core/bench.ts";
 import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
-import { type Bench, formatReport, readMachine, writeReadme, writeResults } from "./harness/report.ts";
+import { type Bench, formatReport, readMachine, writeFigures, writeReadme, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 import { mapBench } from "./map/map.ts";
 import { nodesBench } from "./nodes/nodes.ts";
@@ -61,5 +61,6 @@ async function runBench({ name, run }: Bench): Promise<void> {
   console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
   if (values.quick) return;
   await writeReadme(name, text);
+  await writeFigures(report);
   console.log(`Raw figures: ${await writeResults(name, machine, report)}`);
 }

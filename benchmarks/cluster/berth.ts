@@ -11,11 +11,16 @@ import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
 import { type NodePodsOptions, openNodePods } from "./pods.ts";
 
+export const BERTH_AHEAD = "berth in a cluster, claimed ahead";
+export const BERTH_PLAIN = "berth in a cluster, nothing claimed ahead";
+
 export interface ClusterBerthOptions extends NodePodsOptions {
   /** Whether a network definition of the node names Berth, so that it claims when a pod is bound. */
   readonly isAhead: boolean;
   /** The network's; default: the cluster's. */
   readonly pool?: string;
+  /** How many addresses a pod gets. Default: 1. */
+  readonly families?: 1 | 2;
   /** Of the agent. Default: the plane's. */
   readonly kubeconfig?: string;
 }
@@ -24,7 +29,7 @@ export interface ClusterBerthOptions extends NodePodsOptions {
 const QUIET_MS = 300;
 
 export async function openClusterBerth(options: ClusterBerthOptions): Promise<Contestant> {
-  const { plane, place, node, isAhead, pool, kubeconfig = plane.kubeconfig } = options;
+  const { plane, place, node, isAhead, pool, families = 1, kubeconfig = plane.kubeconfig } = options;
   const network = networkOf(pool);
   const pods = await openNodePods(options);
   const agent = await startAgent({ config: {}, kubeconfig, args: ["--node", node] });
@@ -39,12 +44,16 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
     return (await plane.client.get(path)).items.length;
   };
   return {
-    name: `berth in a cluster, ${isAhead ? "claimed ahead" : "nothing claimed ahead"}`,
+    name: isAhead ? BERTH_AHEAD : BERTH_PLAIN,
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { ...agent.env, ...pods.env }),
     daemonPid: agent.pid,
     prepare: async (first, count) => {
       await pods.create(first, count);
-      if (isAhead) await until("the claims", async () => (await objects()) === count);
+      if (isAhead) await until("the claims", async () => (await objects()) === families * count);
+      await sleep(QUIET_MS);
+    },
+    terminate: async (first, count) => {
+      await pods.terminate(first, count);
       await sleep(QUIET_MS);
     },
     finish: async (first, count) => {
@@ -55,7 +64,8 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   };
 }
 
-function networkOf(pool: string | undefined) {
+/** A network definition that names Berth, and that pool of it unless it is the cluster's default. */
+export function networkOf(pool: string | undefined) {
   const ipam = { type: "berth", ...(pool === undefined ? {} : { default_ipv4_ippool: [pool] }) };
   return { cniVersion: "1.0.0", name: "bench", plugins: [{ type: "bridge", ipam }] };
 }

@@ -4,12 +4,12 @@
  */
 import { cpus, release } from "node:os";
 import { formatTable } from "../../scripts/lab/statistics.ts";
+import { renderPlot } from "../harness/plot.ts";
 import { describeQuietness, type Quietness } from "../harness/quiet.ts";
 import { BATCH } from "./batches.ts";
 import { callsPerTurn, OPERATION_NAMES, type Operation, SIZES, WHAT } from "./cases.ts";
 import { CONTESTANTS, type Contestant, median } from "./contestants.ts";
 import type { CoreFigures, Row } from "./core.ts";
-import { renderPlot } from "./plot.ts";
 
 /** The most that one operation from JavaScript should take, in nanoseconds, unless memory binds it. */
 const MOST_NS = 20;
@@ -176,18 +176,34 @@ export function renderPlots({ rows }: CoreFigures): { readonly name: string; rea
     CONTESTANTS.map((name) => ({ name, values: own.map((row) => perCall(row, name, operation)) }));
   const fills = byFill.map(({ work }) => `${work.fill * 100} %`);
   const sizes = bySize.map(({ work }) => work.size.name);
+  const unit = "nanoseconds per call of the core";
   return [
     {
       name: "by-fill.svg",
-      svg: renderPlot({ title: `/8, random: ${WHAT.ascending}`, places: fills, series: seriesOf(byFill, "ascending") }),
+      svg: renderPlot({
+        title: `/8, random: ${WHAT.ascending}`,
+        unit,
+        places: fills,
+        series: seriesOf(byFill, "ascending"),
+      }),
     },
     {
       name: "by-fill-hashed.svg",
-      svg: renderPlot({ title: `/8, random: ${WHAT.allocate}`, places: fills, series: seriesOf(byFill, "allocate") }),
+      svg: renderPlot({
+        title: `/8, random: ${WHAT.allocate}`,
+        unit,
+        places: fills,
+        series: seriesOf(byFill, "allocate"),
+      }),
     },
     {
       name: "by-size.svg",
-      svg: renderPlot({ title: `99 % random: ${WHAT.allocate}`, places: sizes, series: seriesOf(bySize, "allocate") }),
+      svg: renderPlot({
+        title: `99 % random: ${WHAT.allocate}`,
+        unit,
+        places: sizes,
+        series: seriesOf(bySize, "allocate"),
+      }),
     },
   ];
 }

@@ -1,7 +1,7 @@
 /**
  * What a benchmark hands over, and where it goes: a table in the terminal and in benchmarks/README.md, targets met or
  * missed, raw samples in benchmarks/results.
- * Effects: writes the README between its markers, and one results file.
+ * Effects: writes the README between its markers, drawings, and one results file.
  */
 import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -41,6 +41,13 @@ export function atMost({ what, valueMs, base, baseMs, limit, remark }: Limit): T
   };
 }
 
+/** A drawing of a run. */
+export interface Figure {
+  /** From the project's root: `docs/peers-chain.svg`. */
+  readonly path: string;
+  readonly svg: string;
+}
+
 export interface BenchReport {
   readonly tables: readonly Table[];
   readonly targets: readonly Target[];
@@ -50,6 +57,7 @@ export interface BenchReport {
   readonly versions: Readonly<Record<string, string>>;
   /** Everything measured, for later questions. */
   readonly raw: unknown;
+  readonly figures?: readonly Figure[];
 }
 
 export interface BenchOptions {
@@ -117,6 +125,11 @@ export async function writeReadme(name: string, text: string): Promise<void> {
   const [from, to] = [readme.indexOf(start), readme.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`benchmarks/README.md lacks the markers ${start} and ${end}`);
   await writeFile(path, `${readme.slice(0, from + start.length)}\n${text}\n${readme.slice(to)}`);
+}
+
+/** Draws what the report has drawings of. */
+export async function writeFigures({ figures = [] }: BenchReport): Promise<void> {
+  for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 
 /** Keeps the raw figures; gives the file's path. */

@@ -7,10 +7,13 @@
  *   subject <path> <stdin file> [<name>=<value> ...]      subjects are numbered from 0
  *   then <path> <stdin file> [<name>=<value> ...]         next step of the subject above; {prevResult} in its stdin is what the
  *                                                         step before printed
- *   exits <status>                                        what the last step of the subject above exits with; 0 unless told
- *   batch <subject> <at once> <first n> <count>
+ *   exits <status>                                        what the last step of the subject above exits with, 0 unless told; or
+ *                                                         "any": a step that fails ends its run, not the batch
+ *   batch <subject> <at once> <first n> <count> <limit ms>     after the limit no run is started; 0: no limit
  * Answer, on stdout, after the last batch:
  *   run <batch> <n> <wall ns> <user µs> <system µs> <wall ns of each step> ...       batches are numbered from 0
+ *   answer <batch> <exit status> <text>                   after the run of a subject that exits with "any": what its last step printed,
+ *                                                         in one line; 128 and more: the signal that ended it
  *   batch <batch> <wall ns>
  * A step that exits otherwise ends everything: what it printed goes to stderr, and the exit code is 1.
  */
@@ -28,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { ANY_STATUS = -1 };
 enum { MAX_FIELDS = 32, MAX_SUBJECTS = 64, MAX_STEPS = 8, MAX_AT_ONCE = 256, VALUE_BYTES = 1024, TEXT_BYTES = 16384 };
 
 struct step {
@@ -44,6 +48,8 @@ struct sample {
   int batch, step_count;
   long number;
   long long wall_ns, user_us, system_us, step_ns[MAX_STEPS];
+  int exit_status;
+  char *text; /* NULL unless the subject may exit with any status. */
 };
 
 /* One run that is under way. What its step printed stays in `output` for the next one, and for the case that it fails. */
@@ -186,6 +192,15 @@ static void show_output(const struct slot *slot) {
   fwrite(bytes, 1, read_text(slot->output, bytes), stderr);
 }
 
+/* What the slot's step printed, in one line. */
+static char *copy_output(const struct slot *slot) {
+  char *text = grow(NULL, TEXT_BYTES + 1);
+  read_text(slot->output, text);
+  for (char *at = text; *at != 0; at++)
+    if (*at == '\n' || *at == '\r') *at = ' ';
+  return grow(text, strlen(text) + 1);
+}
+
 static void record(const struct sample *sample) {
   if (sample_count == sample_room) {
     sample_room = sample_room * 2 + 1024;
@@ -206,34 +221,38 @@ static int finish_step(struct subject *subject, int at_once) {
   struct sample *sample = &slot->sample;
   struct step *step = &subject->steps[sample->step_count];
   sample->step_ns[sample->step_count++] = end_ns - slot->step_start_ns;
-  int is_over = sample->step_count == subject->step_count;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != (is_over ? subject->status : 0)) {
+  int is_last = sample->step_count == subject->step_count, may_fail = subject->status == ANY_STATUS;
+  sample->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  int has_failed = sample->exit_status != (is_last && !may_fail ? subject->status : 0);
+  if (has_failed && !may_fail) {
     show_output(slot);
     fail("Run %ld of %s ended with status %#x", sample->number, step->path, status);
   }
   sample->user_us += usage.ru_utime.tv_sec * 1000000LL + usage.ru_utime.tv_usec;
   sample->system_us += usage.ru_stime.tv_sec * 1000000LL + usage.ru_stime.tv_usec;
-  if (!is_over) {
+  if (!is_last && !has_failed) {
     start_step(slot, step + 1);
     return 0;
   }
+  if (may_fail) sample->text = copy_output(slot);
   slot->pid = 0;
   sample->wall_ns = end_ns - slot->start_ns;
   record(sample);
   return 1;
 }
 
-static void run_batch(struct subject *subject, int at_once, long first, long count) {
+static void run_batch(struct subject *subject, int at_once, long first, long count, long limit_ms) {
   long started = 0, running = 0;
   long long start_ns = now_ns();
   while (started < count || running > 0) {
+    if (limit_ms > 0 && now_ns() - start_ns > limit_ms * 1000000LL) count = started;
     while (started < count && running < at_once) {
       struct slot *slot = slots;
       while (slot->pid != 0) slot++;
       start_run(slot, subject, first + started++);
       running++;
     }
-    running -= finish_step(subject, at_once);
+    if (running > 0) running -= finish_step(subject, at_once);
   }
   batch_ns = grow(batch_ns, (size_t)(batch_count + 1) * sizeof *batch_ns);
   batch_ns[batch_count++] = now_ns() - start_ns;
@@ -266,11 +285,11 @@ static void obey(char *line) {
   } else if (count >= 3 && last != NULL && strcmp(fields[0], "then") == 0) {
     add_step(last, fields, count);
   } else if (count == 2 && last != NULL && strcmp(fields[0], "exits") == 0) {
-    last->status = atoi(fields[1]);
-  } else if (count == 5 && strcmp(fields[0], "batch") == 0) {
+    last->status = strcmp(fields[1], "any") == 0 ? ANY_STATUS : atoi(fields[1]);
+  } else if (count == 6 && strcmp(fields[0], "batch") == 0) {
     int subject = atoi(fields[1]), at_once = atoi(fields[2]);
     if (subject < 0 || subject >= subject_count || at_once < 1 || at_once > MAX_AT_ONCE) fail("Bad batch");
-    run_batch(&subjects[subject], at_once, atol(fields[3]), atol(fields[4]));
+    run_batch(&subjects[subject], at_once, atol(fields[3]), atol(fields[4]), atol(fields[5]));
   } else {
     fail("Cannot read the plan at \"%s\"", fields[0]);
   }
@@ -291,6 +310,7 @@ int main(void) {
            sample->system_us);
     for (int step = 0; step < sample->step_count; step++) printf(" %lld", sample->step_ns[step]);
     putchar('\n');
+    if (sample->text != NULL) printf("answer %d %d %s\n", sample->batch, sample->exit_status, sample->text);
   }
   for (int i = 0; i < batch_count; i++) printf("batch %d %lld\n", i, batch_ns[i]);
   return 0;

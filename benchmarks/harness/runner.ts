@@ -20,8 +20,8 @@ export interface Step {
 /** What one run executes: a step, and those that follow it, one after the other as a runtime does with a chain of plugins. */
 export interface Subject extends Step {
   readonly next?: readonly Step[];
-  /** What the last step exits with; 0 unless told. */
-  readonly exits?: number;
+  /** What the last step exits with; 0 unless told. `any`: a step that fails ends its run only, and samples have answers. */
+  readonly exits?: number | "any";
 }
 
 /** `count` runs with the numbers from `first`, `atOnce` of them at any time. */
@@ -30,14 +30,24 @@ export interface Batch {
   readonly atOnce: number;
   readonly first: number;
   readonly count: number;
+  /** After that no run is started, so that there are fewer samples. Default: none. */
+  readonly limitMs?: number;
+}
+
+/** What a run ended with whose subject may exit with any status. */
+export interface Answer {
+  readonly status: number;
+  /** All that its last step printed, in one line. */
+  readonly text: string;
 }
 
 /** One run from exec to exit, and the CPU time of the executed processes with their children. */
 export interface Sample {
   readonly wallMs: number;
   readonly cpuMs: number;
-  /** Of each step alone. */
+  /** Of each step that was executed. */
   readonly stepMs: readonly number[];
+  readonly answer?: Answer;
 }
 
 export interface BatchOutcome {
@@ -72,7 +82,10 @@ export function formatPlan(batches: readonly Batch[]): string {
         ["exits", exits],
       ];
     }),
-    ...batches.map(({ subject, atOnce, first, count }) => ["batch", subjects.indexOf(subject), atOnce, first, count]),
+    ...batches.map(({ subject, atOnce, first, count, limitMs = 0 }) => [
+      "batch",
+      ...[subjects.indexOf(subject), atOnce, first, count, limitMs],
+    ]),
   ];
   return lines.map((fields) => `${fields.join("\t")}\n`).join("");
 }
@@ -106,7 +119,11 @@ export function decodeAnswer(answer: string): BatchOutcome[] {
   for (const line of answer.trimEnd().split("\n")) {
     const [kind, ...fields] = line.split(" ");
     const [batch = 0, ...figures] = fields.map(Number);
-    if (kind === "run") {
+    if (kind === "answer") {
+      const last = samples[batch]?.pop();
+      const answer = { status: figures[0] ?? 0, text: fields.slice(2).join(" ").trim() };
+      if (last !== undefined) samples[batch]?.push({ ...last, answer });
+    } else if (kind === "run") {
       const [_number, wallNs = 0, userUs = 0, systemUs = 0, ...stepNs] = figures;
       samples[batch] ??= [];
       samples[batch].push({

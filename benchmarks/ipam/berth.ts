@@ -9,7 +9,7 @@ import { startAgent } from "../../scripts/lab/agent.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
-import { type PoolShape, takenAddresses, usableRange } from "./pool-shape.ts";
+import { type PoolShape, takenAddresses, usableRange, usableRange6 } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";
 
 const POOL = "bench";
@@ -28,7 +28,7 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
   const stateDir = join(place.directory, `berth-${shape.name.replaceAll(/\W+/g, "-")}`);
   const prefixLength = Number(shape.subnet.split("/")[1]);
   if (shape.taken > 0) await prefillBerth({ stateDir, pool: POOL, prefixLength, addresses: takenAddresses(shape) });
-  const agent = await startAgent({ config: { "pool.yaml": poolManifest(shape) }, stateDir, readyMs: 120_000 });
+  const agent = await startAgent({ config: { "pool.yaml": poolManifests(shape) }, stateDir, readyMs: 120_000 });
   const stdinFile = writeNetConf(place);
   return {
     name: `berth, ${shape.name}`,
@@ -41,16 +41,27 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
   };
 }
 
-function poolManifest(shape: PoolShape): string {
-  const { gateway, first, last } = usableRange(shape);
+function poolManifests({ subnet, subnet6, cooldown }: PoolShape): string {
+  const v4 = poolManifest(POOL, subnet, usableRange({ subnet }), cooldown);
+  return subnet6 === undefined
+    ? v4
+    : `${v4}---\n${poolManifest(`${POOL}-6`, subnet6, usableRange6(subnet6), cooldown)}`;
+}
+
+function poolManifest(
+  name: string,
+  subnet: string,
+  { gateway, first, last }: ReturnType<typeof usableRange>,
+  cooldown: string,
+): string {
   return `apiVersion: ipam.vendor.io/v1
 kind: IPPool
-metadata: {name: ${POOL}}
+metadata: {name: ${name}}
 spec:
-  subnet: ${shape.subnet}
-  ips: [${first}-${last}]
-  gateway: ${gateway}
+  subnet: "${subnet}"
+  ips: ["${first}-${last}"]
+  gateway: "${gateway}"
   default: true
-  cooldown: ${shape.cooldown}
+  cooldown: ${cooldown}
 `;
 }

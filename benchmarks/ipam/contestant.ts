@@ -14,6 +14,8 @@ export interface Contestant<W extends Work = Subject> {
   readonly del: W;
   /** Makes what the ADDs with the numbers from `first` on need; not measured. */
   readonly prepare?: (first: number, count: number) => Promise<void>;
+  /** After their ADDs and before their DELs; not measured. */
+  readonly terminate?: (first: number, count: number) => Promise<void>;
   /** After their DELs, and not measured: waits until nothing of them goes on behind the others' backs. */
   readonly finish?: (first: number, count: number) => Promise<void>;
   /** The daemon's pid; undefined when there is none. */

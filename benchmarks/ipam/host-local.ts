@@ -9,7 +9,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceBin } from "../../scripts/lab/cnitool.ts";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
-import { type PoolShape, takenAddresses } from "./pool-shape.ts";
+import { type PoolShape, takenAddresses, usableRange6 } from "./pool-shape.ts";
 
 export function openHostLocal(shape: PoolShape, place: Place): Contestant {
   const network = `host-local-${shape.subnet.replace("/", "-")}`;
@@ -24,7 +24,7 @@ export function openHostLocal(shape: PoolShape, place: Place): Contestant {
   if (last !== "") writeFileSync(join(store, "last_reserved_ip.0"), last);
 
   const stdinFile = join(place.directory, `${network}.json`);
-  const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: shape.subnet }]] };
+  const ipam = { type: "host-local", dataDir, ranges: rangesOf(shape) };
   writeFileSync(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: network, type: "bridge", ipam }));
   return {
     name: `host-local, ${shape.name}`,
@@ -32,4 +32,10 @@ export function openHostLocal(shape: PoolShape, place: Place): Contestant {
     daemonPid: undefined,
     close: () => rm(store, { recursive: true, force: true }),
   };
+}
+
+function rangesOf({ subnet, subnet6 }: PoolShape): object[][] {
+  if (subnet6 === undefined) return [[{ subnet }]];
+  const { first, last } = usableRange6(subnet6);
+  return [[{ subnet }], [{ subnet: subnet6, rangeStart: first, rangeEnd: last }]];
 }

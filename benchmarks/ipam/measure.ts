@@ -21,6 +21,8 @@ export interface Measured {
   readonly name: string;
   readonly add: Sample[];
   readonly del: Sample[];
+  /** What calls printed that failed, of subjects that may; their samples are left out. */
+  readonly failures: string[];
   /** ADDs (DELs) per second of each round. */
   readonly addRates: number[];
   readonly delRates: number[];
@@ -42,6 +44,7 @@ export async function measure(
       name,
       add: [],
       del: [],
+      failures: [],
       addRates: [],
       delRates: [],
       daemonAddMs: [],
@@ -73,7 +76,7 @@ interface Turn {
 }
 
 async function runTurn(contestant: Contestant<Work>, course: Course, first: number): Promise<Turn> {
-  const { add, del, daemonPid, prepare, finish } = contestant;
+  const { add, del, daemonPid, prepare, terminate, finish } = contestant;
   const cpuMs = (): number => (daemonPid === undefined ? 0 : daemonCpuMs(daemonPid));
   const batch = { atOnce: course.atOnce, first, count: course.callsPerRound };
   const run = (work: Work): Promise<BatchOutcome> =>
@@ -81,20 +84,36 @@ async function runTurn(contestant: Contestant<Work>, course: Course, first: numb
   await prepare?.(first, course.callsPerRound);
   const beforeMs = cpuMs();
   const added = await run(add);
+  const addedMs = cpuMs();
+  await terminate?.(first, course.callsPerRound);
   const betweenMs = cpuMs();
   const deleted = await run(del);
   const afterMs = cpuMs();
   await finish?.(first, course.callsPerRound);
-  return { add: added, del: deleted, daemonAddMs: betweenMs - beforeMs, daemonDelMs: afterMs - betweenMs };
+  return { add: added, del: deleted, daemonAddMs: addedMs - beforeMs, daemonDelMs: afterMs - betweenMs };
 }
 
 function record(measured: Measured, turn: Turn, calls: number): void {
-  measured.add.push(...turn.add.samples);
-  measured.del.push(...turn.del.samples);
-  measured.addRates.push((calls * 1000) / turn.add.wallMs);
-  measured.delRates.push((calls * 1000) / turn.del.wallMs);
+  const done = { add: succeeded(turn.add.samples), del: succeeded(turn.del.samples) };
+  measured.add.push(...done.add);
+  measured.del.push(...done.del);
+  measured.failures.push(...[...turn.add.samples, ...turn.del.samples].flatMap(failureOf));
+  measured.addRates.push((done.add.length * 1000) / turn.add.wallMs);
+  measured.delRates.push((done.del.length * 1000) / turn.del.wallMs);
   measured.daemonAddMs.push(turn.daemonAddMs / calls);
   measured.daemonDelMs.push(turn.daemonDelMs / calls);
+}
+
+const hasFailed = ({ answer }: Sample): boolean => answer !== undefined && answer.status !== 0;
+
+/** Those that exited with 0, or with what was wanted. */
+export function succeeded(samples: readonly Sample[]): Sample[] {
+  return samples.filter((sample) => !hasFailed(sample));
+}
+
+/** What the call said, when it failed. */
+export function failureOf(sample: Sample): string[] {
+  return hasFailed(sample) ? [sample.answer?.text ?? ""] : [];
 }
 
 /** The same in whole microseconds without names on every sample: what is kept of a run. */
@@ -104,10 +123,10 @@ export function compact(measured: Measured): Record<string, unknown> {
     wallUs: us(all.map(({ wallMs }) => wallMs)),
     cpuUs: us(all.map(({ cpuMs }) => cpuMs)),
   });
-  const { name, add, del, addRates, delRates, daemonAddMs, daemonDelMs, rssMib } = measured;
+  const { name, add, del, failures, addRates, delRates, daemonAddMs, daemonDelMs, rssMib } = measured;
   return {
     name,
-    ...{ add: samples(add), del: samples(del) },
+    ...{ add: samples(add), del: samples(del), failures },
     ...{ addsPerSecond: addRates.map(Math.round), delsPerSecond: delRates.map(Math.round) },
     ...{ daemonAddUs: us(daemonAddMs), daemonDelUs: us(daemonDelMs), rssMib },
   };

@@ -6,6 +6,8 @@
 export interface PoolShape {
   readonly name: string;
   readonly subnet: string;
+  /** A /112 of which pods get an IPv6 address, too. */
+  readonly subnet6?: string;
   /** The share of the usable addresses that is in use before the first call, 0 to 1. */
   readonly taken: number;
   /** How long Berth lets a released address rest. host-local knows no rest: to compare, none. */
@@ -19,12 +21,28 @@ export const coolingC24: PoolShape = { ...emptyC24, name: "empty /24, cooldown 3
 export const half19: PoolShape = { name: "/19 at 55 %", subnet: "10.4.0.0/19", taken: 0.55, cooldown: "0s" };
 export const half16: PoolShape = { name: "/16 at 50 %", subnet: "10.2.0.0/16", taken: 0.5, cooldown: "0s" };
 export const full16: PoolShape = { name: "/16 at 99 %", subnet: "10.3.0.0/16", taken: 0.99, cooldown: "0s" };
+export const dual24: PoolShape = {
+  ...emptyC24,
+  name: "dual stack, empty",
+  subnet: "10.7.0.0/24",
+  subnet6: "fd00:7::/112",
+};
+/** 125 addresses for pods. */
+export const exact25: PoolShape = { name: "/25", subnet: "10.8.0.0/25", taken: 0, cooldown: "0s" };
+/** 1,021 addresses for pods. */
+export const storm22: PoolShape = { name: "/22", subnet: "10.9.0.0/22", taken: 0, cooldown: "0s" };
 export const full12: PoolShape = { name: "/12 at 99 %", subnet: "10.16.0.0/12", taken: 0.99, cooldown: "0s" };
 
 /** The first and the last address that may be given to a pod: neither network, broadcast nor gateway (the first). */
-export function usableRange({ subnet }: PoolShape): { gateway: string; first: string; last: string } {
+export function usableRange({ subnet }: Pick<PoolShape, "subnet">): { gateway: string; first: string; last: string } {
   const { base, size } = decodeSubnet(subnet);
   return { gateway: formatAddress(base + 1), first: formatAddress(base + 2), last: formatAddress(base + size - 2) };
+}
+
+/** The same of the IPv6 subnet, which has `::` before its length: as many addresses as a /24 has. */
+export function usableRange6(subnet6: string): { gateway: string; first: string; last: string } {
+  const [base = ""] = subnet6.split("/");
+  return { gateway: `${base}1`, first: `${base}2`, last: `${base}fe` };
 }
 
 /** The addresses in use, ascending, spread at random with a fixed seed. */

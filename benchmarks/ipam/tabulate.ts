@@ -1,6 +1,7 @@
 /** Figures of ADD and DEL as a table, and the design's targets against them: of IPAM alone and of IPAM in a cluster. */
 
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
 import type { Measured } from "./measure.ts";
@@ -23,8 +24,6 @@ const SUBJECT = "berth, empty /24";
 const FULLEST = "berth, /12 at 99 %";
 const FLOOR = "shim + trivial agent in C";
 export const BARE_CREATE = "one bare create, one delete";
-const AHEAD = "berth in a cluster, claimed ahead";
-const PLAIN = "berth in a cluster, nothing claimed ahead";
 
 /** Of the rate of bare creates, which ADDs in a cluster should reach. */
 const SHARE_OF_BARE = 0.8;
@@ -121,14 +120,14 @@ export function clusterTargetsOf({ single, atOnce }: Series): Target[] {
     ...[0.5, 0.99].flatMap((share) => [
       atMost({
         ...{ what: `ADD p${share * 100}, claimed ahead`, limit: share === 0.5 ? 0.5 : 0.6, base: "host-local's" },
-        ...{ valueMs: p(AHEAD, share), baseMs: p(HOST_LOCAL, share) },
+        ...{ valueMs: p(BERTH_AHEAD, share), baseMs: p(HOST_LOCAL, share) },
       }),
       atMost({
         ...{ what: `ADD p${share * 100}, nothing claimed ahead`, limit: 2, base: "one bare create" },
-        ...{ valueMs: p(PLAIN, share), baseMs: p(BARE_CREATE, share) },
+        ...{ valueMs: p(BERTH_PLAIN, share), baseMs: p(BARE_CREATE, share) },
       }),
     ]),
-    ...[AHEAD, PLAIN].map((name) => ({
+    ...[BERTH_AHEAD, BERTH_PLAIN].map((name) => ({
       what: `ADDs, 40 at once: ${name}`,
       wanted: `≥ ${SHARE_OF_BARE} × the rate of bare creates`,
       measured: `${formatFigure(rate(name) / bare)} × (${formatFigure(rate(name))} and ${formatFigure(bare)} per second)`,

@@ -72,7 +72,7 @@ export async function measureChains(directory: string, course: ChainCourse): Pro
   await connect(netns, segment);
   const plane = await startControlPlane({ machine: segment, address: GATEWAY });
   stack.defer(() => plane.stop());
-  await furnish(plane, { subnet: SUBNET, gateway: GATEWAY, ips: ["10.6.200.1-10.6.203.250"] });
+  await furnish(plane, [{ subnet: SUBNET, gateway: GATEWAY, ips: ["10.6.200.1-10.6.203.250"] }]);
   await plane.client.create("/apis/spiderpool.spidernet.io/v2beta1/spidercoordinators", SPIDER_COORDINATOR);
   await plane.client.patch("/apis/spiderpool.spidernet.io/v2beta1/spidercoordinators/default/status", {
     status: { phase: "Synced", overlayPodCIDR: [], serviceCIDR: SERVICES },
@@ -116,6 +116,7 @@ async function runTurn(chain: Chain, { count, netns, pods, keeps }: Turn): Promi
   await registered.create(first, count);
   await ready(count);
   const added = await runBatch({ subject: chain.add, atOnce: 1, first, count }, netns);
+  await registered.terminate(first, count);
   const deleted = await runBatch({ subject: chain.del, atOnce: 1, first, count }, netns);
   await registered.remove(first, count);
   await ready(0);

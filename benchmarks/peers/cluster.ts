@@ -6,7 +6,7 @@ import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { applyPeerKinds } from "../../scripts/lab/cluster/peer-kinds.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { fillPool } from "../../scripts/lab/scale/fill.ts";
-import { type PoolShape, takenOffsets } from "../ipam/pool-shape.ts";
+import { type PoolShape, takenOffsets, usableRange, usableRange6 } from "../ipam/pool-shape.ts";
 
 /** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made. */
 export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape): Promise<void> {
@@ -15,16 +15,29 @@ export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape): Pr
   await fillPool(etcdUrl, { subnet: shape.subnet, pool: "bench", isTaken: () => taken.has(++offset) });
 }
 
-/** `pool` is the rest of the pool's spec. */
-export async function furnish({ client }: ControlPlane, pool: object): Promise<void> {
+/** The specs of Berth's default pools for a shape: one for each family. */
+export function poolSpecs({ subnet, subnet6 }: PoolShape): object[] {
+  return [
+    { subnet, ...rangeOf(usableRange({ subnet })) },
+    ...(subnet6 === undefined ? [] : [{ subnet: subnet6, ...rangeOf(usableRange6(subnet6)) }]),
+  ];
+}
+
+const rangeOf = ({ gateway, first, last }: ReturnType<typeof usableRange6>): object => ({
+  ...{ gateway, ips: [`${first}-${last}`] },
+});
+
+/** `pools` are the rest of the pools' specs, the IPv4 one's first. */
+export async function furnish({ client }: ControlPlane, pools: readonly object[]): Promise<void> {
   await Promise.all([applyCrds(client), applyPeerKinds(client)]);
   await client.create("/api/v1/namespaces", { metadata: { name: "bench" } });
-  await client.create("/apis/ipam.vendor.io/v1/ippools", {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "bench" } },
-    spec: { default: true, cooldown: "0s", ...pool },
-  });
+  for (const [index, pool] of pools.entries())
+    await client.create("/apis/ipam.vendor.io/v1/ippools", {
+      ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: index === 0 ? "bench" : "bench-6" } },
+      spec: { default: true, cooldown: "0s", ...pool },
+    });
   await client.create("/api/v1/namespaces/kube-system/configmaps", {
     metadata: { name: "vendor-conf" },
-    data: { "conf.yml": 'enableIPv6: false\nhostRouteCIDR: ["10.6.0.0/16"]\n' },
+    data: { "conf.yml": `enableIPv6: ${pools.length > 1}\nhostRouteCIDR: ["10.6.0.0/16"]\n` },
   });
 }

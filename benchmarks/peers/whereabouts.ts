@@ -5,9 +5,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
-import { type NodePodsOptions, openNodePods } from "../cluster/pods.ts";
-import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
-import { decodeSubnet, formatAddress, type PoolShape, takenOffsets } from "../ipam/pool-shape.ts";
+import { type NodePodsOptions, nodeNames, openNodePods } from "../cluster/pods.ts";
+import { pluginCalls } from "../ipam/contestant.ts";
+import {
+  decodeSubnet,
+  formatAddress,
+  type PoolShape,
+  takenOffsets,
+  usableRange,
+  usableRange6,
+} from "../ipam/pool-shape.ts";
+import { type PeerIpam, perPodFile } from "./peer-ipam.ts";
 
 export interface WhereaboutsOptions extends NodePodsOptions {
   /** Of the plugin. */
@@ -15,6 +23,7 @@ export interface WhereaboutsOptions extends NodePodsOptions {
   readonly shape: PoolShape;
 }
 
+export const WHEREABOUTS = `whereabouts ${referenceTool("whereabouts").version}`;
 const NAMESPACE = "kube-system";
 const POOLS = `/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/${NAMESPACE}/ippools`;
 
@@ -35,30 +44,46 @@ function filledPool(shape: PoolShape): object {
   };
 }
 
-export async function openWhereabouts(options: WhereaboutsOptions): Promise<Contestant> {
+export async function openWhereabouts(options: WhereaboutsOptions): Promise<PeerIpam> {
   const { plane, place, node, kubeconfig, shape } = options;
   const pods = await openNodePods(options);
   if (shape.taken > 0) await plane.client.create(POOLS, filledPool(shape));
-  const { directory, version } = referenceTool("whereabouts");
+  const { directory } = referenceTool("whereabouts");
   const stdinFile = join(place.directory, `whereabouts-${node}.json`);
   const settingsFile = join(place.directory, `whereabouts-${node}.conf`);
   await writeFile(settingsFile, JSON.stringify({ kubernetes: { kubeconfig } }));
   const ipam = {
     type: "whereabouts",
-    range: shape.subnet,
+    ipRanges: rangesOf(shape),
     // It wants a file, even an empty one.
     configuration_path: settingsFile,
     log_file: join(place.directory, "whereabouts.log"),
     log_level: "error",
   };
   await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "whereabouts", type: "bridge", ipam }));
+  const nodeFile = await perPodFile({ ...options, name: "node-name", texts: nodeNames(options) });
+  // It names the node whose pod it serves.
+  const env = { ...pods.env, NODENAME: `{text:${nodeFile}}` };
   return {
-    name: `whereabouts ${version}`,
-    // It names the node whose pod it serves.
-    ...pluginCalls(join(directory, "whereabouts"), stdinFile, place, { ...pods.env, NODENAME: node }),
+    name: WHEREABOUTS,
+    ...pluginCalls(join(directory, "whereabouts"), stdinFile, place, env),
     prepare: async (first, count) => void (await pods.create(first, count)),
+    terminate: async (first, count) => void (await pods.terminate(first, count)),
     finish: async (first, count) => void (await pods.remove(first, count)),
     daemonPid: undefined,
+    daemonPids: [],
+    records: async () => {
+      const { items } = await plane.client.get(POOLS);
+      return items.flatMap((pool: { spec: { allocations: object } }) => Object.keys(pool.spec.allocations)).length;
+    },
     close: async () => {},
   };
+}
+
+function rangesOf({ subnet, subnet6 }: PoolShape): object[] {
+  const range = (text: string, { first, last }: ReturnType<typeof usableRange>): object => ({
+    ...{ range: text, range_start: first, range_end: last },
+  });
+  const v6 = subnet6 === undefined ? [] : [range(subnet6, usableRange6(subnet6))];
+  return [range(subnet, usableRange({ subnet })), ...v6];
 }

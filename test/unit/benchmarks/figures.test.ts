@@ -80,6 +80,7 @@ describe("targets", () => {
     name,
     add: [{ wallMs: addMs, cpuMs: 1, stepMs: [addMs] }],
     del: [{ wallMs: addMs, cpuMs: 1, stepMs: [addMs] }],
+    failures: [],
     addRates: [rate],
     delRates: [rate],
     daemonAddMs: [0.5],
@@ -126,9 +127,9 @@ describe("plan", () => {
       "subject\t/bin/a\t/tmp/a-{n}.json\tCNI_COMMAND=ADD",
       "then\t/bin/b\t/tmp/b.json",
       "exits\t1",
-      "batch\t0\t1\t0\t2",
-      "batch\t1\t1\t1\t2",
-      "batch\t0\t1\t2\t2",
+      "batch\t0\t1\t0\t2\t0",
+      "batch\t1\t1\t1\t2\t0",
+      "batch\t0\t1\t2\t2\t0",
       "",
     ]);
   });
@@ -146,5 +147,11 @@ describe("answer", () => {
       { wallMs: 3.1, samples: [{ wallMs: 3, cpuMs: 2, stepMs: [3] }] },
       { wallMs: 5.1, samples: [{ wallMs: 5, cpuMs: 0.25, stepMs: [2, 2.9] }] },
     ]);
+  });
+
+  test("a run that may fail has what it printed", () => {
+    const answer = ["run 0 7 3000000 0 0 3000000", "answer 0 1 no  address is free", "batch 0 3100000"];
+    const [outcome] = decodeAnswer(`${answer.join("\n")}\n`);
+    expect(outcome?.samples.map((sample) => sample.answer)).toEqual([{ status: 1, text: "no  address is free" }]);
   });
 });

@@ -1,12 +1,15 @@
-/** Line plots as SVG text: named series over the same named places, a logarithmic axis of nanoseconds. */
+/** Line plots as SVG text: named series over the same named places, a logarithmic axis. */
 
 export interface Series {
   readonly name: string;
+  /** One for each place; NaN where there is none. */
   readonly values: readonly number[];
 }
 
 export interface Plot {
   readonly title: string;
+  /** What the axis shows: `milliseconds`. */
+  readonly unit: string;
   readonly places: readonly string[];
   readonly series: readonly Series[];
 }
@@ -17,8 +20,8 @@ const LEFT = 60;
 const RIGHT = 170;
 const TOP = 44;
 const BOTTOM = 58;
-const COLOURS = ["#1b6ca8", "#d1495b", "#3c8d5a", "#8a6d3b", "#6a4c93"];
-const TICKS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+const COLOURS = ["#1b6ca8", "#d1495b", "#3c8d5a", "#8a6d3b", "#6a4c93", "#c2741f", "#5b6770"];
+const TICKS = [-2, -1, 0, 1, 2, 3, 4].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
 
 function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -28,13 +31,13 @@ function text(x: number, y: number, words: string, extra = ""): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${extra}>${escapeXml(words)}</text>`;
 }
 
-export function renderPlot({ title, places, series }: Plot): string {
-  const all = series.flatMap(({ values }) => values);
-  const low = Math.max(0.5, Math.min(...all) / 1.3);
+export function renderPlot({ title, unit, places, series }: Plot): string {
+  const all = series.flatMap(({ values }) => values).filter(Number.isFinite);
+  const low = Math.min(...all) / 1.3;
   const high = Math.max(...all) * 1.3;
   const x = (index: number) => LEFT + ((WIDTH - LEFT - RIGHT) * index) / Math.max(1, places.length - 1);
-  const y = (ns: number) =>
-    TOP + (HEIGHT - TOP - BOTTOM) * (1 - (Math.log(ns) - Math.log(low)) / (Math.log(high) - Math.log(low)));
+  const y = (value: number) =>
+    TOP + (HEIGHT - TOP - BOTTOM) * (1 - (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low)));
   const grid = TICKS.filter((tick) => tick >= low && tick <= high).map((tick) => {
     const at = y(tick);
     const line = `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at.toFixed(1)}" y2="${at.toFixed(1)}" stroke="#ddd"/>`;
@@ -43,7 +46,9 @@ export function renderPlot({ title, places, series }: Plot): string {
   const labels = places.map((place, index) => text(x(index), HEIGHT - BOTTOM + 20, place, 'text-anchor="middle"'));
   const lines = series.map(({ name, values }, index) => {
     const colour = COLOURS[index % COLOURS.length];
-    const points = values.map((ns, place) => `${x(place).toFixed(1)},${y(ns).toFixed(1)}`);
+    const points = values.flatMap((value, place) =>
+      Number.isFinite(value) ? [`${x(place).toFixed(1)},${y(value).toFixed(1)}`] : [],
+    );
     const dots = points.map((point) => {
       const [cx, cy] = point.split(",");
       return `<circle cx="${cx}" cy="${cy}" r="3" fill="${colour}"/>`;
@@ -58,7 +63,7 @@ export function renderPlot({ title, places, series }: Plot): string {
     `<title>${escapeXml(title)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="white"/>`,
     text(LEFT, 22, title, 'font-size="14" font-weight="bold"'),
-    text(LEFT, HEIGHT - 14, "nanoseconds per call of the core, logarithmic", 'fill="#555"'),
+    text(LEFT, HEIGHT - 14, `${unit}, logarithmic`, 'fill="#555"'),
     ...grid,
     ...labels,
     ...lines,

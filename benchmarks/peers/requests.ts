@@ -1,0 +1,66 @@
+/**
+ * What IPAMs of a cluster ask the API server for one pod.
+ * Effects: daemons and proxies, one after the other.
+ */
+import type { TallyRow } from "../../scripts/lab/cluster/api-tally.ts";
+import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { openClusterBerth } from "../cluster/berth.ts";
+import { countRequests } from "../cluster/count-requests.ts";
+import type { Contestant } from "../ipam/contestant.ts";
+import type { Site } from "./alone.ts";
+import { openSpiderpool } from "./spiderpool.ts";
+import { openWhereabouts } from "./whereabouts.ts";
+
+const PODS = 40;
+/** Pods of this site with lower numbers are measured. */
+const FIRST = 100_000;
+
+export interface Requests {
+  readonly name: string;
+  /** Of one pod's ADD and DEL, and of what follows them. */
+  readonly count: number;
+  readonly bytes: number;
+  /** `post ipallocations 1.0` */
+  readonly kinds: readonly string[];
+}
+
+/** Each by itself and with its daemons anew, so that nothing but its own calls passes its proxy. */
+export async function countAll(site: Site): Promise<Requests[]> {
+  const opened: ((kubeconfig: string) => Promise<Contestant>)[] = [
+    (kubeconfig) => openWhereabouts({ ...site, node: "where-counted", kubeconfig }),
+    (kubeconfig) => openSpiderpool({ ...site, node: "spider-counted", kubeconfig }),
+    (kubeconfig) => openClusterBerth({ ...site, node: "ahead-counted", isAhead: true, kubeconfig }),
+    (kubeconfig) => openClusterBerth({ ...site, node: "plain-counted", isAhead: false, kubeconfig }),
+  ];
+  const all: Requests[] = [];
+  for (const open of opened) {
+    const { name, rows } = await countRequests(site.plane, { atOnce: 1, first: FIRST, count: PODS }, open);
+    all.push(requestsOf(name, rows));
+  }
+  return all;
+}
+
+function requestsOf(name: string, rows: readonly TallyRow[]): Requests {
+  const sum = (value: (row: TallyRow) => number): number => rows.reduce((total, row) => total + value(row), 0) / PODS;
+  return {
+    name,
+    count: sum(({ requests }) => requests),
+    bytes: sum(({ requestBytes, responseBytes }) => requestBytes + responseBytes),
+    kinds: rows
+      .toSorted((a, b) => b.requests - a.requests)
+      .map(({ verb, resource, requests }) => `${verb} ${resource} ${formatFigure(requests / PODS)}`),
+  };
+}
+
+export function tabulateRequests(all: readonly Requests[]): Table {
+  return {
+    title: "Requests to the API server for one pod: ADD, DEL and what follows them",
+    columns: ["IPAM", "requests", "bytes", "of them"],
+    rows: all.map(({ name, count, bytes, kinds }) => [
+      name,
+      formatFigure(count),
+      bytes.toFixed(0),
+      kinds.slice(0, 6).join(", "),
+    ]),
+  };
+}

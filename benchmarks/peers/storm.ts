@@ -1,0 +1,196 @@
+/**
+ * Many pods on many nodes at once, and back: how long it takes, what fails, which addresses two pods have, and which records stay.
+ *
+ *   pods are created ── ADDs of all, two at a time on each node ── records are counted ── DELs of all ── records are counted
+ *
+ * Effects: a control plane; for each IPAM in turn daemons on simulated nodes, and plugins.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { daemonRssMib, formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { runBatch, type Sample, type Subject, wallMs } from "../harness/runner.ts";
+import type { Place } from "../ipam/contestant.ts";
+import { failureOf, succeeded } from "../ipam/measure.ts";
+import { exact25, type PoolShape, storm22, usableRange } from "../ipam/pool-shape.ts";
+import { openBerthFleet } from "./berth.ts";
+import { furnish, poolSpecs } from "./cluster.ts";
+import type { PeerIpam } from "./peer-ipam.ts";
+import { openSpiderpool } from "./spiderpool.ts";
+import { openWhereabouts } from "./whereabouts.ts";
+
+interface Storm {
+  readonly name: string;
+  readonly shape: PoolShape;
+  readonly nodes: number;
+  readonly pods: number;
+  /** Of a quick run. */
+  readonly quickPods: number;
+}
+
+const STORMS: readonly Storm[] = [
+  {
+    ...{ name: "exact fit", shape: exact25 },
+    ...{ nodes: 5, pods: 125, quickPods: 125 },
+  },
+  {
+    ...{ name: "storm", shape: storm22 },
+    ...{ nodes: 20, pods: 1_000, quickPods: 200 },
+  },
+];
+
+/** Pods that a node's runtime attaches at a time. */
+const AT_ONCE_PER_NODE = 2;
+/** After this no ADD of a storm is started. */
+const LIMIT_MS = 60_000;
+const QUICK_LIMIT_MS = 15_000;
+/** How long records may stay after the last DEL was answered, before they count as leaked. */
+const SETTLE_MS = 10_000;
+
+export interface StormRow {
+  readonly name: string;
+  /** From the creation of the first pod to the last answer. */
+  readonly upMs: number;
+  readonly downMs: number;
+  readonly add: readonly Sample[];
+  readonly del: readonly Sample[];
+  readonly failures: readonly string[];
+  /** Addresses that more than one pod was given. */
+  readonly duplicates: number;
+  /** Pods that have an address, and addresses that are recorded: when all are attached. */
+  readonly live: number;
+  readonly recorded: number;
+  /** Addresses that are recorded when all are detached. */
+  readonly leaked: number;
+  /** Of the daemons of all nodes when all are attached. */
+  readonly daemonsMib: number;
+}
+
+export interface StormFigures {
+  readonly name: string;
+  readonly shape: PoolShape;
+  readonly nodes: number;
+  readonly pods: number;
+  readonly rows: readonly StormRow[];
+}
+
+export async function measureStorms(place: Place, isQuick: boolean): Promise<StormFigures[]> {
+  const found: StormFigures[] = [];
+  for (const storm of STORMS) {
+    const pods = isQuick ? storm.quickPods : storm.pods;
+    const plane = await startControlPlane();
+    try {
+      await furnish(plane, poolSpecs(storm.shape));
+      const limitMs = isQuick ? QUICK_LIMIT_MS : LIMIT_MS;
+      const { name, shape, nodes } = storm;
+      found.push({ name, shape, nodes, pods, rows: await measureAll(plane, place, { shape, nodes, pods, limitMs }) });
+    } finally {
+      await plane.stop();
+    }
+  }
+  return found;
+}
+
+interface Course {
+  readonly shape: PoolShape;
+  readonly nodes: number;
+  readonly pods: number;
+  readonly limitMs: number;
+}
+
+async function measureAll(plane: ControlPlane, place: Place, course: Course): Promise<StormRow[]> {
+  const { shape, nodes: spread } = course;
+  const { kubeconfig } = plane;
+  const openings: readonly (() => Promise<PeerIpam>)[] = [
+    () => openWhereabouts({ plane, place, shape, kubeconfig, node: "where", spread }),
+    () => openSpiderpool({ plane, place, shape, kubeconfig, node: "spider", spread }),
+    () => openBerthFleet({ plane, place, node: "berth", spread }),
+  ];
+  const rows: StormRow[] = [];
+  for (const open of openings) {
+    const ipam = await open();
+    try {
+      rows.push(await measureOne(ipam, course));
+    } finally {
+      await ipam.close();
+    }
+  }
+  return rows;
+}
+
+async function measureOne(ipam: PeerIpam, { nodes, pods, limitMs }: Course): Promise<StormRow> {
+  const all = (subject: Subject, count: number): Omit<Parameters<typeof runBatch>[0], "limitMs"> => ({
+    ...{ subject: { ...subject, exits: "any" as const }, atOnce: AT_ONCE_PER_NODE * nodes, first: 0, count },
+  });
+  const startMs = performance.now();
+  await ipam.prepare?.(0, pods);
+  const { samples: add } = await runBatch({ ...all(ipam.add, pods), limitMs });
+  const upMs = performance.now() - startMs;
+  const daemonsMib = ipam.daemonPids.reduce((sum, pid) => sum + daemonRssMib(pid), 0);
+  const recorded = await ipam.records();
+  await ipam.terminate?.(0, pods);
+  // As a runtime does, for those that failed as well.
+  const { samples: del, wallMs: downMs } = await runBatch(all(ipam.del, add.length));
+  const given = succeeded(add).map(addressOf);
+  const leaked = await settledRecords(ipam);
+  await ipam.finish?.(0, pods);
+  return {
+    ...{ name: ipam.name, upMs, downMs, add, del, daemonsMib, recorded, leaked },
+    failures: [...add, ...del].flatMap(failureOf),
+    duplicates: given.length - new Set(given).size,
+    live: given.length,
+  };
+}
+
+/** The address that an ADD printed. */
+function addressOf({ answer }: Sample): string {
+  const address = /"address":\s*"([^"]+)"/.exec(answer?.text ?? "")?.[1];
+  if (address === undefined) throw new Error(`An ADD printed no address: ${answer?.text}`);
+  return address;
+}
+
+async function settledRecords(ipam: PeerIpam): Promise<number> {
+  const startMs = performance.now();
+  for (;;) {
+    const count = await ipam.records();
+    if (count === 0 || performance.now() - startMs > SETTLE_MS) return count;
+    await sleep(200);
+  }
+}
+
+export function tabulateStorm({ name, shape, nodes, pods, rows }: StormFigures): Table {
+  const { first, last } = usableRange(shape);
+  return {
+    title: `${name}: ${pods} pods on ${nodes} nodes, addresses ${first} to ${last}, and back`,
+    columns: [
+      ...["IPAM", "pods with an address", "after, s", "pods/s", "ADD p50", "p99", "max", "DEL p50", "p99"],
+      ...["failed ADDs", "failed DELs", "not begun", "duplicates", "recorded", "leaked", "daemons MiB"],
+    ],
+    rows: rows.map((row) => {
+      const [add, del] = [succeeded(row.add), succeeded(row.del)];
+      return [
+        row.name,
+        `${row.live} of ${pods}`,
+        formatFigure(row.upMs / 1000),
+        formatFigure((row.live * 1000) / row.upMs),
+        ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(add, share))),
+        ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
+        ...[row.add.length - add.length, row.del.length - del.length, pods - row.add.length].map(String),
+        ...[row.duplicates, row.recorded, row.leaked].map(String),
+        row.daemonsMib === 0 ? "-" : formatFigure(row.daemonsMib),
+      ];
+    }),
+  };
+}
+
+/** What is kept of a row. */
+export function compactStorm({ name, shape, nodes, pods, rows }: StormFigures): object {
+  const us = (samples: readonly Sample[]): number[] => samples.map((sample) => Math.round(sample.wallMs * 1000));
+  return {
+    ...{ name, shape, nodes, pods },
+    rows: rows.map(({ add, del, ...row }) => ({
+      ...row,
+      addUs: us(succeeded(add)),
+      delUs: us(succeeded(del)),
+    })),
+  };
+}
