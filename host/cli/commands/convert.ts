@@ -9,6 +9,7 @@ import { ExitCode, UsageError } from "../exit-code.ts";
 interface ConvertFlags extends OutputFlags {
   readonly out?: string;
   readonly suffix: string;
+  readonly ips?: readonly string[];
   readonly apply?: true;
   readonly patch?: readonly string[];
   readonly acceptLosses?: true;
@@ -30,6 +31,10 @@ export function addConvert(cli: CommandLine): void {
       "write manifests, patches, files for nodes and the report here; default: manifests on stdout",
     )
     .option("--suffix <text>", "appended to names of network definitions", "-berth")
+    .option(
+      "--ips <range...>",
+      "pools allocate only these, first-last or in CIDR form, which the other IPAM must exclude: both run side by side",
+    )
     .option("--apply", "write the manifests to the cluster, by server-side apply")
     .option(
       "--patch <workload...>",
@@ -85,7 +90,13 @@ async function planOf({ ipam, paths, flags }: Words, source: ClusterSource | und
   const { readInput } = await import("../convert/input.ts");
   const { inputOf, listInput, readTarget } = await import("../convert/cluster.ts");
   const target = source === undefined ? { pools: [], allocated: new Map() } : await readTarget(source);
-  const options: PlanOptions = { peer: ipam, suffix: flags.suffix, target };
+  const { parseSpan } = await import("../convert/address-draft.ts");
+  const ips = flags.ips?.map((text) => {
+    const range = parseSpan(text);
+    if (range !== undefined) return range;
+    throw new UsageError(`Option --ips: found ${JSON.stringify(text)}, want first-last or a network in CIDR form`);
+  });
+  const options: PlanOptions = { peer: ipam, suffix: flags.suffix, target, ips };
   if (paths.length === 0 && source !== undefined) {
     const objects = await listInput(source, ipam);
     return convert(({ findings }) => inputOf(objects, findings), options);

@@ -1,5 +1,5 @@
 /** The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse becomes a finding. */
-import { joinRanges } from "../../core/spans.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import {
   formatPrefix,
@@ -48,8 +48,16 @@ interface AddressFields {
   readonly addressSpace?: string;
 }
 
+interface AddressTarget {
+  readonly findings: Findings;
+  readonly peer: string;
+  /** The only addresses that Berth may allocate, of all pools. Absent: those that the peer allocates. */
+  readonly ips?: readonly Range[] | undefined;
+}
+
 /** Returns undefined if there is no pool to be made of the draft; the findings say why. */
-export function convertAddresses(draft: AddressDraft, place: Place, findings: Findings): AddressFields | undefined {
+export function convertAddresses(draft: AddressDraft, place: Place, target: AddressTarget): AddressFields | undefined {
+  const { findings } = target;
   const { subnet: text, addressSpace = "" } = draft;
   const given = parsePrefix(text.value);
   if (given === undefined) {
@@ -60,9 +68,13 @@ export function convertAddresses(draft: AddressDraft, place: Place, findings: Fi
   if (formatPrefix(subnet) !== text.value)
     findings.add("changed", place, text.field, text.value, `written as ${formatPrefix(subnet)}`);
   const inSubnet = { subnet, place, findings };
-  const ips = draft.ips === undefined ? undefined : rangesIn(draft.ips, { ...inSubnet, level: "problem" });
+  const theirs = draft.ips === undefined ? undefined : rangesIn(draft.ips, { ...inSubnet, level: "problem" });
   const { gateway, routes, kept } = convertRoutes(draft, inSubnet);
-  const excluded = rangesIn(draft.excluded ?? [], { ...inSubnet, level: "unneeded" });
+  const theirExcluded = rangesIn(draft.excluded ?? [], { ...inSubnet, level: "unneeded" });
+  const { ips, excluded } = restrict(
+    { ips: theirs, excluded: theirExcluded },
+    { ...inSubnet, field: text.field, target },
+  );
   const excludeIPs = joinRanges([...excluded, ...kept.map((ip) => ({ first: ip, last: ip }))], subnet.ip.family);
   for (const [field, list] of [["ips", ips ?? []] as const, ["excludeIPs", excludeIPs] as const]) {
     if (list.length <= MAX_RANGES) continue;
@@ -83,6 +95,34 @@ export function convertAddresses(draft: AddressDraft, place: Place, findings: Fi
     ...(routes.length === 0 ? {} : { routes }),
     ...(addressSpace === "" ? {} : { addressSpace }),
   };
+}
+
+interface Allocatable {
+  /** Undefined: the whole subnet. */
+  readonly ips: readonly Range[] | undefined;
+  readonly excluded: readonly Range[];
+}
+
+/** Returns what Berth may allocate while the peer goes on to allocate the rest. What both would allocate is a problem. */
+function restrict(
+  theirs: Allocatable,
+  { subnet, place, field, target }: InSubnet & { readonly field: string; readonly target: AddressTarget },
+): Allocatable {
+  if (target.ips === undefined) return theirs;
+  const { findings, peer } = target;
+  const whole = rangeOfPrefix(subnet);
+  const { family } = subnet.ip;
+  const ours = sharedSpans(spansOf([whole]), spansOf(target.ips.filter(({ first }) => first.family === family)));
+  if (ours.length === 0) {
+    findings.add("changed", place, field, formatPrefix(subnet), "Berth allocates none of it: --ips has none of it");
+    return { ips: undefined, excluded: [whole] };
+  }
+  const allocated = withoutSpans(spansOf(theirs.ips ?? [whole]), spansOf(theirs.excluded));
+  for (const range of rangesOf(sharedSpans(ours, allocated), family)) {
+    const text = `${peer} allocates ${formatRange(range)} as well as --ips would: exclude it there first`;
+    findings.add("problem", place, field, formatPrefix(subnet), text);
+  }
+  return { ips: rangesOf(ours, family), excluded: [] };
 }
 
 interface InSubnet {

@@ -142,7 +142,7 @@ function convertPool(
   const fields = convertAddresses(
     { subnet: { field: "spec.cidr", value: spec.cidr }, isGatewayDefault: false },
     place,
-    findings,
+    builder,
   );
   if (fields === undefined) return;
   const added = builder.add(

@@ -46,7 +46,7 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
       continue;
     }
     for (const [at, draft] of drafts.entries()) {
-      const fields = convertAddresses(draft, place, builder.findings);
+      const fields = convertAddresses(draft, place, builder);
       const base = namespace === undefined || namespace === "default" ? name : `${namespace}-${name}`;
       const poolName = [base, ...(node === undefined ? [] : [node]), `v${family}`, ...(at === 0 ? [] : [at + 1])]
         .join("-")

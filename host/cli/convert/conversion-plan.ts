@@ -124,12 +124,15 @@ export interface PlanOptions {
   /** Appended to the names of network definitions, so that both IPAMs have theirs while workloads move. */
   readonly suffix: string;
   readonly target: Target;
+  /** The only addresses that Berth may allocate while the peer goes on. Absent: all that the peer allocates. */
+  readonly ips?: readonly Range[] | undefined;
 }
 
 export class PlanBuilder {
   readonly findings = new Findings();
   readonly peer: Peer;
   readonly suffix: string;
+  readonly ips: readonly Range[] | undefined;
   readonly #target: Target;
   readonly #added = new Map<string, Added>();
   /** Names of pools by their specification. */
@@ -141,9 +144,10 @@ export class PlanBuilder {
   readonly #nodeFiles = new Map<string, NodeFile>();
   readonly #patches: WorkloadPatch[] = [];
 
-  constructor({ peer, suffix, target }: PlanOptions) {
+  constructor({ peer, suffix, target, ips }: PlanOptions) {
     this.peer = peer;
     this.suffix = suffix;
+    this.ips = ips;
     this.#target = target;
   }
 

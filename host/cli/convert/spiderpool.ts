@@ -157,7 +157,7 @@ function convertPool(object: PlacedObject, { builder, renamed }: PoolContext): v
     return;
   }
   const spec = decodePlaced(poolSpec, value.spec, { place, field: "spec", findings });
-  const fields = spec && convertAddresses(draftOf(spec), place, findings);
+  const fields = spec && convertAddresses(draftOf(spec), place, builder);
   if (spec === undefined || fields === undefined) return;
   const { podAffinity, namespaceAffinity, nodeAffinity, namespaceName = [], nodeName = [], multusName = [] } = spec;
   const raw = isJson(value.spec) ? value.spec : {};
@@ -223,6 +223,16 @@ function convertSubnet({ place, value, name, labels }: PlacedObject, { builder, 
   const { findings } = builder;
   const spec = decodePlaced(subnetSpec, value.spec, { place, field: "spec", findings });
   if (spec === undefined) return;
+  if (builder.ips !== undefined) {
+    findings.add(
+      "problem",
+      place,
+      "",
+      name,
+      "not converted: --ips is for pools; move the workloads of a Subnet at once",
+    );
+    return;
+  }
   // Addresses of pools that people made are no longer the Subnet's.
   const taken = pools
     .filter((pool) => !isGenerated(pool))
@@ -246,7 +256,7 @@ function convertSubnet({ place, value, name, labels }: PlacedObject, { builder, 
       spec.excludeIPs ?? [],
       `and ${joined.join(", ")}, which pools have`,
     );
-  const fields = convertAddresses({ ...draft, excluded }, place, findings);
+  const fields = convertAddresses({ ...draft, excluded }, place, builder);
   if (fields !== undefined)
     builder.add({ kind: "Subnet", name, labels: ownLabels(labels), spec: { ...fields } }, place);
 }

@@ -251,7 +251,7 @@ function convertPool({ place, value, name }: PlacedObject, known: readonly Known
     const fields = convertAddresses(
       { subnet: { field: "spec.range", value: spec.range }, isGatewayDefault: false },
       place,
-      findings,
+      builder,
     );
     if (fields !== undefined) {
       builder.addPoolOnce(name.toLowerCase(), { ...fields }, place);

@@ -51,6 +51,38 @@ describe("without --out", () => {
   });
 });
 
+describe("with --ips", () => {
+  const specsOf = (out: string) => parseAllDocuments(out).map((document) => document.toJS().spec);
+
+  it("pools allocate only these addresses, which the other IPAM excludes, and others none", async () => {
+    const pools = poolsFile("ips.yaml", { ips: ["10.0.0.10-10.0.0.99"], excludeIPs: ["10.0.0.64-10.0.0.99"] }, {});
+    const { code, out, error } = await berthctl("spiderpool", pools, "--ips", "10.0.0.64/27", "10.0.0.100-10.0.0.120");
+    expect(specsOf(out)).toEqual([
+      { subnet: "10.0.0.0/24", ips: ["10.0.0.64-10.0.0.95", "10.0.0.100-10.0.0.120"] },
+      { subnet: "10.1.0.0/24", excludeIPs: ["10.1.0.0-10.1.0.255"] },
+    ]);
+    expect([code, error]).toEqual([0, expect.stringContaining("Berth allocates none of it: --ips has none of it")]);
+  });
+
+  it("an address that the other IPAM would allocate too is a problem", async () => {
+    const pools = poolsFile("both.yaml", { ips: ["10.0.0.10-10.0.0.99"] });
+    const { code, error } = await berthctl("spiderpool", pools, "--ips", "10.0.0.90-10.0.0.110");
+    expect([code, error]).toEqual([
+      1,
+      expect.stringContaining(
+        "spiderpool allocates 10.0.0.90-10.0.0.99 as well as --ips would: exclude it there first",
+      ),
+    ]);
+  });
+
+  it("what is no range is a usage error", async () => {
+    expect(await berthctl("spiderpool", poolsFile("no.yaml", {}), "--ips", "10.0.0.0-x")).toMatchObject({
+      code: 2,
+      error: expect.stringContaining('Option --ips: found "10.0.0.0-x", want first-last or a network in CIDR form'),
+    });
+  });
+});
+
 describe("with --out", () => {
   it("a second conversion replaces the files of the first, and no others", async () => {
     const out = join(directory, "plan");
