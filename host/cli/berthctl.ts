@@ -16,6 +16,7 @@
  */
 import { CommanderError } from "commander";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
+import { addAdopt } from "./commands/adopt.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
@@ -50,6 +51,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addRecover,
   addNetwork,
   addConvert,
+  addAdopt,
   addVersion,
   addCompletion,
 ];

@@ -12,6 +12,7 @@ export const AUDIT_EVENTS = {
   GC: "a CNI GC released the addresses of a NIC that the runtime no longer has",
   STATUS: "a STATUS failed: the agent could not serve",
   REQUEST: "a request that could not be understood",
+  ADOPT: "a running pod's addresses of another IPAM became its own in Berth",
   UNDO: "the answer to an ADD could not be delivered, so its addresses were released",
   COLLECT: "the agent released the addresses of a pod that is gone and whose DEL never came",
   QUARANTINE: "an address is not used for the time being: another machine answers for it, or its node is lost",

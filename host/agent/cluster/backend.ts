@@ -13,6 +13,7 @@ import type { Change } from "../../kubernetes/mirror.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
+import type { AdoptionRecord } from "../../records/adoption-record.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
@@ -20,7 +21,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Pod } from "../../resources/pod.ts";
-import { type Backend, type BackendOptions, readinessOf } from "../backend.ts";
+import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
@@ -37,6 +38,7 @@ import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
 import { Prefetcher } from "../prefetch/prefetcher.ts";
 import { readHolderStatus } from "./address-owners.ts";
+import { adopt } from "./adoption/adopt.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
 import { ClusterDefinitions, describeNics } from "./networks.ts";
@@ -105,13 +107,14 @@ export class ClusterBackend implements Backend {
   readonly live: LiveObjects;
   readonly #objects: AllocationObjects;
   readonly #node: string;
+  readonly #audit: BackendOptions["audit"];
   readonly #connection: ClusterConnection | undefined;
   readonly #definitions: ClusterDefinitions;
   readonly #known: Known;
   readonly #listeners: Listeners;
   readonly #stack: AsyncDisposableStack;
 
-  constructor({ api, node, connection }: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
+  constructor({ api, node, audit, connection }: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
     this.resources = parts.resources;
     this.ipam = parts.ipam;
     this.registry = parts.registry;
@@ -121,6 +124,7 @@ export class ClusterBackend implements Backend {
     this.live = openLiveObjects(api);
     this.#objects = new AllocationObjects(api);
     this.#node = node;
+    this.#audit = audit;
     this.#connection = connection;
     this.#definitions = parts.definitions;
     this.#known = parts.known;
@@ -165,6 +169,12 @@ export class ClusterBackend implements Backend {
   async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
     const cooling = await this.registry.collect(row);
     return cooling === undefined ? [] : [cooling];
+  }
+
+  adopt(options: AdoptionOptions): Promise<AdoptionRecord> {
+    const { registry, ipam } = this;
+    const { inventory, identifier, log } = ipam;
+    return adopt({ node: this.#node, registry, inventory, identifier, audit: this.#audit, log }, options);
   }
 
   readPodOf(row: Allocation): Promise<PodStatus> {

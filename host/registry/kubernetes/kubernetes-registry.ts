@@ -300,6 +300,13 @@ export class KubernetesRegistry implements Registry {
     return collected;
   }
 
+  /** The same of an address that its pod keeps without Berth: it is not retained, whatever its address owner. */
+  async renounce(row: Allocation): Promise<Allocation | undefined> {
+    await this.#journal.disown([row]);
+    const current = await this.#journal.findAddress(row.space, row.ip);
+    return current?.owner === row.owner ? this.collect(current) : undefined;
+  }
+
   /** Releases addresses of {@link findRetained} that their member cannot use any more: each cools on this node, if its object is unchanged (retention). */
   async releaseRetained(retained: readonly Allocation[]): Promise<void> {
     for (const each of retained) {

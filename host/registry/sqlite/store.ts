@@ -133,7 +133,8 @@ export class SqliteStore {
   findAttachment({ containerId, ifName, network }: Attachment): readonly Allocation[] {
     if (containerId === "") return [];
     const found = this.select("container = ? AND interface = ? AND container <> ''", containerId, ifName);
-    return network === undefined ? found : found.filter((each) => each.network === network);
+    // An adopted row names no network: whichever detaches the NIC ends it.
+    return network === undefined ? found : found.filter((each) => each.network === network || each.network === "");
   }
 
   findAddress(space: string, ip: Ip): Allocation | undefined {

@@ -95,7 +95,7 @@ export function berthctlPage(): string {
     "cluster instead. `kubectl berth` is the same program with kubectl's own kubeconfig: link `kubectl-berth` of the release",
     "into `PATH`, on a laptop too. On a node of a cluster, tables begin with `THIS NODE ONLY`.",
     "",
-    "Questions that only agents can answer (`health`, `explain`, `history`, `check`, `doctor`, `recover`) are then put to `berthctl`",
+    "Questions that only agents can answer (`health`, `explain`, `history`, `check`, `doctor`, `recover`, `adopt`) are then put to `berthctl`",
     "in their pods by kubectl's `exec`, on all nodes or on that of `--node`. `release` and `quarantine` go to the agent of the",
     "address; `support-bundle` collects from API server, controllers and agents.",
     "",

@@ -73,6 +73,8 @@ export interface RealNode {
   boot(): Promise<void>;
   /** Which network containerd and the agent find from now on. */
   setNetwork(network: NetworkName): Promise<void>;
+  /** Number of a process of the pod, as this process's namespace has it; throws when it has none here. */
+  findPodProcess(uid: string): Promise<number>;
   /** In the network namespace of the pod; throws when it has no process here. */
   execInPod(uid: string, argv: readonly string[]): Promise<CommandOutcome>;
   /** The kubelet's folder of static pods. */
@@ -152,11 +154,13 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
       await running.startPrograms();
     },
     setNetwork,
-    execInPod: async (uid, argv) => {
+    findPodProcess: async (uid) => {
       const [pid] = await findPodProcesses(cgroup, uid);
       if (pid === undefined) throw new Error(`The pod with UID ${uid} has no process on ${name}`);
-      return runCommand(["nsenter", `--net=/proc/${pid}/ns/net`, ...argv]);
+      return pid;
     },
+    execInPod: async (uid, argv) =>
+      runCommand(["nsenter", `--net=/proc/${await node.findPodProcess(uid)}/ns/net`, ...argv]),
     manifests: staticPodFolder({ directory }),
     remove: () => stack.disposeAsync(),
   };

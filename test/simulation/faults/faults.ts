@@ -184,7 +184,7 @@ export const FAULTS: readonly Fault[] = [
     edits: [
       edit(
         STORE,
-        "return network === undefined ? found : found.filter((each) => each.network === network);",
+        'return network === undefined ? found : found.filter((each) => each.network === network || each.network === "");',
         "return found;",
       ),
     ],

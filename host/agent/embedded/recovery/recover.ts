@@ -7,8 +7,8 @@ import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
 import { isLiveNetns, readLiveNamespaces } from "../../live-namespaces.ts";
+import { readRuntimeCache } from "../../runtime-cache.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
-import { readRuntimeCache } from "./runtime-cache.ts";
 
 interface RecoverDeps {
   readonly registry: RecoverableRegistry;

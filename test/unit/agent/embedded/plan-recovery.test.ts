@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Evidence, planRecovery } from "../../../../host/agent/embedded/recovery/plan-recovery.ts";
-import type { CachedAttachment } from "../../../../host/agent/embedded/recovery/runtime-cache.ts";
 import type { LiveAddress } from "../../../../host/agent/live-namespaces.ts";
+import type { CachedAttachment } from "../../../../host/agent/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { pool } from "../../../world/subjects.ts";
@@ -23,7 +23,16 @@ function cached(containerId: string, address: string, where = "/live"): CachedAt
   ]);
   const ips = [{ address: prefix(address), interface: 0 }];
   const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
-  return { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lab", netns, args, result };
+  return {
+    source: `cache/${containerId}`,
+    containerId,
+    ifName: "eth0",
+    network: "lab",
+    netns,
+    args,
+    result,
+    ipams: [],
+  };
 }
 
 function live(netns: string, address: string): LiveAddress {

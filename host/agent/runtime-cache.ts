@@ -5,12 +5,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import type { CniResult } from "../../../cni/result.ts";
-import { decodeResult } from "../../../cni/result-versions.ts";
-import { decodeCniVersion } from "../../../cni/version.ts";
-import { messageOf } from "../../../lib/describe.ts";
-import { MAX_DEFINITION_BYTES } from "../../definitions.ts";
-import { readRegular } from "../../regular-file.ts";
+import type { CniResult } from "../cni/result.ts";
+import { decodeResult } from "../cni/result-versions.ts";
+import { decodeCniVersion } from "../cni/version.ts";
+import { messageOf } from "../lib/describe.ts";
+import { MAX_DEFINITION_BYTES } from "./definitions.ts";
+import { readRegular } from "./regular-file.ts";
 
 export interface CachedAttachment {
   /** Path of the file. */
@@ -23,6 +23,8 @@ export interface CachedAttachment {
   /** Of CNI_ARGS: `K8S_POD_NAMESPACE` and so on. */
   readonly args: ReadonlyMap<string, string>;
   readonly result: CniResult;
+  /** `ipam.type` of each plugin of the configuration that the file holds; empty if there is none. */
+  readonly ipams: readonly string[];
 }
 
 interface RuntimeCache {
@@ -39,7 +41,14 @@ const cachedInfo = z.object({
   netns: z.string().optional(),
   cniArgs: z.array(z.tuple([z.string(), z.string()])).nullish(),
   result: z.looseObject({ cniVersion: z.unknown() }),
+  /** The network's configuration, base64. */
+  config: z.string().optional(),
 });
+
+const plugin = z.looseObject({ ipam: z.looseObject({ type: z.string() }).optional().catch(undefined) });
+
+/** A list of plugins, or one plugin. */
+const networkConfig = plugin.extend({ plugins: z.array(plugin).optional() });
 
 /** Returns all attachments in the directories; a missing directory has none. */
 export function readRuntimeCache(directories: readonly string[]): RuntimeCache {
@@ -71,9 +80,22 @@ function listFiles(directory: string, problems: string[]): readonly string[] {
 
 function readCached(path: string): CachedAttachment {
   const text = readRegular(path, MAX_DEFINITION_BYTES).bytes.toString("utf8");
-  const { containerId, ifName, networkName, netns, cniArgs, result } = cachedInfo.parse(JSON.parse(text));
+  const { containerId, ifName, networkName, netns, cniArgs, result, config } = cachedInfo.parse(JSON.parse(text));
   const decoded = decodeResult(result, decodeCniVersion(result.cniVersion, "result.cniVersion"), "result");
   const sandbox = decoded.interfaces.find(({ name, sandbox }) => name === ifName && sandbox !== undefined)?.sandbox;
   const args = new Map(cniArgs ?? []);
-  return { source: path, containerId, ifName, network: networkName, netns: netns || sandbox, args, result: decoded };
+  return {
+    ...{ source: path, containerId, ifName, network: networkName, netns: netns || sandbox, args, result: decoded },
+    ipams: ipamsOf(config),
+  };
+}
+
+/** A configuration that cannot be read names none: it was the runtime's, and the result is what counts. */
+function ipamsOf(config: string | undefined): string[] {
+  try {
+    const { plugins = [], ...single } = networkConfig.parse(JSON.parse(Buffer.from(config ?? "", "base64").toString()));
+    return [single, ...plugins].flatMap(({ ipam }) => ipam?.type ?? []);
+  } catch {
+    return [];
+  }
 }

@@ -1,0 +1,243 @@
+import { describe, expect, it } from "vitest";
+import {
+  type AdoptionEvidence,
+  isAdopted,
+  isAllocatable,
+  planAdoption,
+} from "../../../../../host/agent/cluster/adoption/plan-adoption.ts";
+import type { LiveAddress } from "../../../../../host/agent/live-namespaces.ts";
+import type { CachedAttachment } from "../../../../../host/agent/runtime-cache.ts";
+import { formatIp } from "../../../../../host/net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
+import type { Allocation } from "../../../../../host/registry/registry.ts";
+import { decodePod, type Pod } from "../../../../../host/resources/pod.ts";
+import { pool } from "../../../../world/subjects.ts";
+import { ip, prefix } from "../../../../world/values.ts";
+
+const POOLS = [
+  pool("blue", "10.0.0.0/24", { gatewayIp: "10.0.0.1", ips: ["10.0.0.100-10.0.0.199"] }),
+  pool("six", "fd00::/64"),
+  pool("twin", "10.2.0.0/24"),
+  pool("lab", "10.2.0.0/24", { addressSpace: "lab" }),
+];
+
+/** Of container `c` of pod shop/pod-c, in namespace /netns/c. */
+function cached(containerId: string, addresses: readonly string[], more: Partial<CachedAttachment> = {}) {
+  const netns = `/netns/${containerId}`;
+  const args = new Map([
+    ["K8S_POD_NAMESPACE", "shop"],
+    ["K8S_POD_NAME", `pod-${containerId}`],
+    ["K8S_POD_UID", `uid-${containerId}`],
+  ]);
+  const ips = addresses.map((address) => ({ address: prefix(address), interface: 0 }));
+  const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
+  const about = { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lan", netns, args };
+  return { ...about, result, ipams: ["whereabouts"], ...more };
+}
+
+function live(containerId: string, address: string, ifName = "eth0"): LiveAddress {
+  const netns = `/netns/${containerId}`;
+  return { netns, netnsId: netns, ifName, mac: undefined, prefix: prefix(address) };
+}
+
+function row(containerId: string, address: string, more: Partial<Allocation> = {}): Allocation {
+  const where = { space: "", ip: ip(address), prefixLength: 24, pool: "blue", state: "Bound" as const };
+  const nic = {
+    owner: `uid-${containerId}`,
+    ifName: "eth0",
+    containerId,
+    network: "lan",
+    netns: `/netns/${containerId}`,
+  };
+  return { ...where, ...nic, namespace: "shop", pod: `pod-${containerId}`, sinceMs: 0, version: 1, ...more };
+}
+
+function podOf(
+  name: string,
+  more: { readonly uid?: string; readonly phase?: string; readonly ending?: true } = {},
+): Pod {
+  const uid = more.uid ?? name.replace("pod-", "uid-");
+  const ending = more.ending === undefined ? {} : { deletionTimestamp: "2026-01-01T00:00:00Z" };
+  const metadata = { namespace: "shop", name, uid, ...ending };
+  return decodePod({ kind: "Pod", metadata, status: { phase: more.phase ?? "Running" } }, "pod");
+}
+
+type Given = Partial<Omit<AdoptionEvidence, "findPod">> & { readonly pods?: readonly Pod[] };
+
+function evidenceOf({ pods = [podOf("pod-a"), podOf("pod-b")], ...given }: Given): AdoptionEvidence {
+  const nothing = { cached: [], live: [], rows: [], pools: POOLS, reserved: [] };
+  const findPod = (namespace: string, name: string): Pod | undefined =>
+    pods.find((each) => each.namespace === namespace && each.name === name);
+  return { ...nothing, findPod, netnsIdOf: (path) => (path.startsWith("/netns") ? path : undefined), ...given };
+}
+
+/** NICs as `owner container NIC: address pool`, refusals as `address: reason`. */
+function check(given: Given): Record<string, string[]> {
+  const { adoptable, recorded, refused } = planAdoption(evidenceOf(given));
+  const texts = (nics: typeof adoptable): string[] =>
+    nics.map(({ owner, containerId, ifName, addresses, ipams }) => {
+      const placed = addresses.map((each) => `${formatIp(each.ip)}/${each.prefixLength} ${each.pool}`).join(", ");
+      return `${owner} ${containerId} ${ifName}: ${placed} [${ipams}]`;
+    });
+  return {
+    adoptable: texts(adoptable),
+    recorded: texts(recorded),
+    refused: refused.map((each) => `${formatIp(each.ip)}: ${each.reason}`),
+  };
+}
+
+const NOTHING = { adoptable: [], recorded: [], refused: [] };
+const [A5, B5] = [live("a", "10.0.0.5/16"), live("b", "10.0.0.5/16")];
+const ADOPTED = "uid-a a eth0: 10.0.0.5/24 blue [whereabouts]";
+const REFUSED = (reason: string) => ({ refused: [`10.0.0.5: ${reason}`] });
+
+describe("planAdoption", () => {
+  const rows: [what: string, given: Given, expected: Partial<ReturnType<typeof check>>][] = [
+    [
+      "adopts what the kernel has and the runtime recorded",
+      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      { adoptable: [ADOPTED] },
+    ],
+    [
+      "adopts both families of a NIC",
+      { cached: [cached("a", ["10.0.0.5/16", "fd00::5/64"])], live: [A5, live("a", "fd00::5/64")] },
+      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
+    ],
+    [
+      "prefers no pool that does not allocate it, but takes it: ranges may be the other IPAM's",
+      { pools: [...POOLS, pool("wide", "10.0.0.0/16")], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      { adoptable: ["uid-a a eth0: 10.0.0.5/16 wide [whereabouts]"] },
+    ],
+    [
+      "leaves alone what is in no pool",
+      { cached: [cached("a", ["10.9.0.5/16"])], live: [live("a", "10.9.0.5/16")] },
+      {},
+    ],
+    ["finds nothing of a NIC that is gone", { cached: [cached("a", ["10.0.0.5/16"])] }, {}],
+    [
+      "finds the pod of a NIC by another NIC of the namespace",
+      { cached: [cached("a", ["10.9.0.5/16"])], live: [live("a", "10.9.0.5/16"), live("a", "10.0.0.5/16", "net1")] },
+      { adoptable: ["uid-a a net1: 10.0.0.5/24 blue []"] },
+    ],
+    [
+      "counts an attachment once that two programs recorded",
+      {
+        cached: [cached("a", ["10.0.0.5/16"]), cached("a", ["10.0.0.5/16"], { network: "multus", ipams: [] })],
+        live: [A5],
+      },
+      { adoptable: [ADOPTED] },
+    ],
+    [
+      "refuses a NIC that no runtime recorded",
+      { live: [A5] },
+      REFUSED("no runtime has recorded with its UID which pod has this NIC"),
+    ],
+    [
+      "refuses a record without UID",
+      { cached: [cached("a", ["10.0.0.5/16"], { args: new Map() })], live: [A5] },
+      REFUSED("no runtime has recorded with its UID which pod has this NIC"),
+    ],
+    [
+      "refuses a pod that the API server does not have",
+      { pods: [podOf("pod-a", { uid: "later" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      REFUSED("the API server has no such pod on this node"),
+    ],
+    [
+      "refuses a pod that has finished",
+      { pods: [podOf("pod-a", { phase: "Succeeded" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      REFUSED("its pod has finished"),
+    ],
+    [
+      "refuses a pod that is ending",
+      { pods: [podOf("pod-a", { ending: true })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      REFUSED("its pod is ending"),
+    ],
+    [
+      "refuses an address on two NICs, of both",
+      { cached: [cached("a", ["10.0.0.5/16"]), cached("b", ["10.0.0.5/16"])], live: [A5, B5] },
+      { refused: ["10.0.0.5: NIC eth0 in /netns/b has it as well", "10.0.0.5: NIC eth0 in /netns/a has it as well"] },
+    ],
+    [
+      "refuses an address that the pod gave itself",
+      { cached: [cached("a", ["10.0.0.6/16"])], live: [A5] },
+      REFUSED("the runtime's record of the NIC does not have it"),
+    ],
+    [
+      "refuses several of a NIC without a record of its own",
+      { cached: [cached("a", [])], live: [A5, live("a", "10.0.0.6/16")] },
+      {
+        refused: [5, 6].map(
+          (n) => `10.0.0.${n}: the NIC has several, and no record of the runtime says which are an IPAM's`,
+        ),
+      },
+    ],
+    [
+      "refuses the second of one family",
+      { cached: [cached("a", ["10.0.0.5/16", "10.0.0.6/16"])], live: [A5, live("a", "10.0.0.6/16")] },
+      { adoptable: [ADOPTED], refused: ["10.0.0.6: Berth records one address of each family for a NIC"] },
+    ],
+    [
+      "refuses a gateway",
+      { cached: [cached("a", ["10.0.0.1/16"])], live: [live("a", "10.0.0.1/16")] },
+      { refused: ['10.0.0.1: it is the gateway of pool "blue"'] },
+    ],
+    [
+      "refuses an address of two address spaces",
+      { cached: [cached("a", ["10.2.0.5/16"])], live: [live("a", "10.2.0.5/16")] },
+      { refused: ["10.2.0.5: pools of 2 address spaces have it: twin, lab"] },
+    ],
+    [
+      "knows what Berth gave, by its row",
+      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows: [row("a", "10.0.0.5")] },
+      {},
+    ],
+    [
+      "knows what Berth gave, by the network",
+      { cached: [cached("a", ["10.0.0.5/16"], { ipams: ["berth"] })], live: [A5] },
+      {},
+    ],
+    [
+      "knows what Berth gave to a journal that was lost",
+      {
+        cached: [cached("a", ["10.0.0.5/16"])],
+        live: [A5],
+        rows: [row("a", "10.0.0.5", { network: "", containerId: UNKNOWN_CONTAINER })],
+      },
+      {},
+    ],
+    [
+      "knows what it adopted",
+      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows: [row("a", "10.0.0.5", { network: "" })] },
+      { recorded: [ADOPTED] },
+    ],
+    [
+      "adopts again what another sandbox of the pod has now",
+      {
+        cached: [cached("a", ["10.0.0.5/16"])],
+        live: [A5],
+        rows: [row("a", "10.0.0.5", { network: "", containerId: "old" })],
+      },
+      { adoptable: [ADOPTED] },
+    ],
+  ];
+  it.each(rows)("%s", (_what, given, expected) => expect(check(given)).toEqual({ ...NOTHING, ...expected }));
+});
+
+describe("what was adopted", () => {
+  it.each([
+    ["names its container and no network", { network: "" }, true],
+    ["is not what an ADD gave", {}, false],
+    ["is not what was taken in from the API server", { network: "", containerId: UNKNOWN_CONTAINER }, false],
+    ["is not what was claimed ahead", { network: "", containerId: "" }, false],
+    ["is not what cools", { network: "", state: "Cooling" as const }, false],
+  ])("%s", (_what, more, expected) => expect(isAdopted(row("a", "10.0.0.5", more))).toBe(expected));
+
+  it.each([
+    ["10.0.0.5", "spec.ips does not have it", false, {}],
+    ["10.0.0.105", "spec.ips has it", true, {}],
+    ["10.0.0.105", "the pool is disabled", false, { disable: true }],
+  ])("is given to another pod once it is free: %s, %s: %s", (address, _what, expected, options) => {
+    const pools = [pool("blue", "10.0.0.0/24", { ips: ["10.0.0.100-10.0.0.199"], ...options })];
+    expect(isAllocatable(row("a", address), { pools, reserved: [] })).toBe(expected);
+  });
+});
