@@ -48,8 +48,8 @@ function requireLink<T>(value: T | undefined, link: string | undefined): T {
 
 /** Returns the request that creates the pair in the host's namespace, with the other end in the pod's. */
 function newVeth({ host, pod }: Veth, namespaces: Namespaces): Request {
-  const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd };
-  return newLink({ name: host.name, mac: host.mac, kind: { kind: "veth" }, peer });
+  const peer = { name: pod.name, mac: pod.mac, netnsFd: namespaces.pod.fd, queues: 1 };
+  return newLink({ name: host.name, mac: host.mac, kind: { kind: "veth" }, queues: 1, peer });
 }
 
 /** Returns the settings in the kernel's terms, with the index of the master. */

@@ -18,6 +18,8 @@ export const IFLA_AF_SPEC = 26;
 export const IFLA_GROUP = 27;
 export const IFLA_NET_NS_FD = 28;
 export const IFLA_EXT_MASK = 29;
+export const IFLA_NUM_TX_QUEUES = 31;
+export const IFLA_NUM_RX_QUEUES = 32;
 export const IFLA_LINK_NETNSID = 37;
 
 export const IFLA_INFO_KIND = 1;

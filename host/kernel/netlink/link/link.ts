@@ -27,6 +27,8 @@ import {
   IFLA_MASTER,
   IFLA_MTU,
   IFLA_NET_NS_FD,
+  IFLA_NUM_RX_QUEUES,
+  IFLA_NUM_TX_QUEUES,
   VETH_INFO_PEER,
 } from "./constants.ts";
 import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
@@ -113,6 +115,11 @@ export interface LinkChange {
   readonly netnsFd?: number | undefined;
   /** Reverse path filter of IPv4 (`rp_filter`): 0 to 2. */
   readonly rpFilter?: number | undefined;
+  /**
+   * Queues of a new link, in each direction. A veth that is created without this gets one per processor, of which all but the first are
+   * taken from it at once: the kernel waits for that, with the lock on all links held (drivers/net/veth.c, veth_init_queues).
+   */
+  readonly queues?: number | undefined;
 }
 
 /** A link to create. */
@@ -138,7 +145,7 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
 const encodeAlias = (alias: string) => new TextEncoder().encode(alias);
 
 function encodeChangeAttributes(change: LinkChange): Attribute[] {
-  const { mac, mtu, master, netnsFd, name, alias, group, rpFilter } = change;
+  const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, queues } = change;
   return present([
     optional(IFLA_ADDRESS, mac, encodeMac),
     optional(IFLA_MTU, mtu, encodeUint32),
@@ -147,6 +154,8 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_IFNAME, name, encodeString),
     optional(IFLA_IFALIAS, alias, encodeAlias),
     optional(IFLA_GROUP, group, encodeUint32),
+    optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
+    optional(IFLA_NUM_RX_QUEUES, queues, encodeUint32),
     rpFilter === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeRpFilter(rpFilter)]),
   ]);
 }
