@@ -10,8 +10,10 @@ import { ENODEV } from "./errno.ts";
 import { type Outcome, Refusal, type Request } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import { linkOf } from "./netlink/link/link.ts";
+import type { LinkMessage } from "./netlink/link/message.ts";
 import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
 import type { Message } from "./netlink/message.ts";
+import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";
 
 /** Most operations in one datagram: the kernel's answers to it have to fit into the socket's buffer. @limit */
 export const MAX_PIPELINED_OPERATIONS = 64;
@@ -24,10 +26,14 @@ export interface Failure {
   readonly effect: "none" | "part" | "unknown";
 }
 
+const DISABLE_IPV6 = /^ipv6\/conf\/([^/]+)\/disable_ipv6$/;
+
 export class Pipeline {
   readonly #namespaces: Namespaces;
   /** Indexes of links by name, valid until other requests may have run. */
   readonly #indexes: Record<Place, Map<string, number>> = { pod: new Map(), host: new Map() };
+  /** What the kernel said of links when they were looked up, by name; valid as long. */
+  readonly #messages: Record<Place, Map<string, LinkMessage>> = { pod: new Map(), host: new Map() };
   /** Where the waiting operations go. */
   #place: Place = "host";
   #waiting: { readonly operation: Operation; readonly request: Request }[] = [];
@@ -42,6 +48,7 @@ export class Pipeline {
 
   /** Adds the operation if it is one request, and returns whether it is. Throws NetlinkError if its link does not exist. */
   add(operation: Operation): boolean {
+    if (this.#isInherited(operation)) return true;
     const single = requestOf(operation, this.#namespaces, (place, link) => this.#find(place, link));
     if (single === undefined) return false;
     if (single.place !== this.#place || this.#waiting.length >= MAX_PIPELINED_OPERATIONS) this.flush();
@@ -58,25 +65,52 @@ export class Pipeline {
 
   /** Forgets what is known of links: other requests may have run. */
   forget(): void {
-    this.#indexes.pod.clear();
-    this.#indexes.host.clear();
+    for (const known of [this.#indexes, this.#messages]) {
+      known.pod.clear();
+      known.host.clear();
+    }
   }
 
   /** Looks a link up once: until {@link forget}, only the operations of this pipeline change links. */
   #find(place: Place, name: string): number | undefined {
     const known = this.#indexes[place].get(name);
     if (known !== undefined) return known;
-    const index = linkNamed(name, this.#ask(place, linkRequest(name)))?.index;
-    if (index !== undefined) this.#indexes[place].set(name, index);
-    return index;
+    return this.#look(place, name)?.index;
+  }
+
+  /** Asks for the link unless its message is known. */
+  #look(place: Place, name: string): LinkMessage | undefined {
+    const known = this.#messages[place].get(name);
+    if (known !== undefined) return known;
+    const message = linkNamed(name, this.#ask(place, linkRequest(name)));
+    if (message !== undefined) {
+      this.#messages[place].set(name, message);
+      this.#indexes[place].set(name, message.index);
+    }
+    return message;
+  }
+
+  /**
+   * Returns whether a new link has the setting already, from `default` (net/ipv6/addrconf.c, ipv6_add_dev). Setting it again would wait
+   * for the lock on all links, and reading `default` beforehand takes the longer the more namespaces there are (fs/proc/proc_sysctl.c,
+   * proc_sys_compare).
+   */
+  #isInherited(operation: Operation): boolean {
+    if (operation.kind !== "set-sysctl" || operation.from !== undefined) return false;
+    const { place, key, to } = operation;
+    const [, link] = DISABLE_IPV6.exec(key) ?? [];
+    if (link === undefined) return false;
+    const message = this.#look(place, link);
+    return (
+      message !== undefined && readSysctlsByNetlink(this.#namespaces[place].route, [key], () => message).get(key) === to
+    );
   }
 
   /** Looks up both ends of a pair: the message of one contains the index of the other. */
   #findPair(name: string, otherName: string): void {
-    const message = linkNamed(name, this.#ask("host", linkRequest(name)));
+    const message = this.#look("host", name);
     const link = message && linkOf(message);
     if (link?.kind?.kind !== "veth" || link.parent === undefined) return;
-    this.#indexes.host.set(name, link.index);
     this.#indexes.pod.set(otherName, link.parent);
   }
 

@@ -12,7 +12,6 @@ import { uniqueIps } from "../../coordinator/plan/own-objects.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { observeMirrored, observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource, NodeNamespace } from "../../kernel/open-namespace.ts";
-import { readSysctls } from "../../kernel/sysctl.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { NamespaceState, SysctlKey } from "../../plan/state.ts";
@@ -34,32 +33,14 @@ export function addressesOf(result: CniResult, ifName: string): Ip[] {
   return result.ips.filter((ip) => isOfNic(ip.interface)).map(({ address }) => address.ip);
 }
 
-const ipv6Key = (link: string): SysctlKey => `ipv6/conf/${link}/disable_ipv6`;
-
 /**
  * Returns the settings that plans set: those of a pair's end, which may have to be created, and of other links that carry the
  * traffic.
  */
 const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] => [
   ...["all", end, ...carriers].map((link) => `ipv4/conf/${link}/rp_filter`),
-  ipv6Key(end),
+  `ipv6/conf/${end}/disable_ipv6`,
 ];
-
-/**
- * Adds the settings of a link that is still to be created. It inherits IPv6 from `default` (addrconf.c, ipv6_add_dev), and
- * setting it again would wait for the lock on all links. `rp_filter` is not predicted: until it is set on the link, it follows
- * `default`. A pod without IPv6 addresses needs no such setting, and reading it would take a visit of the namespace.
- */
-function withNewLink(
-  source: NamespaceSource,
-  state: NamespaceState,
-  link: string,
-  addresses: readonly Ip[],
-): NamespaceState {
-  if (state.links.some(({ name }) => name === link) || addresses.every(({ family }) => family === 4)) return state;
-  const value = readSysctls(source, [ipv6Key("default")]).get(ipv6Key("default"));
-  return value === undefined ? state : { ...state, sysctls: new Map([...state.sysctls, [ipv6Key(link), value]]) };
-}
 
 function globalAddresses({ addresses }: NamespaceState): Ip[] {
   return addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).map(({ prefix }) => prefix.ip);
@@ -67,7 +48,7 @@ function globalAddresses({ addresses }: NamespaceState): Ip[] {
 
 /** Observes the pod. `ifName` and `first` are links whose settings are read as well. */
 export function observePod(pod: NamespaceSource, ifName: string, first: string): NamespaceState {
-  const state = observeNamespace(pod, {
+  return observeNamespace(pod, {
     addresses: true,
     routeTables: "not local",
     rules: true,
@@ -75,7 +56,6 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
     sysctls: settingKeysOf(POD_VETH, [...new Set([ifName, first])]),
     tables: [NFT_TABLE],
   });
-  return withNewLink(pod, state, POD_VETH, globalAddresses(state));
 }
 
 /**
@@ -106,7 +86,7 @@ interface HostQuery {
 /** Observes the node. Its links are the pair's, and those of the routes and neighbours that are found. */
 export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceState {
   const { pair, tables, addresses, isUnderlay, link } = query;
-  const state = observeMirrored(host, host.mirror, {
+  return observeMirrored(host, host.mirror, {
     addresses,
     linkNames: [pair.host.name],
     linkIndexes: link === undefined ? [] : [link],
@@ -116,5 +96,4 @@ export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceSta
     sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
     tables: [NFT_TABLE],
   });
-  return withNewLink(host, state, pair.host.name, addresses);
 }
