@@ -174,10 +174,13 @@ function linkOperations(place: Place, wanted: Wanted, observed: NamespaceState, 
     const keys = (["mac", "alias", "group", "up"] as const).filter(
       (key) => settings[key] !== undefined && settings[key] !== now[key],
     );
-    if (keys.length === 0) return [];
-    const pick = (source: LinkSettings): LinkSettings =>
-      Object.fromEntries(keys.map((key) => [key, source[key]])) as LinkSettings;
-    return [{ kind: "set-link", place, link: name, from: pick(now), to: pick(settings) }];
+    // A change of a link that is up makes the kernel walk all IPv6 routes of the namespace (net/ipv6/addrconf.c, addrconf_notify).
+    const isLast = (key: string): boolean => key === "up" && settings.up === true;
+    return [keys.filter((key) => !isLast(key)), keys.filter(isLast)].flatMap((some): Operation[] => {
+      const pick = (source: LinkSettings): LinkSettings =>
+        Object.fromEntries(some.map((key) => [key, source[key]])) as LinkSettings;
+      return some.length === 0 ? [] : [{ kind: "set-link", place, link: name, from: pick(now), to: pick(settings) }];
+    });
   });
 }
 
