@@ -11,10 +11,10 @@ import type { ProbeLink } from "./probe.ts";
 /** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
 
-function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void {
+function send(segment: Segment, { mac }: ProbeLink, addresses: readonly Ip[], failed: (error: unknown) => void): void {
   for (const ip of addresses) {
     const encode = ip.family === 4 ? encodeArpAnnouncement : encodeNdpAnnouncement;
-    segment.send(ip.family, encode(link.mac, ip));
+    segment.sendAside(ip.family, encode(mac, ip), failed);
   }
 }
 
@@ -25,24 +25,28 @@ function send(segment: Segment, link: ProbeLink, addresses: readonly Ip[]): void
  */
 export function announce(link: ProbeLink, addresses: readonly Ip[], onError: (error: unknown) => void): Disposable {
   const held = new DisposableStack();
-  const attempt = (work: () => void): boolean => {
-    try {
-      work();
-      return true;
-    } catch (error) {
-      held.dispose();
-      onError(error);
-      return false;
-    }
+  let isOver = false;
+  const fail = (error: unknown): void => {
+    held.dispose();
+    if (!isOver) onError(error);
+    isOver = true;
   };
-  attempt(() => {
+  try {
     const { netnsPath, index } = link;
     const segment = held.use(openSegment({ netnsPath, link: index, addresses }));
-    send(segment, link, addresses);
+    send(segment, link, addresses, fail);
     const timer = setTimeout(() => {
-      if (attempt(() => send(segment, link, addresses))) held.dispose();
+      send(segment, link, addresses, fail);
+      held.dispose();
     }, ANNOUNCE_INTERVAL_MS).unref();
     held.defer(() => clearTimeout(timer));
-  });
-  return { [Symbol.dispose]: () => held.dispose() };
+  } catch (error) {
+    fail(error);
+  }
+  return {
+    [Symbol.dispose]: () => {
+      isOver = true;
+      held.dispose();
+    },
+  };
 }

@@ -34,6 +34,8 @@ interface SegmentOptions {
 export interface Segment extends Disposable {
   /** Sends a frame. The segment must have been opened for an address of the family. Throws PacketError. */
   send(family: Family, frame: Uint8Array): void;
+  /** The same in the thread pool: each NIC on the link gets a copy of a broadcast, and the kernel makes them while it sends. */
+  sendAside(family: Family, frame: Uint8Array, failed: (error: PacketError) => void): void;
   /** Passes all queued frames to the listener now, before the event loop gets to them. */
   drain(): void;
 }
@@ -80,6 +82,7 @@ export function openSegment(
   const held = opened.move();
   return {
     send: (family, frame) => sockets.get(family)?.socket.send(frame),
+    sendAside: (family, frame, failed) => sockets.get(family)?.socket.sendAside(frame, failed),
     drain: () => {
       for (const { socket, deliver } of sockets.values()) drainSocket(socket, deliver);
     },

@@ -3,10 +3,11 @@
  *
  * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet socket blocks
  * its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of libuv's pool closes it some
- * time after it was disposed of.
+ * time after it was disposed of, and after all that it still sends.
  * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
  */
 
+import { write } from "node:fs";
 import type { Mac } from "../../net/mac.ts";
 import { closeAside } from "../close-aside.ts";
 import { EAGAIN, EINTR, formatErrno } from "../errno.ts";
@@ -36,6 +37,7 @@ export const MAX_FRAMES_PER_TURN = 64;
 
 /** EBADF of every architecture. */
 const EBADF = 9;
+const EIO = 5;
 const AF_PACKET = 17;
 const SOL_PACKET = 263;
 const PACKET_ADD_MEMBERSHIP = 1;
@@ -67,6 +69,8 @@ interface FrameListener {
 export interface PacketSocket extends Disposable {
   /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
+  /** Sends a whole frame in the thread pool; an error is passed to `failed`. */
+  sendAside(frame: Uint8Array, failed: (error: PacketError) => void): void;
   /** Returns the next frame from outside; undefined if there is none. Throws {@link PacketError}. */
   receive(): Uint8Array | undefined;
   /** Passes every frame to the listener, from the event loop, until the socket is disposed of. Once per socket. */
@@ -126,6 +130,10 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
   const buffer = new Uint8Array(RECEIVE_BYTES);
   let watch: Watch | undefined;
   let isOpen = true;
+  let pending = 0;
+  const close = (): void => {
+    if (!isOpen && pending === 0) closeAside(fd);
+  };
   // the descriptor may have been reused by then
   const requireOpen = (operation: string): void => {
     if (!isOpen) throw new PacketError(operation, link, EBADF);
@@ -161,6 +169,15 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
       const sent = native.send(fd, frame, MSG_DONTWAIT);
       if (sent < 0) throw new PacketError("send", link, -sent);
     },
+    sendAside(frame, failed) {
+      requireOpen("send");
+      pending++;
+      write(fd, frame, (error) => {
+        pending--;
+        if (error !== null) failed(new PacketError("send", link, -(error.errno ?? -EIO)));
+        close();
+      });
+    },
     listen(listener) {
       const started = native.watch(fd, () => drain(listener));
       if (typeof started === "number") throw new PacketError("listen", link, -started);
@@ -169,8 +186,9 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
     [Symbol.dispose]() {
       if (watch !== undefined) native.unwatch(watch);
       watch = undefined;
-      if (isOpen) closeAside(fd);
+      if (!isOpen) return;
       isOpen = false;
+      close();
     },
   };
 }
