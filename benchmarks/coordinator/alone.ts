@@ -10,7 +10,7 @@ import type { Node } from "./node.ts";
 import { preparePods } from "./pods.ts";
 
 export interface Course {
-  /** Rounds that are measured, after `warmUpRounds` that are not: an agent runs for weeks, and its first calls are its slowest. */
+  /** Rounds that are measured, after `warmUpRounds` that are not. */
   readonly rounds: number;
   readonly warmUpRounds: number;
   readonly podsPerRound: number;
@@ -84,7 +84,7 @@ function nodeTurn(node: Node, families: Families, { podsPerRound: count }: Cours
     await call(row.add, add);
     await call(row.check, check);
     await call(row.del, del);
-    await node.pods.strip(first, count);
+    await node.pods.remove(first, count);
   };
   return { row, run };
 }

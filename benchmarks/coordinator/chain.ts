@@ -91,6 +91,7 @@ async function runRound(node: Node, chains: readonly Chain[], triples: number, m
     turns.map(({ chain, number }) => one(chain.del, number)),
     node.netns,
   );
+  await node.pods.remove(first, count);
   if (!measured) return;
   for (const [index, { chain }] of turns.entries()) {
     chain.row.samples.push(...samplesOf(added[index]));

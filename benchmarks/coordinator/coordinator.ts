@@ -15,7 +15,7 @@ import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
 import { measureDetection, measureProbingAtOnce } from "./detection.ts";
 import { measureHealth } from "./event-loop.ts";
 import { type Node, openNode } from "./node.ts";
-import { writeConf } from "./pods.ts";
+import { warmUp, writeConf } from "./pods.ts";
 import { measureRates } from "./rates.ts";
 import { type CoordinatorFigures, tabulate, targetsOf } from "./tabulate.ts";
 
@@ -27,6 +27,9 @@ const OTHERS = 110;
 /** Pods of a node that is configured for as many as possible: an ADD is to take as long as without any. */
 const MOST_OTHERS = 500;
 
+/** Of each node, before anything is measured; those that stay count. */
+const WARM_UP_PODS = 300;
+
 async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
   const directory = join(root, ".scratch", `bench-${process.pid}`);
   const closers: (() => Promise<void>)[] = [];
@@ -37,6 +40,7 @@ async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
       mkdirSync(place, { recursive: true });
       const node = await openNode(`bench-${process.pid}-${others}`, place, others);
       closers.push(() => node.close());
+      await warmUp(node, Math.max(0, WARM_UP_PODS - others));
       nodes.push(node);
     }
     const floors = await openFloors(nodes, directory, closers);
@@ -119,8 +123,8 @@ function compact({ alone, chains, rates, health, detection, probing }: Coordinat
 }
 
 const notes = [
-  "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before; the node and its agent live in a namespace, too. The coordinator's settings are its defaults, with the log at `debug`, two networks behind the node (three with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
-  "A DEL takes the pair down and answers. The pair goes with the pod's namespace, or is deleted later, several in one step; the kernel needs a dozen milliseconds for that and more, mostly waiting, and the agent has a thread for it. Where DELs are measured one at a time, the namespaces stay. For the rates each is deleted after the DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
+  "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before and is deleted after the DELs of a round; the node and its agent live in a namespace, too. Before, 300 pods have come and gone: an agent runs for weeks, and its first calls are its slowest. The coordinator's settings are its defaults, with the log at `debug`, two networks behind the node (three with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
+  "A DEL takes the pair down and answers. The pair goes with the pod's namespace, or is deleted later, several in one step; the kernel needs a dozen milliseconds for that and more, mostly waiting, and the agent has a thread for it. Where DELs are measured one at a time, the namespaces are deleted after the last one. For the rates each is deleted after its DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
   "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each, then one DEL each; for the rates, one batch of pairs each.",
   "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random.",
   "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",

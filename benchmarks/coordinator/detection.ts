@@ -76,7 +76,7 @@ export async function measureProbingAtOnce(node: Node, rounds: number): Promise<
     const batch = { first, count: PROBING_AT_ONCE };
     const added = await runBatch({ subject: add, atOnce: PROBING_AT_ONCE, ...batch }, node.netns);
     await runBatch({ subject: del, atOnce: 1, ...batch }, node.netns);
-    await node.pods.strip(first, PROBING_AT_ONCE);
+    await node.pods.remove(first, PROBING_AT_ONCE);
     if (round > 0) samples.push(...added.samples);
   }
   return samples;
@@ -125,7 +125,7 @@ async function measurePairs(node: Node, { name, dueMs, sides, pairs }: Pairs): P
   const samples = (await runBatches(batches, node.netns)).flatMap((outcome) => outcome.samples);
   for (const { first, del } of sides) {
     await runBatch({ subject: del, atOnce: 1, first, count: pairs }, node.netns);
-    await node.pods.strip(first, pairs);
+    await node.pods.remove(first, pairs);
   }
   const ofSide = (side: number): Sample[] => samples.filter((_, index) => index % sides.length === side);
   return { name, dueMs, without: ofSide(0), with: ofSide(1) };

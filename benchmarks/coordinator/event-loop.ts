@@ -23,7 +23,7 @@ export async function measureHealth(node: Node, count: number): Promise<HealthRo
   const startMs = performance.now();
   const beside = await askBeside(node, runBatch({ subject: del, atOnce: 1, first, count }, node.netns));
   const idle = await askBeside(node, sleep(performance.now() - startMs));
-  await node.pods.strip(first, count);
+  await node.pods.remove(first, count);
   return [
     { name: `nothing else, ${node.name}`, answerMs: idle },
     { name: `beside DELs, ${node.name}`, answerMs: beside },

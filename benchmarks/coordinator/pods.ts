@@ -4,6 +4,9 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
+import { REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
+import { until } from "../../scripts/lab/cluster/objects.ts";
 import { berthBin, referenceBin } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
@@ -20,6 +23,8 @@ export type Nic =
   | { readonly kind: "bare" }
   /** Up, with addresses and default routes: as macvlan leaves it. */
   | { readonly kind: "ready"; readonly families: Families; readonly v4?: string | undefined };
+
+const WARM_UP_LOT = 50;
 
 /** The pods of one node. Each number is given once. */
 export class Pods {
@@ -58,10 +63,25 @@ export class Pods {
     await this.#run([...numbers.map(strip), "wait"]);
   }
 
-  /** Removes all namespaces. The kernel takes its time, and would do so while others are measured: so it is done at the end. */
-  async delete(): Promise<void> {
-    const names = this.#made.splice(0).map((number) => `${this.#prefix}${number}`);
-    await this.#run(names.map((name) => `[ ! -e /run/netns/${name} ] || ip netns delete ${name} || true`));
+  /** Removes the namespaces, as a runtime does after the DEL, and waits until the node's ends of their pairs are gone, too. */
+  async remove(first: number, count: number): Promise<void> {
+    const numbers = new Set(Array.from({ length: count }, (_, index) => first + index));
+    this.#made = this.#made.filter((number) => !numbers.has(number));
+    await this.#delete([...numbers]);
+    for (const group of [RETIRED_GROUP, REMOVAL_GROUP]) {
+      const isGone = async (): Promise<boolean> => (await this.#node.ip(`-oneline link show group ${group}`)) === "";
+      await until("no pair of a detached pod is left", isGone);
+    }
+  }
+
+  /** Removes all namespaces. */
+  delete(): Promise<void> {
+    return this.#delete(this.#made.splice(0));
+  }
+
+  #delete(numbers: readonly number[]): Promise<void> {
+    const names = numbers.map((number) => `${this.#prefix}${number}`);
+    return this.#run(names.map((name) => `[ ! -e /run/netns/${name} ] || ip netns delete ${name} || true`));
   }
 
   #script(number: number, nic: Nic): string {
@@ -148,4 +168,13 @@ export async function preparePods(
 export async function attachOthers(node: Node, count: number): Promise<void> {
   const { first, add } = await preparePods(node, count, { families: "dual stack" });
   await runBatch({ subject: add, atOnce: 1, first, count }, node.netns);
+}
+
+/** So many pods come and go: an agent runs for weeks, and V8 compiles its functions in the first hundreds of calls. */
+export async function warmUp(node: Node, count: number): Promise<void> {
+  for (let done = 0; done < count; done += WARM_UP_LOT) {
+    const { first, add, del } = await preparePods(node, WARM_UP_LOT, { families: "dual stack" });
+    for (const subject of [add, del]) await runBatch({ subject, atOnce: 1, first, count: WARM_UP_LOT }, node.netns);
+    await node.pods.remove(first, WARM_UP_LOT);
+  }
 }
