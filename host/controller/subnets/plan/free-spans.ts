@@ -21,7 +21,7 @@ export class FreeSpans {
   remove({ first, last }: Span): void {
     const at = this.#spans.findIndex((span) => span.last >= first);
     if (at < 0) return;
-    const end = this.#spans.findIndex((span, index) => index >= at && span.first > last);
+    const end = this.#spans.findIndex((span) => span.first > last);
     const hit = this.#spans.slice(at, end < 0 ? undefined : end);
     const left = hit.flatMap((span) => [
       ...(span.first < first ? [{ first: span.first, last: first - 1n }] : []),

@@ -185,13 +185,13 @@ class Draft {
 
   /** Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the others keep what is in use. */
   #mergeDuplicates(pools: readonly PlannedPool[]): readonly PlannedPool[] {
-    const [first, ...duplicates] = pools.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
-    for (const pool of duplicates) {
+    const sorted = pools.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+    for (const pool of sorted.slice(1)) {
       const { size } = pool;
       pool.keepOnly([], this.isHeldIn(pool));
       this.spend(pool.generated.application.namespace, pool.size - size);
     }
-    return first === undefined ? [] : [first, ...duplicates];
+    return sorted;
   }
 }
 
@@ -293,8 +293,9 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
   ];
   const users = usersOf(requests);
   const isNeeded = ({ capacity }: PlannedPool): boolean =>
+    capacity !== undefined &&
     shortfalls.some(({ demand }) =>
-      demand.subnets.some((name) => draft.capacities.get(name)?.network === capacity?.network),
+      demand.subnets.some((name) => draft.capacities.get(name)?.network === capacity.network),
     );
   for (const { pools } of requests) {
     for (const pool of pools.toReversed()) {
@@ -312,7 +313,7 @@ function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall
       if (given < spare) waiting.add(pool.name);
     }
     // The first pool of a request stays even if it is empty: it says what is missing.
-    for (const pool of pools.slice(1)) {
+    for (const pool of pools) {
       const isFirst = users.get(pool)?.some((request) => request.pools[0] === pool) === true;
       if (pool.target.length === 0 && !isFirst) remove.add(pool);
     }
@@ -379,7 +380,7 @@ function removeUnused(
 
 function networksOf({ capacities, pools }: Draft, remove: ReadonlySet<PlannedPool>): NetworkPlan[] {
   const networks = new Map<Network | undefined, PoolTarget[]>();
-  for (const { network } of capacities.values()) if (!networks.has(network)) networks.set(network, []);
+  for (const { network } of capacities.values()) networks.set(network, []);
   for (const pool of pools) {
     if (remove.has(pool) && pool.now === undefined) continue;
     const target = remove.has(pool) ? unchangedTarget(pool) : targetOf(pool);

@@ -41,6 +41,11 @@ describe("what is taken for a pool", () => {
     { why: "after what the pool has", free: "1-3 8-254", own: "4-7", count: 3, taken: "8-10" },
     { why: "before it, when nothing is free behind", free: "1-3 20-30", own: "4-7", count: 2, taken: "2-3" },
     { why: "its gaps first", free: "5 8-20", own: "4 6-7", count: 2, taken: "5 8" },
+    { why: "a gap from its beginning", free: "5-7 9-20", own: "4 8", count: 1, taken: "5" },
+    { why: "a block that ends where the free addresses end", free: "1-7 9-20", own: "", count: 4, taken: "4-7" },
+    { why: "the first of two places where they lie together", free: "1-3 5-7", own: "", count: 3, taken: "1-3" },
+    { why: "the only address", free: "9", own: "", count: 1, taken: "9" },
+    { why: "the rest where the rest has room", free: "12 20-21 24-30", own: "10-11", count: 3, taken: "12 20-21" },
     { why: "elsewhere, when there is no room", free: "1-2 20-30", own: "4-7", count: 3, taken: "20-22" },
     { why: "all that there is, and no more", free: "1-2 9", own: "", count: 8, taken: "1-2 9" },
     { why: "nothing", free: "", own: "4", count: 2, taken: "" },
@@ -54,6 +59,12 @@ describe("what is taken for a pool", () => {
     const from = new FreeSpans(spans("4-7"));
     expect(textOf(from.take([], 2, (address) => address === 5n))).toBe("4 6");
     expect(textOf(from.spans)).toBe("5 7");
+  });
+
+  test("what addresses in use leave short comes from before the place", () => {
+    const from = new FreeSpans(spans("1-7"));
+    expect(textOf(from.take([], 4, (address) => address === 5n))).toBe("1 4 6-7");
+    expect(textOf(from.spans)).toBe("2-3 5");
   });
 
   test("a network of 2^64 addresses costs what a small one does", () => {

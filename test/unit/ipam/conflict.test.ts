@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { addressConflicts, type ConflictAction, describeProxyArp } from "../../../host/ipam/conflict.ts";
+import { ip, mac } from "../../world/values.ts";
+
+const RIVAL = mac("02:00:00:00:00:99");
+const refused = (action: ConflictAction, more: object = {}) =>
+  addressConflicts({
+    ip: ip("10.6.0.7"),
+    pool: "blue",
+    mac: RIVAL,
+    ifName: "eth0",
+    source: undefined,
+    action,
+    ...more,
+  });
+const USED = 'Address 10.6.0.7 of pool "blue" is in use by 02:00:00:00:00:99 on the segment of interface "eth0"';
+const PROXY =
+  "ProxyArpSuspected: that machine answers for addresses of others, so none is quarantined; switch its proxy ARP off";
+
+it.each<[what: string, error: ReturnType<typeof refused>, code: number, message: string]>([
+  [
+    "is quarantined",
+    refused("quarantined"),
+    104,
+    `${USED}; it is quarantined, and the next attempt gets another address`,
+  ],
+  [
+    "was requested",
+    refused("quarantined", { source: "the annotation" }),
+    104,
+    `${USED}; it is quarantined; let the annotation ask for another address`,
+  ],
+  ["is a proxy's", refused("proxyArp", { source: "the annotation" }), 104, `${USED}; ${PROXY}`],
+  [
+    "is another machine's that did not say its MAC address",
+    refused("proxyArp", { mac: undefined }),
+    104,
+    `Address 10.6.0.7 of pool "blue" is in use by another machine on the segment of interface "eth0"; ${PROXY}`,
+  ],
+  [
+    "went to another attachment",
+    refused("superseded"),
+    11,
+    'Address 10.6.0.7 of pool "blue" has gone to another attachment of the same pod meanwhile; try again',
+  ],
+])("conflict: an address that %s", (_, error, code, message) => expect(error).toMatchObject({ code, message }));
+
+it.each([
+  ["that answered for several addresses", undefined, "02:00:00:00:00:99"],
+  ["that is the gateway", ip("10.6.0.1"), "02:00:00:00:00:99, the gateway 10.6.0.1,"],
+])("conflict: proxy ARP of a machine %s", (_, gateway, machine) => {
+  const rest = 'answers for addresses of pool "blue"; none is quarantined for it; switch its proxy ARP off';
+  expect(describeProxyArp({ mac: RIVAL, pool: "blue", gateway })).toBe(`ProxyArpSuspected: ${machine} ${rest}`);
+});

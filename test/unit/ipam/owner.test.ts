@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { aboveOf, applicationOf, controllerOf, middleKindOf } from "../../../host/ipam/owner.ts";
+import type { OwnerReference } from "../../../host/resources/fields/metadata.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../../../host/resources/ip-allocation.ts";
+
+const owner = (apiVersion: string, kind: string, more: Partial<OwnerReference> = {}): OwnerReference => ({
+  ...{ apiVersion, kind, name: "web", uid: "u1", controller: true },
+  ...more,
+});
+const DEPLOYMENT = owner("apps/v1", "Deployment");
+const CRON = owner("batch/v1", "CronJob");
+
+describe("the owner that controls an object", () => {
+  it("is not one that only owns it", () => {
+    const bystander = owner("v1", "Node", { controller: false });
+    expect(controllerOf({ ownerReferences: [bystander, DEPLOYMENT] })).toBe(DEPLOYMENT);
+    expect(controllerOf({ ownerReferences: [bystander] })).toBeUndefined();
+  });
+
+  it.each([
+    [owner("apps/v1", "ReplicaSet"), "ReplicaSet"],
+    [owner("batch/v1", "Job"), "Job"],
+    [owner("example.com/v1", "ReplicaSet"), undefined],
+    [owner("example.com/v1", "Job"), undefined],
+    [owner("apps/v1", "Job"), undefined],
+    [DEPLOYMENT, undefined],
+    [CRON, undefined],
+  ])("may have one of its own: %j", (reference, wanted) => expect(middleKindOf(reference)).toBe(wanted));
+
+  it.each<["ReplicaSet" | "Job", OwnerReference[], OwnerReference | undefined]>([
+    ["ReplicaSet", [DEPLOYMENT], DEPLOYMENT],
+    ["ReplicaSet", [], undefined],
+    ["Job", [CRON], CRON],
+    ["Job", [], undefined],
+    ["Job", [owner("jobset.x-k8s.io/v1alpha2", "JobSet")], undefined],
+    ["Job", [owner("example.com/v1", "CronJob")], undefined],
+    ["Job", [owner("batch/v1", "Job")], undefined],
+  ])("of a %s counts: %j", (middle, ownerReferences, wanted) =>
+    expect(aboveOf(middle, { ownerReferences })).toBe(wanted),
+  );
+});
+
+describe("a pool owner", () => {
+  it("has the names of the owner reference and the pod's namespace", () => {
+    const { controller: _, ...names } = DEPLOYMENT;
+    expect(applicationOf("shop", DEPLOYMENT)).toEqual({ ...names, namespace: "shop" });
+  });
+
+  const longest = { name: "x".repeat(MAX_ALLOCATION_TEXT), uid: "u".repeat(MAX_UID_LENGTH) };
+  it.each<[what: string, change: Partial<OwnerReference>, isOwner: boolean]>([
+    ["the longest names", longest, true],
+    ["a name that is too long", { name: `${longest.name}x` }, false],
+    ["a version that is too long", { apiVersion: `${longest.name}x` }, false],
+    ["a UID that is too long", { uid: `${longest.uid}u` }, false],
+    ["no name", { name: "" }, false],
+    ["no kind", { kind: "" }, false],
+    ["no version", { apiVersion: "" }, false],
+    ["no UID", { uid: "" }, false],
+  ])("of an owner reference with %s: %s", (_, change, isOwner) => {
+    expect(applicationOf("shop", { ...DEPLOYMENT, ...change }) !== undefined).toBe(isOwner);
+  });
+});

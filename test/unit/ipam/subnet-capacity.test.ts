@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import type { Candidate, FamilyDemand } from "../../../host/ipam/model.ts";
+import {
+  describeAbsence,
+  describeObstacle,
+  describeSupply,
+  isGrowing,
+  type SubnetState,
+} from "../../../host/ipam/subnet-capacity.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { pool } from "../../world/subjects.ts";
+
+const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+const made = (ips: readonly string[], wanted: number, shortfall?: string): IpPool => {
+  const generated = { subnet: "blue", application: WEB, interface: "eth0", reclaim: true, wanted, reason: "as many" };
+  return { ...pool("p", "10.1.0.0/24", { ips, generated }), ...(shortfall === undefined ? {} : { shortfall }) };
+};
+const FULL = 'has 1 of 3 addresses wanted: Subnet "blue" has 0 free';
+const demandOf = (...candidates: readonly Candidate[]): FamilyDemand => {
+  const request = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue", "red"] };
+  return { family: 4, rule: "IPv4", candidates, generated: { application: WEB, request } } as unknown as FamilyDemand;
+};
+
+it.each<[what: string, pool: IpPool, text: string | undefined]>([
+  ["made by hand", pool("p", "10.1.0.0/24"), undefined],
+  ["with too few addresses", made(["10.1.0.1"], 3), "has 1 of 3 addresses wanted (as many)"],
+  ["with all of them", made(["10.1.0.1-10.1.0.3"], 3), "has 3 of 3 addresses wanted (as many)"],
+  ["for one pod", made([], 1), "has 0 of 1 address wanted (as many)"],
+  ["that gets no more", made(["10.1.0.1"], 3, FULL), FULL],
+  ["that got more meanwhile", made(["10.1.0.1-10.1.0.3"], 3, FULL), "has 3 of 3 addresses wanted (as many)"],
+])("the supply of a pool %s", (_, given, text) => expect(describeSupply(given)).toBe(text));
+
+it("a pool that is not there yet is described by its workload and Subnets", () => {
+  const { generated } = demandOf();
+  expect(describeAbsence(generated ?? expect.unreachable())).toBe(
+    'no pool has been generated for Deployment shop/web out of Subnet "blue" or "red" yet',
+  );
+});
+
+describe("more addresses may come", () => {
+  const few = made(["10.1.0.1"], 3);
+  it.each<[what: string, candidates: readonly Candidate[], wanted: boolean]>([
+    ["to a pool that has too few", [{ name: "p", pool: few }], true],
+    ["not to one that has all", [{ name: "p", pool: made(["10.1.0.1-10.1.0.3"], 3) }], false],
+    ["not to one of which the reason is known", [{ name: "p", pool: made(["10.1.0.1"], 3, FULL) }], false],
+    ["not to one that refuses the NIC", [{ name: "p", pool: few, refusal: "is not for it" } as Candidate], false],
+    ["not to one that is not there", [{ name: "p", refusal: "does not exist" } as Candidate], false],
+    [
+      "to the second of two",
+      [
+        { name: "o", pool: made([], 0) },
+        { name: "p", pool: few },
+      ],
+      true,
+    ],
+    ["not without a pool", [], false],
+  ])("%s", (_, candidates, wanted) => expect(isGrowing(demandOf(...candidates))).toBe(wanted));
+});
+
+it.each<[state: SubnetState | undefined, text: string]>([
+  [undefined, 'Subnet "blue" was not read'],
+  [{ kind: "unseen", why: "the API server is silent" }, "the API server is silent"],
+  [{ kind: "absent" }, 'Subnet "blue" does not exist'],
+  [{ kind: "there", family: 6, isDeleting: true }, 'Subnet "blue" is being deleted'],
+  [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
+  [{ kind: "there", family: 4, isDeleting: false, refusal: "is not for lab" }, 'Subnet "blue" is not for lab'],
+  [
+    { kind: "there", family: 4, isDeleting: false },
+    'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
+  ],
+])("there is no pool: %j", (state, text) => expect(describeObstacle(demandOf(), state)).toBe(text));
