@@ -1,39 +1,48 @@
 /**
- * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), with the unit tests. `--mutate FILES`: only these, as patterns with
- * commas; `--tests FILES`: with these tests. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page from what both have found.
+ * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), group by group, with the unit tests. `--group TEXT`: only groups with
+ * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page from what both have found.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { GROUPS, type Group } from "./modules.ts";
 import { mergeReports, pageWith, type Report, survivorRanges } from "./report.ts";
 
 const { values } = parseArgs({
-  options: {
-    mutate: { type: "string" },
-    tests: { type: "string" },
-    property: { type: "boolean" },
-    page: { type: "boolean" },
-  },
+  options: { group: { type: "string" }, property: { type: "boolean" }, page: { type: "boolean" } },
 });
+const { group: wanted = "" } = values;
 
 function read(level: "unit" | "property"): Report {
   const path = `node_modules/.cache/mutation-${level}.json`;
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : { files: {} };
 }
 
+/** Returns false if StrykerJS failed. */
+function measure({ modules, unit, property }: Group): boolean {
+  const files = globSync([...modules]);
+  const mutate = values.property ? survivorRanges(read("unit"), new Set(files)) : modules;
+  if (mutate.length === 0) return true;
+  const { status } = spawnSync(
+    "node_modules/.bin/stryker",
+    ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(",")],
+    {
+      stdio: "inherit",
+      env: {
+        ...process.env,
+        BERTH_MUTATE: values.property ? "property" : "unit",
+        BERTH_MUTATE_TESTS: globSync([...(values.property ? property : unit)]).join(","),
+      },
+    },
+  );
+  return status === 0;
+}
+
 if (values.page) {
   const path = "docs/mutation.md";
   writeFileSync(path, pageWith(readFileSync(path, "utf8"), mergeReports(read("unit"), read("property"))));
 } else {
-  const files = values.mutate ?? (values.property ? survivorRanges(read("unit")).join(",") : undefined);
-  const environment = {
-    ...(values.property ? { BERTH_MUTATE: "property" } : {}),
-    ...(values.tests === undefined ? {} : { BERTH_MUTATE_TESTS: values.tests }),
-  };
-  const { status } = spawnSync(
-    "node_modules/.bin/stryker",
-    ["run", "test/mutation/stryker.config.mjs", ...(files === undefined ? [] : ["--mutate", files])],
-    { stdio: "inherit", env: { ...process.env, ...environment } },
-  );
-  process.exitCode = status ?? 1;
+  const groups = GROUPS.filter(({ modules }) => globSync([...modules]).some((file) => file.includes(wanted)));
+  const failed = groups.filter((group) => !measure(group));
+  if (groups.length === 0 || failed.length > 0) process.exitCode = 1;
 }

@@ -49,10 +49,10 @@ export function mergeReports(unit: Report, property: Report): Merged {
   return new Map([...merged].toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** What survived, as Stryker's option `mutate` takes it. */
-export function survivorRanges(report: Report): string[] {
+/** What survived in these files, as Stryker's option `mutate` takes it. */
+export function survivorRanges(report: Report, wanted: ReadonlySet<string>): string[] {
   return Object.entries(report.files).flatMap(([file, { mutants }]) =>
-    mutants
+    (wanted.has(file) ? mutants : [])
       .filter(({ status }) => status === "Survived" || status === "NoCoverage")
       .map(({ location: { start, end } }) => `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column}`),
   );

@@ -1,0 +1,77 @@
+/** The modules that decide, each group with the tests that execute it (docs/mutation.md). Patterns of files. */
+export interface Group {
+  readonly modules: readonly string[];
+  readonly unit: readonly string[];
+  readonly property: readonly string[];
+}
+
+/** Pure functions: selection, picks, plans, decisions about records, detection's verdict, retention, collection. */
+export const GROUPS: readonly Group[] = [
+  {
+    modules: [
+      "host/ipam/{announced-nics,conflict,filters,leak,owner,pick,plan-operation,plan-prefetch,requested-ips,retention,selection,subnet-capacity,subnet-pools}.ts",
+    ],
+    unit: [
+      "test/unit/ipam/*.test.ts",
+      "test/unit/agent/{supply-wait,claim-verified}.test.ts",
+      "test/unit/agent/detection/quarantine-prober.test.ts",
+      "test/unit/agent/cluster/pool-owners.test.ts",
+    ],
+    property: ["test/property/agent/claims.test.ts", "test/property/agent/explain.test.ts"],
+  },
+  {
+    modules: ["host/agent/ipam/sources/*.ts"],
+    unit: [
+      "test/unit/agent/{add,attaching-nics,claim-verified,supply-wait}.test.ts",
+      "test/unit/agent/cluster/claims.test.ts",
+    ],
+    property: ["test/property/agent/{claims,kept}.test.ts"],
+  },
+  {
+    modules: ["host/registry/kubernetes/{address-states,decide,known-object}.ts"],
+    unit: ["test/unit/registry/kubernetes/{address-states,decide,known-object,sharing}.test.ts"],
+    property: ["test/property/registry/interleavings.test.ts"],
+  },
+  {
+    modules: [
+      "host/agent/embedded/recovery/plan-recovery.ts",
+      "host/agent/gc/plan-reconciliation.ts",
+      "host/cli/check/plan-release.ts",
+      "host/controller/finalizers/plan-finalizers.ts",
+      "host/controller/gc/plan-collection.ts",
+      "host/kubernetes/lease/plan-lease.ts",
+    ],
+    unit: [
+      "test/unit/agent/embedded/plan-recovery.test.ts",
+      "test/unit/agent/gc/plan-reconciliation.test.ts",
+      "test/unit/cli/check/report.test.ts",
+      "test/unit/controller/finalizers/plan-finalizers.test.ts",
+      "test/unit/controller/gc/*.test.ts",
+      "test/unit/kubernetes/lease/plan-lease.test.ts",
+    ],
+    property: ["test/property/controller/garbage-walk.test.ts", "test/property/kubernetes/election.test.ts"],
+  },
+  {
+    modules: ["host/controller/{conditions,networks,owners,usage}/plan-*.ts"],
+    unit: [
+      "test/unit/controller/{conditions,owners,usage}/*.test.ts",
+      "test/unit/controller/networks/plan-status.test.ts",
+    ],
+    property: ["test/property/controller/{overlap,usage}.test.ts"],
+  },
+  {
+    modules: ["host/controller/subnets/plan/*.ts"],
+    unit: ["test/unit/controller/subnets/{capacity,free-spans,plan-ends,plan-subnets,plan-surplus}.test.ts"],
+    property: ["test/property/controller/subnets-walk.test.ts"],
+  },
+  {
+    modules: ["host/coordinator/plan/*.ts", "host/coordinator/{plan-check,probe}.ts"],
+    unit: ["test/unit/coordinator/*.test.ts"],
+    property: ["test/property/coordinator/plan.test.ts"],
+  },
+  {
+    modules: ["host/ifacer/plan-*.ts"],
+    unit: ["test/unit/ifacer/*.test.ts"],
+    property: ["test/property/ifacer/plan-devices.test.ts"],
+  },
+];
