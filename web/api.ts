@@ -34,9 +34,11 @@ export class Api {
     return this.#read("pools", {});
   }
 
-  async map(pool: string): Promise<MapModel> {
+  async map(pool: string): Promise<{ readonly model: MapModel; readonly arrivedMs: number }> {
     const answer = await this.#get("map", { pool });
-    return readMap(new Uint8Array(await answer.arrayBuffer()));
+    const bytes = new Uint8Array(await answer.arrayBuffer());
+    const arrivedMs = performance.now();
+    return { model: readMap(bytes), arrivedMs };
   }
 
   addresses(pool: string, first: string, last: string): Promise<AddressesAnswer> {

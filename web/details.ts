@@ -8,16 +8,27 @@ type Pool = PoolsAnswer["pools"][number];
 /** Conditions that are good when they are true; of all others it is bad. */
 const GOOD = ["Ready", "Supplied"];
 
-export function describePool(pool: Pool, problems: readonly string[]): HTMLElement[] {
+/** Returns the alerts of the pool's counts, then its conditions that are not as they should be. */
+export function findTroubles({ alerts, conditions }: Pool): readonly Trouble[] {
+  const bad = conditions.filter(({ type, status }) => (status === "True") !== GOOD.includes(type));
+  return [
+    ...alerts.map(({ kind, text }) => ({ text, isQuarantine: kind === "Quarantined" })),
+    ...bad.map(({ type, reason, message }) => {
+      const text = message === "" ? `${type} (${reason})` : `${type} (${reason}): ${message}`;
+      return { text, isQuarantine: false };
+    }),
+  ];
+}
+
+export interface Trouble {
+  readonly text: string;
+  /** The map shows the addresses. */
+  readonly isQuarantine: boolean;
+}
+
+export function describePool(pool: Pool): HTMLElement[] {
   const used = Object.values(pool.states).reduce((sum, count) => sum + count, 0);
-  const bad = pool.conditions.filter(({ type, status }) => (status === "True") !== GOOD.includes(type));
-  const alerts = [...bad.map(({ type, reason, message }) => `${type} (${reason}): ${message}`), ...problems].map(
-    (text) => {
-      const item = make("span", text);
-      item.className = "bad";
-      return item;
-    },
-  );
+  const conditions = pool.conditions.map(({ type, status, reason }) => `${type}: ${status} (${reason})`);
   return [
     make("h2", `Pool ${pool.name}`),
     makeFacts([
@@ -27,8 +38,7 @@ export function describePool(pool: Pool, problems: readonly string[]): HTMLEleme
       ["Generated from", pool.generated],
       ["Used", pool.isDisabled ? "for no new addresses (disabled)" : pool.isDefault ? "by default" : undefined],
     ]),
-    make("h3", "Conditions"),
-    alerts.length === 0 ? make("p", "No problem is known.") : makeList(alerts),
+    ...(conditions.length === 0 ? [] : [make("h3", "Conditions"), makeList(conditions)]),
   ];
 }
 
@@ -37,7 +47,8 @@ export function describeUsage({ from, stepSeconds, used }: UsageAnswer): (Elemen
   if (from === undefined || used.length === 0) return [title, make("p", "No sample has been taken yet.")];
   const [low, high, last] = [Math.min(...used), Math.max(...used), used.at(-1) ?? 0];
   const minutes = Math.round((used.length * stepSeconds) / 60);
-  const text = `In use now: ${last.toLocaleString("en")}. In the last ${minutes} minutes: ${low.toLocaleString("en")} to ${high.toLocaleString("en")}. The server remembers a day at most.`;
+  const span = minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+  const text = `In use now: ${last.toLocaleString("en")}. In the last ${span}: ${low.toLocaleString("en")} to ${high.toLocaleString("en")}. The server remembers a day at most.`;
   return [title, make("p", text), ...(used.length > 1 ? [chartOf(used, low, high)] : [])];
 }
 

@@ -61,13 +61,13 @@ export function numberAt(x: number, y: number, levels: number, start: Orientatio
   return number;
 }
 
-/** Returns the number of each square, `levels` below, row by row. */
-export function numbersOf(levels: number, start: Orientation): Uint32Array {
+/** Returns where the square of each number is, `levels` below: its place row by row. */
+export function placesOf(levels: number, start: Orientation): Uint32Array {
   const side = 2 ** levels;
-  const numbers = new Uint32Array(side * side);
+  const places = new Uint32Array(side * side);
   const fill = (level: number, x: number, y: number, first: number, orientation: Orientation): void => {
     if (level === 0) {
-      numbers[y * side + x] = first;
+      places[first] = y * side + x;
       return;
     }
     const half = 2 ** (level - 1);
@@ -78,5 +78,5 @@ export function numbersOf(levels: number, start: Orientation): Uint32Array {
     }
   };
   fill(levels, 0, 0, 0, start);
-  return numbers;
+  return places;
 }

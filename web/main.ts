@@ -5,9 +5,17 @@ import { parsePrefixOrIp } from "../host/net/prefix.ts";
 import type { MapAddress, PoolsAnswer } from "../host/records/map-records.ts";
 import { Api, Refusal } from "./api.ts";
 import { DARK, KIND_TEXTS, LIGHT } from "./colours.ts";
-import { describeAddress, describeHistory, describePool, describeResults, describeUsage } from "./details.ts";
+import {
+  describeAddress,
+  describeHistory,
+  describePool,
+  describeResults,
+  describeUsage,
+  findTroubles,
+} from "./details.ts";
 import { fillTable, find, make, makeLink, makeList } from "./elements.ts";
 import { type Block, KINDS, type MapModel } from "./map-model.ts";
+import { findQuarantined } from "./overlay.ts";
 import { TilePainter } from "./tiles.ts";
 import { MapView } from "./view.ts";
 
@@ -17,6 +25,14 @@ const MAX_RETRY_MS = 15_000;
 
 /** How long the view rests before table and link follow it: milliseconds. */
 const SETTLE_MS = 200;
+
+/** How often counts, alerts and usage are read: milliseconds. */
+const REFRESH_MS = 30_000;
+
+/** How soon they are read after an address went into quarantine: milliseconds. */
+const ALERT_MS = 1_000;
+
+const QUARANTINED = KINDS.indexOf("Quarantined");
 
 /** Largest block whose addresses the table lists one by one: bits. */
 const LISTED_BITS = 8;
@@ -53,13 +69,50 @@ async function attempt(action: () => Promise<void>): Promise<void> {
 
 async function loadPools(): Promise<void> {
   answer = await api.pools();
-  const chosen = placeOfLink().pool ?? pools.value;
-  pools.replaceChildren(...answer.pools.map(({ name }) => make("option", name)));
-  if (answer.pools.some(({ name }) => name === chosen)) pools.value = chosen;
+  const preferred = answer.pools.find(({ isDefault }) => isDefault)?.name;
+  const wanted = [placeOfLink().pool, pools.value, preferred];
+  pools.replaceChildren(...answer.pools.map(optionOf));
+  const known = wanted.find((name) => answer?.pools.some((pool) => pool.name === name));
+  if (known !== undefined) pools.value = known;
   find("why").hidden = !answer.canExplain;
   find("access").hidden = true;
   if (answer.pools.length === 0) find("where").textContent = "There is no pool";
   else await openPool();
+}
+
+/** A pool that somebody should look at says so in the list. */
+function optionOf(pool: PoolsAnswer["pools"][number]): HTMLOptionElement {
+  const count = findTroubles(pool).length;
+  const option = make(
+    "option",
+    count === 0 ? pool.name : `${pool.name} (${count} ${count === 1 ? "alert" : "alerts"})`,
+  );
+  option.value = pool.name;
+  return option;
+}
+
+/** Reads counts, alerts and usage again; the map itself follows its changes. */
+async function refreshPools(): Promise<void> {
+  answer = await api.pools();
+  const chosen = pools.value;
+  pools.replaceChildren(...answer.pools.map(optionOf));
+  pools.value = chosen;
+  await showPool(chosen);
+}
+
+let refreshing: ReturnType<typeof setTimeout> | undefined;
+let refreshAtMs = Number.POSITIVE_INFINITY;
+
+/** One refresh waits: the earliest that was asked for. */
+function refreshIn(pauseMs: number): void {
+  const atMs = performance.now() + pauseMs;
+  if (atMs >= refreshAtMs) return;
+  clearTimeout(refreshing);
+  refreshAtMs = atMs;
+  refreshing = setTimeout(() => {
+    refreshAtMs = Number.POSITIVE_INFINITY;
+    void attempt(refreshPools).finally(() => refreshIn(REFRESH_MS));
+  }, pauseMs);
 }
 
 async function openPool(): Promise<void> {
@@ -69,34 +122,43 @@ async function openPool(): Promise<void> {
   const pool = pools.value;
   find("chosen").hidden = true;
   view.chosen = undefined;
-  await Promise.all([load(pool, signal), showPool(pool)]);
-  void follow(pool, signal);
+  await Promise.all([showPool(pool), follow(pool, signal)]);
 }
 
 async function load(pool: string, signal: AbortSignal): Promise<void> {
-  const model = await api.map(pool);
+  const { model, arrivedMs } = await api.map(pool);
   if (signal.aborted) return;
   const isNew = view.model?.header.pool !== pool;
-  const start = performance.now();
   view.show(model);
   if (isNew) goToLink();
   view.drawNow();
-  performance.measure("berth:first-drawing", { start });
+  performance.measure("berth:first-drawing", { start: arrivedMs });
   showLegend(model);
   settle();
 }
 
-/** Follows the changes until the pool is left. After each connection the map is read again: what happened in between is not told. */
-async function follow(pool: string, signal: AbortSignal): Promise<void> {
+/**
+ * Follows the changes until the pool is left. Resolves when the map was shown, or cannot be. After each connection the map is read again: what happened in
+ * between is not told.
+ */
+function follow(pool: string, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  void followOn(pool, signal, () => attempt(() => load(pool, signal)).finally(resolve)).finally(resolve);
+  return promise;
+}
+
+async function followOn(pool: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
   for (let pauseMs = RETRY_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS)) {
+    let isOpen = false;
     try {
       await api.follow(
         pool,
         {
           onOpen: () => {
+            isOpen = true;
             live.textContent = "Live";
             pauseMs = RETRY_MS;
-            void attempt(() => load(pool, signal));
+            void read();
           },
           onChanges: (changes) => {
             const { model } = view;
@@ -104,8 +166,9 @@ async function follow(pool: string, signal: AbortSignal): Promise<void> {
             for (const [number, state] of changes) model.set(number, state);
             view.touch(changes.map(([number]) => number));
             settle();
+            if (changes.some(([, state]) => state === QUARANTINED)) refreshIn(ALERT_MS);
           },
-          onReload: () => void attempt(() => load(pool, signal)),
+          onReload: () => void read(),
         },
         signal,
       );
@@ -114,6 +177,8 @@ async function follow(pool: string, signal: AbortSignal): Promise<void> {
       if (signal.aborted) return;
       live.textContent = error instanceof Error ? error.message : String(error);
       if (error instanceof Refusal && (error.status === 401 || error.status === 403)) return;
+      // Without its changes it is shown all the same.
+      if (!isOpen) await read();
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
@@ -235,7 +300,26 @@ async function showPool(name: string): Promise<void> {
   const pool = answer?.pools.find((each) => each.name === name);
   if (pool === undefined) return;
   const usage = await api.usage(name);
-  find("about").replaceChildren(...describePool(pool, answer?.problems ?? []), ...describeUsage(usage));
+  find("about").replaceChildren(...describePool(pool), ...describeUsage(usage));
+  showAlerts(pool, answer?.problems ?? []);
+}
+
+/** Above the map: what is wrong with the pool, and with the server. An alert about addresses leads to them. */
+function showAlerts(pool: PoolsAnswer["pools"][number], problems: readonly string[]): void {
+  const items = findTroubles(pool).map(({ text, isQuarantine }) =>
+    isQuarantine ? makeLink(text, goToQuarantined) : make("span", text),
+  );
+  const all = [...items, ...problems.map((problem) => make("span", problem))];
+  find("alerts").replaceChildren(...all.map((item) => make("li", item)));
+  find("alerts").hidden = all.length === 0;
+}
+
+function goToQuarantined(): void {
+  const { model } = view;
+  const number = model && findQuarantined(model)[0];
+  if (number === undefined) return;
+  view.fit({ first: number - (number % 256), bits: 8 });
+  void choose(number);
 }
 
 function showLegend(model: MapModel): void {
@@ -364,4 +448,4 @@ addEventListener("hashchange", () => {
     void attempt(openPool);
   } else goToLink();
 });
-void attempt(loadPools);
+void attempt(loadPools).finally(() => refreshIn(REFRESH_MS));

@@ -12,6 +12,7 @@ export type Kind = (typeof KINDS)[number];
 /** As the API numbers states: Bound is 1. */
 const STATES = KINDS.slice(1, 6) as readonly MapState[];
 
+const BOUND = 1;
 const RESERVED = 6;
 const OUTSIDE = 7;
 
@@ -33,6 +34,8 @@ export class MapModel {
   readonly orientation: Orientation;
   /** By kind; undefined: no address is of the kind. Those of Reserved and Outside hold used addresses, too. */
   readonly planes: (Uint32Array | undefined)[] = [];
+  /** What is neither free nor bound: all other planes in one. */
+  readonly others: Uint32Array;
   readonly #firsts: readonly bigint[];
   readonly #bits: number;
 
@@ -47,16 +50,20 @@ export class MapModel {
     for (const [at, { state }] of header.planes.entries()) {
       this.planes[STATES.indexOf(state) + 1] = readSnapshot(snapshots[at] ?? new Uint8Array());
     }
-    this.planes[OUTSIDE] = this.#outside();
-    for (const { first, last } of header.reserved) this.#fillIn(this.#plane(RESERVED), first, last);
+    this.#fillOutside();
+    for (const { first, last } of header.reserved) {
+      this.#fill(RESERVED, parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n);
+    }
+    this.others = this.#newPlane();
+    for (const plane of this.planes.slice(2)) {
+      if (plane === undefined) continue;
+      for (let word = 0; word < plane.length; word++) this.others[word] = (this.others[word] ?? 0) | (plane[word] ?? 0);
+    }
   }
 
   /** Returns the number of the kind of an address: a state, else Reserved, else Outside, else Free. */
   kindAt(number: number): number {
-    for (let kind = 1; kind <= OUTSIDE; kind++) {
-      const plane = this.planes[kind];
-      if (plane !== undefined && (((plane[number >>> 5] ?? 0) >>> (number & 31)) & 1) === 1) return kind;
-    }
+    for (let kind = 1; kind <= OUTSIDE; kind++) if (this.#has(kind, number)) return kind;
     return 0;
   }
 
@@ -67,6 +74,11 @@ export class MapModel {
       if (plane !== undefined) setBit(plane, number, kind === state);
       else if (kind === state) setBit(this.#plane(kind), number, true);
     }
+    setBit(this.others, number, state > BOUND || this.#has(RESERVED, number) || this.#has(OUTSIDE, number));
+  }
+
+  #has(kind: number, number: number): boolean {
+    return (((this.planes[kind]?.[number >>> 5] ?? 0) >>> (number & 31)) & 1) === 1;
   }
 
   addressAt(number: number): string {
@@ -86,6 +98,11 @@ export class MapModel {
     if (bits <= this.#bits) return `${this.addressAt(first)}/${bitsOf(this.header.family) - bits}`;
     const last = Math.min(first + 2 ** bits, this.size) - 1;
     return this.#firsts.length === 1 ? this.header.subnet : `${this.addressAt(first)} to ${this.addressAt(last)}`;
+  }
+
+  /** Returns the block as a prefix; of several islands the first address. */
+  nameOf({ first, bits }: Block): string {
+    return bits <= this.#bits ? this.describe({ first, bits }) : this.addressAt(first);
   }
 
   /** Counts the kinds of the block's addresses. */
@@ -123,33 +140,35 @@ export class MapModel {
   }
 
   #plane(kind: number): Uint32Array {
-    const plane = this.planes[kind] ?? new Uint32Array(Math.ceil(this.size / 4096) * 128);
+    const plane = this.planes[kind] ?? this.#newPlane();
     this.planes[kind] = plane;
     return plane;
   }
 
-  /** What no range of the pool has; undefined if that is nothing. */
-  #outside(): Uint32Array | undefined {
-    const inside = new Uint32Array(Math.ceil(this.size / 4096) * 128);
-    for (const { first, last } of this.header.ranges) this.#fillIn(inside, first, last);
-    let isNone = true;
-    for (let word = 0; word < inside.length; word++) {
-      const bits = ~(inside[word] ?? 0);
-      inside[word] = bits;
-      if (bits !== 0 && word < this.size >>> 5) isNone = false;
-    }
-    return isNone && this.size % 32 === 0 ? undefined : inside;
+  /** Room for whole chunks, as those of a snapshot. */
+  #newPlane(): Uint32Array {
+    return new Uint32Array(Math.ceil(this.size / 4096) * 128);
   }
 
-  /** Sets the bits of the addresses of a range that are on the map. */
-  #fillIn(plane: Uint32Array, first: string, last: string): void {
-    const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
+  /** Fills the plane of what no range of the pool has; the ranges ascend. */
+  #fillOutside(): void {
+    let next = 0n;
+    for (const { first, last } of this.header.ranges) {
+      const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
+      if (low > next) this.#fill(OUTSIDE, next, low - 1n);
+      next = high + 1n;
+    }
+    this.#fill(OUTSIDE, next, 1n << BigInt(bitsOf(this.header.family)));
+  }
+
+  /** Sets the bits of the addresses `low` to `high` that are on the map. */
+  #fill(kind: number, low: bigint, high: bigint): void {
     for (const [at, start] of this.#firsts.entries()) {
       const end = start + (1n << BigInt(this.#bits)) - 1n;
       if (high < start || end < low) continue;
       const from = low < start ? 0 : Number(low - start);
       const to = Number((high > end ? end : high) - start);
-      setRun(plane, at * 2 ** this.#bits + from, at * 2 ** this.#bits + to + 1);
+      setRun(this.#plane(kind), at * 2 ** this.#bits + from, at * 2 ** this.#bits + to + 1);
     }
   }
 }

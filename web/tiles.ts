@@ -2,7 +2,7 @@
  * Pictures of parts of a map: square tiles of 256 pixels. On level 0 a pixel is one address; on level n > 0 it is 4^n of them, on level -n an address has
  * 2^n pixels a side, from -3 on with a pattern.
  */
-import { numberAt, numbersOf, type Orientation, squareOf } from "./hilbert.ts";
+import { numberAt, type Orientation, placesOf, squareOf } from "./hilbert.ts";
 import { type MapModel, popCount } from "./map-model.ts";
 
 export const TILE = 256;
@@ -34,14 +34,14 @@ const PATTERNS: readonly (readonly number[])[] = [
 /** Of a pixel that stands for several addresses this kind is shown if only one of them is of it. */
 const ALARMING = 4;
 
-const ORDERS = new Map<string, Uint32Array>();
+const PLACES = new Map<string, Uint32Array>();
 
-/** The numbers inside a square, row by row. */
-function orderOf(levels: number, orientation: Orientation): Uint32Array {
+/** The pixel of each number inside a square. */
+function placesIn(levels: number, orientation: Orientation): Uint32Array {
   const key = `${levels}/${orientation}`;
-  const order = ORDERS.get(key) ?? numbersOf(levels, orientation);
-  ORDERS.set(key, order);
-  return order;
+  const places = PLACES.get(key) ?? placesOf(levels, orientation);
+  PLACES.set(key, places);
+  return places;
 }
 
 /** Returns a pixel as it stands in memory: red, green, blue, opaque. */
@@ -49,18 +49,21 @@ function pixelOf(colour: number): number {
   return (0xff000000 | ((colour & 0xff) << 16) | (colour & 0xff00) | (colour >>> 16)) >>> 0;
 }
 
-function mix(colours: readonly number[], weights: ArrayLike<number>, sum: number): number {
-  let red = 0;
-  let green = 0;
-  let blue = 0;
+/** Returns the mixture of colours; their weights are whole numbers whose sum is 2^`bits`. */
+function mix(colours: readonly number[], weights: ArrayLike<number>, bits: number): number {
+  const half = (1 << bits) >> 1;
+  let red = half;
+  let green = half;
+  let blue = half;
   for (let at = 0; at < weights.length; at++) {
     const weight = weights[at] ?? 0;
+    if (weight === 0) continue;
     const colour = colours[at] ?? 0;
     red += weight * (colour >>> 16);
     green += weight * ((colour >>> 8) & 0xff);
     blue += weight * (colour & 0xff);
   }
-  return (Math.round(red / sum) << 16) | (Math.round(green / sum) << 8) | Math.round(blue / sum);
+  return ((red >>> bits) << 16) | ((green >>> bits) << 8) | (blue >>> bits);
 }
 
 export class TilePainter {
@@ -102,25 +105,28 @@ export class TilePainter {
 
   /** Writes one pixel for each address, or for 4^level of them. The most frequent, of free and bound addresses alone, are written right here. */
   #paintMany(pixels: Uint32Array, first: number, level: number, part: Orientation): void {
-    const order = orderOf(TILE_LEVELS, part);
-    const { size, planes } = this.#model;
+    const places = placesIn(TILE_LEVELS, part);
+    const { size, planes, others } = this.#model;
     const bits = 2 * level;
-    const bound = planes[1] ?? new Uint32Array(Math.ceil(size / 32));
-    const others = planes.flatMap((plane, kind) => (kind > 1 && plane !== undefined ? [plane] : []));
+    const bound = planes[1] ?? new Uint32Array();
     const ramp = this.#rampOf(level);
-    const words = Math.max(1, (1 << bits) >>> 5);
-    const mask = bits < 5 ? (1 << (1 << bits)) - 1 : -1;
-    for (let at = 0; at < pixels.length; at++) {
-      const start = first + ((order[at] ?? 0) << bits);
+    const words = (1 << bits) >>> 5;
+    const mask = (1 << (1 << bits)) - 1;
+    for (let at = 0; at < places.length; at++) {
+      const start = first + (at << bits);
       const word = start >>> 5;
       let used = 0;
       let other = 0;
-      for (let next = word; next < word + words; next++) {
-        for (let plane = 0; plane < others.length; plane++) other |= others[plane]?.[next] ?? 0;
-        used += popCount(((bound[next] ?? 0) >>> (start & 31)) & mask);
+      if (words === 0) {
+        used = popCount(((bound[word] ?? 0) >>> (start & 31)) & mask);
+        other = ((others[word] ?? 0) >>> (start & 31)) & mask;
+      } else {
+        for (let next = word; next < word + words; next++) {
+          used += popCount(bound[next] ?? 0);
+          other |= others[next] ?? 0;
+        }
       }
-      const isPlain = ((other >>> (start & 31)) & mask) === 0 && start < size;
-      pixels[at] = isPlain ? (ramp[used] ?? 0) : this.pixelAt(start, level);
+      pixels[places[at] ?? 0] = other === 0 && start < size ? (ramp[used] ?? 0) : this.pixelAt(start, level);
     }
   }
 
@@ -146,23 +152,24 @@ export class TilePainter {
     counts[6] = Math.min(counts[6] ?? 0, each - used);
     counts[7] = Math.min(counts[7] ?? 0, each - used - counts[6]);
     counts[0] = each - used - counts[6] - counts[7];
-    return pixelOf(mix(this.#palette.ground, counts, each));
+    return pixelOf(mix(this.#palette.ground, counts, 2 * level));
   }
 
   #paintSingle(pixels: Uint32Array, first: number, zoom: number, part: Orientation): void {
     const levels = TILE_LEVELS - zoom;
-    const order = orderOf(levels, part);
+    const places = placesIn(levels, part);
     const side = 2 ** levels;
     const cell = 2 ** zoom;
     const empty = this.#empty;
-    for (let at = 0; at < order.length; at++) {
-      const number = first + (order[at] ?? 0);
+    for (let at = 0; at < places.length; at++) {
+      const number = first + at;
+      const place = places[at] ?? 0;
       const isEmpty = number >= this.#model.size;
       const kind = isEmpty ? 0 : this.#model.kindAt(number);
       const ground = isEmpty ? empty : (this.#grounds[kind] ?? 0);
       const ink = isEmpty ? empty : (this.#inks[kind] ?? 0);
       const pattern = zoom < 3 ? PATTERNS[0] : PATTERNS[kind];
-      const start = Math.floor(at / side) * cell * TILE + (at % side) * cell;
+      const start = Math.floor(place / side) * cell * TILE + (place % side) * cell;
       for (let y = 0; y < cell; y++) {
         const row = pattern?.[(y << 3) >> zoom] ?? 0;
         for (let x = 0; x < cell; x++) {
@@ -182,8 +189,8 @@ export class TilePainter {
     const { ground } = this.#palette;
     const ramp = Uint32Array.from({ length: each + 1 }, (_, used) => {
       // One address among thousands is still to be seen.
-      const share = used === 0 ? 0 : Math.max(used, each / 5);
-      return pixelOf(mix(ground.slice(0, 2), [each - share, share], each));
+      const share = used === 0 ? 0 : Math.max(used, Math.ceil(each / 5));
+      return pixelOf(mix(ground.slice(0, 2), [each - share, share], 2 * level));
     });
     this.#ramps[level] = ramp;
     return ramp;

@@ -4,10 +4,11 @@
  */
 import { numberAt, type Orientation, squareOf } from "./hilbert.ts";
 import type { Block, MapModel } from "./map-model.ts";
+import { drawChosen, drawPrefixes, drawRings, findQuarantined } from "./overlay.ts";
 import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
 
-/** Most tiles that are kept. */
-const MAX_TILES = 64;
+/** How many tiles are kept; more if so many are in view. */
+const KEPT_TILES = 64;
 
 /** How long a frame may paint new tiles: milliseconds. What is missing is shown from a coarser tile until then. */
 const PAINT_MS = 4;
@@ -28,6 +29,11 @@ export interface ViewEvents {
   readonly onChoose: (number: number) => void;
 }
 
+/** The level on which one tile shows the whole map. */
+function coarsestOf({ levels }: MapModel): number {
+  return levels - Math.log2(TILE);
+}
+
 export class MapView {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
@@ -38,13 +44,19 @@ export class MapView {
   /** By `level/x/y`; those used last are at the end. */
   readonly #tiles = new Map<string, Tile>();
   readonly #image = new ImageData(TILE, TILE);
+  readonly #pixels = new Uint32Array(this.#image.data.buffer);
+  #room = KEPT_TILES;
   #x = 0;
   #y = 0;
   #scale = 1;
   #frame = 0;
+  /** Undefined: to be found again. */
+  #quarantined: readonly number[] | undefined;
   #chosen: number | undefined;
   readonly #pointers = new Map<number, { x: number; y: number }>();
   #isDrag = false;
+  /** Whether all tiles in view have been painted since the map was shown. */
+  #isSharp = false;
 
   constructor(canvas: HTMLCanvasElement, palette: Palette, events: ViewEvents) {
     const context = canvas.getContext("2d", { alpha: false });
@@ -70,14 +82,22 @@ export class MapView {
     const isSame = this.#model?.header.pool === model.header.pool && this.#model.size === model.size;
     this.#model = model;
     this.#painter = new TilePainter(model, this.#palette);
-    this.#tiles.clear();
-    if (!isSame) this.#chosen = undefined;
-    if (!isSame) this.fit({ first: 0, bits: 2 * model.levels });
+    for (const tile of this.#tiles.values()) tile.isStale = true;
+    this.#isSharp = false;
+    this.#quarantined = undefined;
+    if (!isSame) {
+      this.#tiles.clear();
+      this.#chosen = undefined;
+      this.fit({ first: 0, bits: 2 * model.levels });
+      // One tile shows all coarsely until the others are painted.
+      this.#tile(coarsestOf(model), 0, 0, false);
+    }
     this.draw();
   }
 
   set palette(palette: Palette) {
     this.#palette = palette;
+    this.#tiles.clear();
     if (this.#model !== undefined) this.show(this.#model);
   }
 
@@ -90,6 +110,7 @@ export class MapView {
   touch(numbers: readonly number[]): void {
     const model = this.#model;
     if (model === undefined) return;
+    this.#quarantined = undefined;
     for (const [key, tile] of this.#tiles) {
       if (tile.isStale) continue;
       const [level = 0, x = 0, y = 0] = key.split("/").map(Number);
@@ -174,7 +195,7 @@ export class MapView {
     context.fillStyle = `#${this.#palette.empty.toString(16).padStart(6, "0")}`;
     context.fillRect(0, 0, this.#canvas.width, this.#canvas.height);
     if (model === undefined) return;
-    const coarsest = model.levels - 8;
+    const coarsest = coarsestOf(model);
     const wanted = Math.floor(-Math.log2(this.#scale) + 0.01);
     const level = Math.max(DEEPEST, Math.min(coarsest, wanted));
     const cells = TILE * 2 ** level;
@@ -182,7 +203,10 @@ export class MapView {
     context.imageSmoothingEnabled = size < TILE;
     const until = performance.now() + PAINT_MS;
     let isComplete = true;
-    for (const { x, y } of this.#tilesInView(cells)) {
+    const tiles = [...this.#tilesInView(cells)];
+    // With the coarsest one.
+    this.#room = Math.max(KEPT_TILES, tiles.length + 1);
+    for (const { x, y } of tiles) {
       const left = Math.round((x * cells - this.#x) * this.#scale);
       const top = Math.round((y * cells - this.#y) * this.#scale);
       const right = Math.round(((x + 1) * cells - this.#x) * this.#scale);
@@ -193,25 +217,23 @@ export class MapView {
       else this.#drawCoarser(level, x, y, coarsest, [left, top, right - left, bottom - top]);
       if (tile === undefined || tile.isStale) isComplete = false;
     }
-    this.#drawChosen(model);
+    this.#drawOver(model);
     if (!isComplete) this.draw();
+    else if (!this.#isSharp) {
+      this.#isSharp = true;
+      performance.mark("berth:sharp");
+    }
   }
 
-  /** The square of the address that is chosen. */
-  #drawChosen(model: MapModel): void {
-    if (this.#chosen === undefined) return;
-    const { x, y } = squareOf(this.#chosen, model.levels, model.orientation);
-    const side = Math.max(10, this.#scale);
-    const context = this.#context;
-    const [left, top] = [(x + 0.5 - this.#x) * this.#scale - side / 2, (y + 0.5 - this.#y) * this.#scale - side / 2];
-    for (const [width, colour] of [
-      [5, "#fff"],
-      [2, "#000"],
-    ] as const) {
-      context.lineWidth = width;
-      context.strokeStyle = colour;
-      context.strokeRect(left, top, side, side);
-    }
+  #drawOver(model: MapModel): void {
+    const { width, height, clientWidth } = this.#canvas;
+    const ratio = width / Math.max(1, clientWidth);
+    const isDark = this.#palette.empty < 0x80_00_00;
+    const sight = { x: this.#x, y: this.#y, scale: this.#scale, width, height, ratio, isDark };
+    this.#quarantined ??= findQuarantined(model);
+    drawPrefixes(this.#context, model, sight);
+    drawRings(this.#context, model, sight, this.#quarantined);
+    if (this.#chosen !== undefined) drawChosen(this.#context, model, sight, this.#chosen);
   }
 
   *#tilesInView(cells: number): Generator<{ readonly x: number; readonly y: number }> {
@@ -238,14 +260,23 @@ export class MapView {
       return known;
     }
     if (known === undefined && isLate) return undefined;
-    const tile = known ?? { canvas: new OffscreenCanvas(TILE, TILE), isStale: false };
-    this.#painter?.paint(new Uint32Array(this.#image.data.buffer), level, x, y);
+    const tile = known ?? this.#takeTile();
+    this.#painter?.paint(this.#pixels, level, x, y);
     tile.canvas.getContext("2d", { alpha: false })?.putImageData(this.#image, 0, 0);
     tile.isStale = false;
     this.#tiles.delete(key);
     this.#tiles.set(key, tile);
-    for (const old of this.#tiles.keys()) if (this.#tiles.size > MAX_TILES) this.#tiles.delete(old);
     return tile;
+  }
+
+  /** Returns a new tile, or the one that was used the longest time ago if there are enough. */
+  #takeTile(): Tile {
+    const [oldest] = this.#tiles;
+    if (oldest === undefined || this.#tiles.size < this.#room) {
+      return { canvas: new OffscreenCanvas(TILE, TILE), isStale: false };
+    }
+    this.#tiles.delete(oldest[0]);
+    return oldest[1];
   }
 
   #hasCoarser(level: number, x: number, y: number, coarsest: number): boolean {
@@ -275,10 +306,12 @@ export class MapView {
     this.#context.drawImage(found.tile.canvas, fromX, fromY, side, side, left ?? 0, top ?? 0, width ?? 0, height ?? 0);
   }
 
-  /** Squares in a row and in a column: half of the curve lies on its side. */
+  /** Squares in a row and in a column of the smallest block that has all addresses: a square, or two beside or below one another. */
   #gridOf({ levels, size, orientation }: MapModel): readonly [number, number] {
-    const side = 2 ** levels;
-    return [side, orientation === 1 && size <= (side * side) / 2 ? side / 2 : side];
+    const bits = Math.ceil(Math.log2(Math.max(1, size)));
+    const side = 2 ** Math.floor(bits / 2);
+    if (bits % 2 === 0) return [side, side];
+    return squareOf(side * side, levels, orientation).x === 0 ? [side, 2 * side] : [2 * side, side];
   }
 
   #limit(scale: number): number {

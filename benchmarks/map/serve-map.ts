@@ -75,7 +75,7 @@ export async function serveMap({
     pools: [
       {
         ...{ name: "bench", subnet: SUBNET, family: 4, addressSpace: "", size: String(SIZE), states: { Bound: used } },
-        ...{ isDefault: true, isDisabled: false, conditions: [] },
+        ...{ isDefault: true, isDisabled: false, conditions: [], alerts: [] },
       },
     ],
   };

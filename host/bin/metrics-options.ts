@@ -69,13 +69,15 @@ export function scrapeSettingsOf(
   return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
 }
 
-/** The same for the address map. */
+/** The same for the address map. On loopback it is plain HTTP: a browser that reaches it by a port-forward would not know the certificate. */
 export function mapSettingsOf(
   flags: MapFlags & MetricsFlags,
   hasCluster: boolean,
   refuse: (text: string) => never,
 ): MapSettings {
-  const settings = { address: flags.mapListen, tls: tlsOf(flags, refuse), isInsecure: flags.mapInsecure === true };
+  const { mapListen: address, mapInsecure } = flags;
+  const tls = address.kind === "network" ? tlsOf(flags, refuse) : undefined;
+  const settings = { address, tls, isInsecure: mapInsecure === true };
   const exposure = findExposure(settings, { hasCluster });
   if (exposure !== undefined) refuse(`--map-listen: ${exposure.replaceAll("--metrics-insecure", "--map-insecure")}`);
   return settings;

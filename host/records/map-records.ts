@@ -23,6 +23,13 @@ const condition = z.object({
   message: z.string(),
 });
 
+const alert = z.object({
+  /** `Quarantined`: the page shows the addresses. */
+  kind: z.enum(["Full", "NearlyFull", "Quarantined"]),
+  /** A sentence. */
+  text: z.string(),
+});
+
 const states = z.partialRecord(z.enum(MAP_STATES), z.int().min(0));
 
 const pool = z.object({
@@ -39,6 +46,8 @@ const pool = z.object({
   /** `Subnet blue, for Deployment shop/web`; absent of a pool that is not generated. */
   generated: z.string().optional(),
   conditions: z.array(condition),
+  /** By the pool's counts, the worst first. */
+  alerts: z.array(alert),
 });
 
 /** The answer to GET /api/v1/pools. */
@@ -139,5 +148,6 @@ export type MapHeader = z.output<typeof mapHeader>;
 export type MapAddress = z.output<typeof address>;
 export type AddressesAnswer = z.output<typeof addressesAnswer>;
 export type SearchAnswer = z.output<typeof searchAnswer>;
+export type PoolAlert = z.output<typeof alert>;
 export type HistoryAnswer = z.output<typeof historyAnswer>;
 export type UsageAnswer = z.output<typeof usageAnswer>;

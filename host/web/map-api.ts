@@ -2,7 +2,7 @@
 import type * as z from "zod";
 import { readCoreWasm } from "../core/instance.ts";
 import { PoolSpace } from "../core/pool-space.ts";
-import { sizeOf, spansOf } from "../core/spans.ts";
+import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { describeValue } from "../lib/describe.ts";
 import { answerJson, type HttpAnswer } from "../metrics/listen.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
@@ -20,6 +20,7 @@ import { feedChanges } from "./change-feed.ts";
 import { encodeMap, isIn } from "./encode-map.ts";
 import { listAddresses, MAX_SEARCH_TEXT, searchAddresses } from "./find-addresses.ts";
 import type { MapPool, MapSource } from "./map-source.ts";
+import { findAlerts } from "./pool-alerts.ts";
 import { segmentsOf } from "./segments.ts";
 import type { UsageSamples } from "./usage-samples.ts";
 import { seesPool, stateFor, type Viewer } from "./viewer.ts";
@@ -147,19 +148,32 @@ async function tellHistory({ questions }: MapSource, { query, viewer }: Question
 function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
   const shown = source.pools().filter((pool) => seesPool(viewer, pool));
   const counts = countStates(source, viewer);
+  const reserved = source.reserved();
   const pools = shown.map((pool): PoolsAnswer["pools"][number] => {
-    const { name, subnet, addressSpace, ranges, isDefault, isDisabled, generated, conditions } = pool;
+    const { name, subnet, addressSpace, ranges, excluded, isDefault, isDisabled, generated, conditions } = pool;
+    const states = counts.get(name) ?? {};
+    const held = reserved.filter((each) => each.addressSpace === addressSpace).flatMap((each) => each.ranges);
+    const offered = withoutSpans(
+      spansOf(ranges),
+      spansOf([...excluded, ...held.filter(({ first }) => first.family === subnet.ip.family)]),
+    );
     return {
       name,
       subnet: formatPrefix(subnet),
       family: subnet.ip.family,
       addressSpace,
       size: String(sizeOf(spansOf(ranges))),
-      states: counts.get(name) ?? {},
+      states,
       isDefault,
       isDisabled,
       ...(generated === undefined ? {} : { generated: `Subnet ${generated.subnet}, for ${generated.owner}` }),
       conditions: conditions.map((each) => (viewer === "all" ? { ...each } : { ...each, message: "" })),
+      alerts: findAlerts({
+        size: sizeOf(offered),
+        used: sumOf(states),
+        quarantined: states.Quarantined ?? 0,
+        isGenerated: generated !== undefined,
+      }),
     };
   });
   pools.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -194,6 +208,9 @@ export function refuse(status: number, error: string): HttpAnswer {
 /** Returns how many addresses were claimed from each pool and are not free. */
 export function countUsed(source: MapSource): ReadonlyMap<string, number> {
   const counts = countStates(source, "all");
-  const sum = (states: States) => Object.values(states).reduce((total, count) => total + count, 0);
-  return new Map(source.pools().map(({ name }) => [name, sum(counts.get(name) ?? {})]));
+  return new Map(source.pools().map(({ name }) => [name, sumOf(counts.get(name) ?? {})]));
+}
+
+function sumOf(states: States): number {
+  return Object.values(states).reduce((total, count) => total + count, 0);
 }

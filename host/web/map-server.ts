@@ -26,6 +26,8 @@ export type MapSettings = ScrapeSettings;
 
 interface MapServerOptions extends MapSettings {
   readonly source: MapSource;
+  /** Default: none are known yet. */
+  readonly samples?: UsageSamples;
   /** Reviews tokens; undefined without a cluster. */
   readonly api: Pick<KubeApi, "call"> | undefined;
   /** Monotonic: milliseconds. */
@@ -63,7 +65,7 @@ export async function listenForViewers(options: MapServerOptions): Promise<HttpL
   const { address, tls, source, log } = options;
   if (address.kind === "off") return listenHttp({ address, answer: () => refuse(404, "The address map is off") });
   const page = readPage();
-  const samples = new UsageSamples();
+  const { samples = new UsageSamples() } = options;
   const api = createMapApi({ source, samples });
   const sampler = new PeriodicWorker({
     failure: "Sampling the usage of pools for the address map failed",

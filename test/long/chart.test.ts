@@ -3,8 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFailed, onTestFinished } from "vitest";
 import type { CheckReport } from "../../host/records/check-record.ts";
+import { explanationRecord } from "../../host/records/explanation-record.ts";
+import { historyAnswer, poolsAnswer } from "../../host/records/map-records.ts";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
 import { NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
@@ -223,7 +225,8 @@ describe("as the primary network", () => {
     const { cluster, seen } = scene;
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6 }));
     const startMs = performance.now();
-    await scene.install({ primary: { fileName: "05-berth.conflist", name: "lan", master: ["eth0"] } });
+    const primary = { fileName: "05-berth.conflist", name: "lan", master: ["eth0"] };
+    await scene.install({ primary, map: { enabled: true } });
     const installedMs = performance.now() - startMs;
     const first = async () => (await seen.pods("web")).find(isReady);
     const pod = await until(first, () => scene.describe(), FIRST_READY_MS);
@@ -264,6 +267,29 @@ describe("as the primary network", () => {
     await scene.berth("support-bundle", "--file", file);
     const names = await requireCommand(["tar", "-tzf", file]);
     for (const node of ["node1", "node2", "node3"]) expect(names).toMatch(new RegExp(`/nodes/${node}/.*audit`));
+  });
+
+  it("shows the address map through a port-forward, with explanations and histories of the agents' pods", async () => {
+    const [pod] = await scene.seen.pods("web");
+    const name = pod?.metadata.name ?? "";
+    const kubectl = join(referenceTool("kubectl").directory, "kubectl");
+    const controller = `deploy/${RELEASE}-berth-controller`;
+    const forward = await scene.cluster.start([kubectl, "-n", SYSTEM, "port-forward", controller, "9476"]);
+    onTestFinished(() => forward.kill());
+    const read = async (path: string): Promise<unknown> => {
+      const { exitCode, stdout } = await scene.cluster.run(["curl", "-sf", `http://localhost:9476/api/v1/${path}`]);
+      return exitCode === 0 ? JSON.parse(stdout) : undefined;
+    };
+    const pools = await until(
+      () => read("pools"),
+      () => forward.output(),
+      30_000,
+    );
+    expect(poolsAnswer.parse(pools)).toMatchObject({ mode: "cluster", canExplain: true, pools: [{ name: "lan" }] });
+    const { lines, problems } = historyAnswer.parse(await read(`history?address=${pod?.status.podIP}`));
+    expect([lines.some((line) => line.pod === name && line.node === pod?.spec.nodeName), problems]).toEqual([true, []]);
+    const explanation = explanationRecord.parse(await read(`explain?in=${NAMESPACE}&pod=${name}`));
+    expect(explanation.lines.join("\n")).toContain("an ADD of eth0 now would get");
   });
 
   it("is upgraded while 50 pods are created and 50 deleted", async () => {

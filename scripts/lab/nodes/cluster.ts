@@ -64,6 +64,8 @@ export interface RealCluster extends AsyncDisposable {
   readonly binDir: string;
   /** Runs a command where the control plane is, as its administrator. */
   run(argv: readonly string[], options?: CommandOptions): Promise<CommandOutcome>;
+  /** The same of a command that does not end by itself; ended by the caller. */
+  start(argv: readonly string[]): Promise<Daemon>;
   /** SIGKILL, and a new one. From 0; the first one is the leader as long as it lives. */
   restartController(index: number): Promise<void>;
   /** Throws when there is none. */
@@ -155,12 +157,14 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   for (const each of started) if (each.status === "rejected") throw each.reason;
   const run: RealCluster["run"] = (argv, { env, ...rest } = {}) =>
     runCommand(wires.enter(argv), { ...rest, env: { ...env, KUBECONFIG: plane.kubeconfig } });
-  const cluster = clusterOf({ plane, nodes, run, restartController, binDir: site.binDir }, stack);
+  const start: RealCluster["start"] = ([name = "", ...words]) =>
+    startDaemon(name, ["env", `KUBECONFIG=${plane.kubeconfig}`, name, ...words], wires);
+  const cluster = clusterOf({ plane, nodes, run, start, restartController, binDir: site.binDir }, stack);
   if (network !== undefined) await cluster.ready();
   return cluster;
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "restartController" | "binDir">;
+type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "start" | "restartController" | "binDir">;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;

@@ -514,6 +514,13 @@ it("the package and the plain manifests of a release are what the chart renders 
   expect(again?.equals(first ?? Buffer.alloc(0))).toBe(true);
 });
 
+it("a release whose name has a dot has Services all the same", () => {
+  const values = { map: { enabled: true, service: true }, metrics: { tlsSecret: "own" } };
+  const services = render(values, { name: "odd.one", namespace: "net" }).filter(({ kind }) => kind === "Service");
+  const names = services.map(({ metadata }) => metadata.name).sort();
+  expect(names).toEqual(["odd-one-berth-agent", "odd-one-berth-controller", "odd-one-berth-map"]);
+});
+
 describe("the address map", () => {
   const values = { map: { enabled: true }, metrics: { tlsSecret: "own" } };
   const controllerOf = (objects: readonly KubernetesObject[]) =>

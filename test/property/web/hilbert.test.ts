@@ -1,7 +1,7 @@
 /** The curve of the address map: every number has one square, neighbours touch, and parts are squares. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { numberAt, numbersOf, type Orientation, squareOf } from "../../../web/hilbert.ts";
+import { numberAt, type Orientation, placesOf, squareOf } from "../../../web/hilbert.ts";
 
 const orientation = fc.integer({ min: 0, max: 3 }).map((value) => value as Orientation);
 const levels = fc.integer({ min: 1, max: 12 });
@@ -47,10 +47,13 @@ describe("the Hilbert curve", () => {
       { numRuns: 500 },
     ));
 
-  it("is listed row by row as it is asked square by square", () => {
+  it("has the places in a list that it has square by square", () => {
     for (const start of [0, 1, 2, 3] as const) {
-      const wanted = Array.from({ length: 256 }, (_, at) => numberAt(at % 16, at >> 4, 4, start));
-      expect([...numbersOf(4, start)]).toEqual(wanted);
+      const wanted = Array.from({ length: 256 }, (_, number) => {
+        const { x, y } = squareOf(number, 4, start);
+        return 16 * y + x;
+      });
+      expect([...placesOf(4, start)]).toEqual(wanted);
     }
   });
 

@@ -1,0 +1,21 @@
+import { expect, it } from "vitest";
+import { findAlerts } from "../../../host/web/pool-alerts.ts";
+
+it.each([
+  [100n, 0, 0, false, []],
+  [100n, 90, 0, false, []],
+  [100n, 91, 0, false, ["The pool is nearly full: 9 of 100 addresses are free."]],
+  [100n, 100, 0, false, ["The pool has no free address: new pods that need it do not start."]],
+  [100n, 120, 0, false, ["The pool has no free address: new pods that need it do not start."]],
+  [0n, 0, 0, false, []],
+  [100n, 100, 0, true, []],
+  [2n ** 64n, 1_000, 0, false, []],
+  [9n, 1, 1, false, ["1 address is in quarantine: another machine answered for it, or its node was lost."]],
+  [9n, 9, 2, true, ["2 addresses are in quarantine: another machine answered for each, or its node was lost."]],
+] as const)(
+  "a pool of %s with %i in use, %i in quarantine, generated %s",
+  (size, used, quarantined, isGenerated, wanted) => {
+    const alerts = findAlerts({ size, used, quarantined, isGenerated });
+    expect(alerts.map(({ text }) => text)).toEqual(wanted);
+  },
+);
