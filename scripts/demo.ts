@@ -1,5 +1,6 @@
 /**
  * `npm run demo`: what Berth does, explained to a newcomer to CNI, on real namespaces with real plugins.
+ * `npm run demo -- --stay` waits for Enter at the end, with the address map open.
  * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record docs/operator.svg` writes the README's recording.
  * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
@@ -17,6 +18,8 @@ import { runSetup } from "./setup/run-setup.ts";
 const { values } = parseArgs({
   options: {
     cluster: { type: "boolean", default: false },
+    /** Wait for Enter before everything is deleted, so that the address map can be looked at. */
+    stay: { type: "boolean", default: false },
     /** File for an SVG of the scene in which an operator types commands; with `--cluster`. */
     record: { type: "string" },
   },
@@ -25,7 +28,21 @@ const { values } = parseArgs({
 async function tellNode(narrator: Narrator): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const stage = await openStage(stack);
-  for (const scene of scenes) await scene(stage, narrator);
+  const last = scenes.at(-1);
+  for (const scene of scenes) {
+    if (values.stay && scene === last) await untilEnter(`The address map is at ${stage.mapUrl}. Press Enter to go on.`);
+    await scene(stage, narrator);
+  }
+}
+
+/** Resolves on Enter, at the end of the input, and when the user interrupts. */
+async function untilEnter(text: string): Promise<void> {
+  console.log(`\n${text}`);
+  await new Promise<void>((resolve) => {
+    for (const event of ["data", "end"] as const) process.stdin.once(event, () => resolve());
+    interruption.signal.addEventListener("abort", () => resolve());
+  });
+  process.stdin.destroy();
 }
 
 async function tell(interrupted: AbortSignal): Promise<void> {

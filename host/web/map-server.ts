@@ -105,7 +105,8 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
   const isOpen = address.kind !== "network" || isInsecure;
   const access = isOpen || kube === undefined ? undefined : new CallerAccess(kube, nowMs);
   return async (path, { url = "/", headers }) => {
-    if (address.kind === "loopback" && !isLoopbackHost(headers.host)) {
+    // A unix socket, too, may be what a port on loopback leads to.
+    if (address.kind !== "network" && !isLoopbackHost(headers.host)) {
       return refuse(421, "The address map is served on loopback: open it as http://localhost or http://127.0.0.1");
     }
     const file = page.get(path);

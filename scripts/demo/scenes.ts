@@ -1,6 +1,7 @@
 /** The story, scene by scene. Each does something a node does every day, and claims only what it has checked. */
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { searchAnswer } from "../../host/records/map-records.ts";
 import { claimNic, claimRecords, detachAll, requirePod, type Scene } from "./acts.ts";
 import { conflictScene } from "./conflict-scene.ts";
 import { pools } from "./manifests.ts";
@@ -78,6 +79,24 @@ const recordScene: Scene = async (stage, narrator) => {
   );
   narrator.lines(await overview(stage));
   await claimRecords(stage, narrator, "the records are exactly what the pods carry");
+};
+
+const mapScene: Scene = async (stage, narrator) => {
+  narrator.scene(
+    "The same as a map",
+    `The agent shows its pools in a browser, too: open ${stage.mapUrl} while this demo runs, or keep it there with
+     "npm run demo -- --stay".`,
+  );
+  const page = await fetch(stage.mapUrl);
+  const title = /<title>(?<title>.*)<\/title>/.exec(await page.text())?.groups?.title ?? "";
+  narrator.claim("the page is there", page.ok && title.startsWith("Address map"), `HTTP ${page.status}, "${title}"`);
+  const [wanted = ""] = resultAddresses(requirePod(stage, "web-0"));
+  const find = async () => searchAnswer.parse(await (await fetch(`${stage.mapUrl}/api/v1/search?q=web-0`)).json());
+  const { addresses } = await eventually(find, (found) => found.addresses.length === 1, 5_000);
+  const seen = addresses.map(({ address, holders }) => `${address}, ${holders.map(({ pod }) => pod).join()}`).join();
+  narrator.claim("it knows whose an address is", addresses[0]?.address === wanted, seen);
+  const refused = await fetch(`${stage.mapUrl}/api/v1/pools`, { method: "DELETE" });
+  narrator.claim("it changes nothing", refused.status === 405, `DELETE is answered with HTTP ${refused.status}`);
 };
 
 const crashScene: Scene = async (stage, narrator) => {
@@ -179,6 +198,7 @@ export const scenes: readonly Scene[] = [
   attachScene,
   talkScene,
   recordScene,
+  mapScene,
   underlayScene,
   outsideScene,
   twoNicsScene,

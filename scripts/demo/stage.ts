@@ -8,7 +8,8 @@
  * The fabric in scripts/lab/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
  * Effects: namespaces, an agent; all removed by the stack that it is given.
  */
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../lab/cnitool.ts";
@@ -23,6 +24,7 @@ import {
   poolManifests,
   settings,
 } from "./manifests.ts";
+import { openMapWindow } from "./map-window.ts";
 
 export interface Nic {
   readonly network: NetworkName;
@@ -42,6 +44,8 @@ export interface Stage {
   readonly fabric: Fabric;
   /** That of the fabric on which the agent runs. */
   readonly node: Netns;
+  /** Where a browser on this machine finds the agent's address map. */
+  readonly mapUrl: string;
   /** The pods that live, by name. */
   readonly pods: Map<string, Pod>;
   /** Writes the pod's manifest and makes its namespace; no NIC yet. */
@@ -66,8 +70,16 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
   const fabric = await makeFabric("demo");
   stack.defer(() => fabric.delete());
   const node = fabric.node1;
-  const agent = await startAgent({ config: { "pools.yaml": poolManifests(), "settings.yaml": settings }, node });
+  const directory = await mkdtemp(join(tmpdir(), "berth-demo-"));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  const mapSocket = join(directory, "map.sock");
+  const agent = await startAgent({
+    config: { "pools.yaml": poolManifests(), "settings.yaml": settings },
+    args: ["--map-listen", `unix:${mapSocket}`],
+    node,
+  });
   stack.defer(() => agent.delete());
+  const mapUrl = await openMapWindow(mapSocket, stack);
   await writeNetworks(agent.cniConfDir, [...networks.values()]);
   const pods = new Map<string, Pod>();
 
@@ -79,6 +91,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     agent,
     fabric,
     node,
+    mapUrl,
     pods,
     call,
     callMain: (command, { spec, netns }, { network, ifName }) => {

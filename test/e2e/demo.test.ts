@@ -7,4 +7,5 @@ import { root } from "../../scripts/setup/paths.mjs";
 it("the demo comes to its end, and all its claims are true", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ["scripts/demo.ts"], { cwd: root });
   expect(stdout).toMatch(/\n[0-9]{2,} claims, all true, in /);
+  expect(stdout).toMatch(/open http:\/\/127\.0\.0\.1:\d+ while this demo runs/);
 });
