@@ -11,9 +11,10 @@ import { clusterBench } from "./cluster/cluster.ts";
 import { controllerBench } from "./controller/controller.ts";
 import { coordinatorBench } from "./coordinator/coordinator.ts";
 import { coreBench } from "./core/bench.ts";
+import { growthBench } from "./growth/growth.ts";
 import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
-import { type Bench, formatReport, readMachine, writeFigures, writeReadme, writeResults } from "./harness/report.ts";
+import { type Bench, formatReport, readMachine, writePages, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 import { mapBench } from "./map/map.ts";
 import { nodesBench } from "./nodes/nodes.ts";
@@ -28,6 +29,7 @@ const benches: readonly Bench[] = [
   coreBench,
   mapBench,
   peersBench,
+  growthBench,
 ];
 
 const { values } = parseArgs({
@@ -60,7 +62,6 @@ async function runBench({ name, run }: Bench): Promise<void> {
   const text = formatReport(report, machine, values.quick);
   console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
   if (values.quick) return;
-  await writeReadme(name, text);
-  await writeFigures(report);
+  await writePages(name, report, machine);
   console.log(`Raw figures: ${await writeResults(name, machine, report)}`);
 }

@@ -1,14 +1,15 @@
 /**
  * What a benchmark hands over, and where it goes: a table in the terminal and in benchmarks/README.md, targets met or
  * missed, raw samples in benchmarks/results.
- * Effects: writes the README between its markers, drawings, and one results file.
+ * Effects: writes pages between their markers, drawings, and one results file.
  */
 import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { formatFigure, formatTable, type Table } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { type Plot, renderPlot } from "./plot.ts";
 import { describeQuietness, type Quietness } from "./quiet.ts";
 
 /** A promise of the design and what this run measured of it. */
@@ -43,9 +44,27 @@ export function atMost({ what, valueMs, base, baseMs, limit, remark }: Limit): T
 
 /** A drawing of a run. */
 export interface Figure {
+  readonly title: string;
   /** From the project's root: `docs/peers-chain.svg`. */
   readonly path: string;
   readonly svg: string;
+}
+
+export function drawFigure(path: string, plot: Plot): Figure {
+  return { title: plot.title, path, svg: renderPlot(plot) };
+}
+
+/** Shows the drawing on a page of its folder. */
+export function linkFigure({ title, path }: Figure): string {
+  return `![${title}](${basename(path)})`;
+}
+
+/** What a page shows of a run, between the markers of the benchmark's name. */
+export interface PagePart {
+  /** From the project's root: `docs/why-berth.md`. */
+  readonly path: string;
+  /** Tables as Markdown, and paragraphs. */
+  readonly parts: readonly string[];
 }
 
 export interface BenchReport {
@@ -58,6 +77,8 @@ export interface BenchReport {
   /** Everything measured, for later questions. */
   readonly raw: unknown;
   readonly figures?: readonly Figure[];
+  /** Written into a page of docs/, too. */
+  readonly page?: PagePart;
 }
 
 export interface BenchOptions {
@@ -97,8 +118,7 @@ export function readMachine(quietness: Quietness): Machine {
 }
 
 export function formatReport(report: BenchReport, machine: Machine, quick: boolean): string {
-  const { cpu, cores, memoryGib, kernel, node, commit, quietness } = machine;
-  const parts = [describeQuietness(quietness), ...report.tables.map(formatTable)];
+  const parts = [describeQuietness(machine.quietness), ...report.tables.map(formatTable)];
   if (report.targets.length > 0) {
     const rows = report.targets.map(({ what, wanted, measured, isMet }) => [
       what,
@@ -109,27 +129,38 @@ export function formatReport(report: BenchReport, machine: Machine, quick: boole
     parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
   }
   parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
-  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
-  parts.push(
-    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...versions, `commit ${commit}`].join(", ")}` +
-      `${quick ? "; a quick run: too few samples to quote" : ""}.`,
-  );
+  parts.push(describeMachine(report, machine, quick));
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-/** Replaces what is between the markers of `name` in benchmarks/README.md. Throws when they are not there. */
-export async function writeReadme(name: string, text: string): Promise<void> {
-  const path = join(root, "benchmarks", "README.md");
-  const readme = await readFile(path, "utf8");
-  const [start, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`];
-  const [from, to] = [readme.indexOf(start), readme.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`benchmarks/README.md lacks the markers ${start} and ${end}`);
-  await writeFile(path, `${readme.slice(0, from + start.length)}\n${text}\n${readme.slice(to)}`);
+function describeMachine({ versions }: BenchReport, machine: Machine, quick: boolean): string {
+  const { cpu, cores, memoryGib, kernel, node, commit } = machine;
+  const compared = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return (
+    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...compared, `commit ${commit}`].join(", ")}` +
+    `${quick ? "; a quick run: too few samples to quote" : ""}.`
+  );
 }
 
-/** Draws what the report has drawings of. */
-export async function writeFigures({ figures = [] }: BenchReport): Promise<void> {
+/** Writes what the report has for pages: its text into benchmarks/README.md, its part into a page of docs/, its drawings. */
+export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
+  await writeSection("benchmarks/README.md", name, formatReport(report, machine, false));
+  const { page, figures = [] } = report;
+  if (page !== undefined) {
+    const parts = [describeQuietness(machine.quietness), ...page.parts, describeMachine(report, machine, false)];
+    await writeSection(page.path, name, parts.filter((part) => part !== "").join("\n\n"));
+  }
   for (const { path, svg } of figures) await writeFile(join(root, path), svg);
+}
+
+/** Replaces what is between the markers of `name` in a page. Throws when they are not there. */
+async function writeSection(page: string, name: string, text: string): Promise<void> {
+  const path = join(root, page);
+  const before = await readFile(path, "utf8");
+  const [start, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`];
+  const [from, to] = [before.indexOf(start), before.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`${page} lacks the markers ${start} and ${end}`);
+  await writeFile(path, `${before.slice(0, from + start.length)}\n${text}\n${before.slice(to)}`);
 }
 
 /** Keeps the raw figures; gives the file's path. */

@@ -99,7 +99,7 @@ function subjectOf(agent: Agent, place: Place, command: "ADD" | "DEL"): Subject 
 }
 
 /** Pools of a /24; the first one is the default. */
-function poolManifests(count: number): string {
+export function poolManifests(count: number): string {
   return Array.from({ length: count }, (_, index) => {
     const network = `10.${Math.floor(index / 256)}.${index % 256}`;
     return `apiVersion: ipam.vendor.io/v1

@@ -8,9 +8,9 @@ import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { fillPool } from "../../scripts/lab/scale/fill.ts";
 import { type PoolShape, takenOffsets, usableRange, usableRange6 } from "../ipam/pool-shape.ts";
 
-/** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made. */
-export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape): Promise<void> {
-  const taken = new Set(takenOffsets(shape));
+/** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made; those of `before` are there. */
+export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape, before?: PoolShape): Promise<void> {
+  const taken = new Set(takenOffsets(shape)).difference(new Set(before === undefined ? [] : takenOffsets(before)));
   let offset = 0;
   await fillPool(etcdUrl, { subnet: shape.subnet, pool: "bench", isTaken: () => taken.has(++offset) });
 }

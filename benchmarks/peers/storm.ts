@@ -44,7 +44,7 @@ const AT_ONCE_PER_NODE = 2;
 const LIMIT_MS = 60_000;
 const QUICK_LIMIT_MS = 15_000;
 /** How long records may stay after the last DEL was answered, before they count as leaked. */
-const SETTLE_MS = 10_000;
+const RELEASED_MS = 10_000;
 
 export interface StormRow {
   readonly name: string;
@@ -131,7 +131,7 @@ async function measureOne(ipam: PeerIpam, { nodes, pods, limitMs }: Course): Pro
   // As a runtime does, for those that failed as well.
   const { samples: del, wallMs: downMs } = await runBatch(all(ipam.del, add.length));
   const given = succeeded(add).map(addressOf);
-  const leaked = await settledRecords(ipam);
+  const leaked = await recordsLeft(ipam);
   await ipam.finish?.(0, pods);
   return {
     ...{ name: ipam.name, upMs, downMs, add, del, daemonsMib, recorded, leaked },
@@ -148,11 +148,11 @@ function addressOf({ answer }: Sample): string {
   return address;
 }
 
-async function settledRecords(ipam: PeerIpam): Promise<number> {
+async function recordsLeft(ipam: PeerIpam): Promise<number> {
   const startMs = performance.now();
   for (;;) {
     const count = await ipam.records();
-    if (count === 0 || performance.now() - startMs > SETTLE_MS) return count;
+    if (count === 0 || performance.now() - startMs > RELEASED_MS) return count;
     await sleep(200);
   }
 }

@@ -1,0 +1,91 @@
+/** What grows, and how ADD and the memory of daemons follow it: tables, plots, and whether our own curves are flat. */
+import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { drawFigure, type Figure, type Target } from "../harness/report.ts";
+
+/** Of one contestant at one place of the axis. */
+export interface Point {
+  readonly name: string;
+  readonly place: string;
+  /** From exec to exit, of each ADD. */
+  readonly addMs: readonly number[];
+  /** Of its daemon after the ADDs; undefined without one. */
+  readonly rssMib: number | undefined;
+}
+
+export interface Axis {
+  /** `addresses in use` */
+  readonly name: string;
+  /** Of the drawings: `allocations`. */
+  readonly file: string;
+  /** In ascending order. */
+  readonly places: readonly string[];
+  readonly points: readonly Point[];
+}
+
+/** How many times as long an ADD may take at the last place as at the first, and still count as flat. */
+const FLAT = 1.5;
+
+const namesOf = ({ points }: Axis): string[] => [...new Set(points.map(({ name }) => name))];
+
+function pointAt({ points }: Axis, name: string, place: string | undefined): Point | undefined {
+  return points.find((point) => point.name === name && point.place === place);
+}
+
+const p50 = (point: Point | undefined): number => percentile(point?.addMs ?? [], 0.5);
+const mib = (point: Point | undefined): number => point?.rssMib ?? Number.NaN;
+
+export function tablesOf(axis: Axis): Table[] {
+  const { name: title, places } = axis;
+  const row = (name: string, cell: (point: Point | undefined) => string): string[] => [
+    name,
+    ...places.map((place) => cell(pointAt(axis, name, place))),
+  ];
+  const withDaemon = namesOf(axis).filter((name) => places.some((place) => pointAt(axis, name, place)?.rssMib));
+  const times = (point: Point | undefined): string =>
+    point === undefined ? "-" : `${formatFigure(p50(point))} / ${formatFigure(percentile(point.addMs, 0.95))}`;
+  const memory = (point: Point | undefined): string => formatFigure(mib(point));
+  return [
+    {
+      title: `ADD by ${title}, p50 / p95`,
+      columns: ["IPAM", ...places],
+      rows: namesOf(axis).map((name) => row(name, times)),
+    },
+    {
+      title: `Resident memory of the daemon by ${title}, MiB`,
+      columns: ["IPAM", ...places],
+      rows: withDaemon.map((name) => row(name, memory)),
+    },
+  ].filter(({ rows }) => rows.length > 0);
+}
+
+/** Of the contestants that are ours. */
+export function flatnessOf(axis: Axis): Target[] {
+  const [first, last] = [axis.places[0], axis.places.at(-1)];
+  return namesOf(axis)
+    .filter((name) => name.includes("berth"))
+    .map((name) => {
+      const [from, to] = [p50(pointAt(axis, name, first)), p50(pointAt(axis, name, last))];
+      return {
+        what: `ADD p50 by ${axis.name}, ${last} against ${first}: ${name}`,
+        wanted: `≤ ${FLAT} ×`,
+        measured: `${formatFigure(to / from)} × (${formatFigure(to)} of ${formatFigure(from)} ms)`,
+        isMet: to <= FLAT * from,
+      };
+    });
+}
+
+export function figuresOf(axis: Axis): Figure[] {
+  const { name: title, file, places } = axis;
+  const seriesOf = (value: (point: Point | undefined) => number) =>
+    namesOf(axis)
+      .map((name) => ({ name, values: places.map((place) => value(pointAt(axis, name, place))) }))
+      .filter(({ values }) => values.some(Number.isFinite));
+  return [
+    drawFigure(`docs/growth-${file}.svg`, {
+      ...{ title: `ADD p50 by ${title}`, unit: "milliseconds", places, series: seriesOf(p50) },
+    }),
+    drawFigure(`docs/growth-${file}-memory.svg`, {
+      ...{ title: `Memory of the daemon by ${title}`, unit: "MiB", places, series: seriesOf(mib) },
+    }),
+  ];
+}

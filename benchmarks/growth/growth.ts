@@ -1,0 +1,58 @@
+/**
+ * The benchmark `growth`: ADD and memory against pool size, pools, addresses in use, and pods on the node, beside the peers that can follow.
+ * Effects: control planes on loopback; daemons and plugins; network namespaces; files below .scratch, removed at the end.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createNetns } from "../../scripts/lab/netns.ts";
+import { formatTable } from "../../scripts/lab/statistics.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { type Bench, type BenchOptions, type BenchReport, linkFigure } from "../harness/report.ts";
+import { measureAllocations } from "./allocations.ts";
+import { figuresOf, flatnessOf, tablesOf } from "./axis.ts";
+import { measureNodePods } from "./node-pods.ts";
+import { measurePools } from "./pools.ts";
+import { measureSizes } from "./sizes.ts";
+
+export const growthBench: Bench = { name: "growth", run: runGrowth };
+
+async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
+  runSetup("cluster", "peers");
+  await using stack = new AsyncDisposableStack();
+  const directory = join(root, ".scratch", `bench-growth-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const netns = await createNetns(`berth-growth-${process.pid}`);
+  stack.defer(() => netns.delete());
+  const place = { directory, netnsPath: netns.path };
+  const axes = [
+    await measureSizes(place, quick),
+    await measureAllocations(place, quick),
+    await measurePools(place, quick),
+    await measureNodePods(directory, quick),
+  ];
+  return {
+    tables: axes.flatMap(tablesOf),
+    targets: axes.flatMap(flatnessOf),
+    notes: NOTES,
+    versions: {
+      "host-local": referenceTool("plugins").version,
+      whereabouts: referenceTool("whereabouts").version,
+      Spiderpool: referenceTool("spiderpool").version,
+      Kubernetes: referenceTool("kubernetes").version,
+    },
+    figures: axes.flatMap(figuresOf),
+    page: {
+      path: "docs/why-berth.md",
+      parts: axes.flatMap((axis) => [...tablesOf(axis).map(formatTable), ...figuresOf(axis).map(linkFigure)]),
+    },
+    raw: axes,
+  };
+}
+
+const NOTES = [
+  "Milliseconds from exec to exit, one at a time. At each place the IPAMs take turns; of the places, those of pool size take turns, the others follow each other, and the agents of clusters run on from one to the next.",
+  "Where a curve of a peer ends it cannot follow. Spiderpool enumerates a pool's addresses for each ADD, and keeps at most 5,000 records in a pool; the object of a pool of whereabouts becomes too large for the API server. host-local knows no other pools than its own, and no cluster.",
+  "Other addresses in use are spread over a /12 at random. Pods on the node are attached with the coordinator, in both families; the chains are those of the benchmark `coordinator`.",
+];
