@@ -13,6 +13,7 @@ import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { countAll, type Requests, tabulateRequests } from "./requests.ts";
 import { compactStorm, measureStorms, tabulateStorm } from "./storm.ts";
+import { summarize } from "./summary.ts";
 import { failuresOf, plotsOf, tabulateChains, tabulateTimes, targetsOf } from "./tabulate.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
@@ -48,6 +49,7 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: plotsOf(figures),
+    page: { path: "docs/why-berth.md", parts: summarize(figures) },
     raw: {
       series: series.map(({ shape, atOnce, all, unable }) => ({ shape, atOnce, all: all.map(compact), unable })),
       ...{ requests, chains, storms: storms.map(compactStorm) },

@@ -1,8 +1,7 @@
 /** Figures of peers as tables and plots, and the targets against them. */
 import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
-import { renderPlot } from "../harness/plot.ts";
-import { atMost, type Figure, type Target } from "../harness/report.ts";
+import { atMost, drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { succeeded } from "../ipam/measure.ts";
 import type { Series } from "./alone.ts";
@@ -171,25 +170,18 @@ export function plotsOf({ series, chains, storms }: PeerFigures): Figure[] {
   const overShares = (samples: readonly Sample[]): number[] => shares.map((share) => wallMs(samples, share));
   const storm = storms.at(-1);
   return [
-    {
-      path: "docs/peers-at-once.svg",
-      svg: renderPlot({ title: `ADD p50 of IPAM alone, ${first?.shape.name}`, unit, places, series: seriesOf(0.5) }),
-    },
-    {
-      path: "docs/peers-chain.svg",
-      svg: renderPlot({
-        ...{ title: "The chain of a NIC until the first ping", unit, places: percentiles },
-        series: chains.map(({ name, adds }) => ({ name: name.replace("macvlan + ", ""), values: overShares(adds) })),
-      }),
-    },
-    {
-      path: "docs/peers-storm.svg",
-      svg: renderPlot({
-        ...{ title: `ADDs of ${storm?.pods} pods at once`, unit, places: percentiles },
-        series: (storm?.rows ?? []).map(({ name, add }) => ({
-          ...{ name: name.replace(" in a cluster", ""), values: overShares(succeeded(add)) },
-        })),
-      }),
-    },
+    drawFigure("docs/peers-at-once.svg", {
+      ...{ title: `ADD p50 of IPAM alone, ${first?.shape.name}`, unit, places, series: seriesOf(0.5) },
+    }),
+    drawFigure("docs/peers-chain.svg", {
+      ...{ title: "The chain of a NIC until the first ping", unit, places: percentiles },
+      series: chains.map(({ name, adds }) => ({ name: name.replace("macvlan + ", ""), values: overShares(adds) })),
+    }),
+    drawFigure("docs/peers-storm.svg", {
+      ...{ title: `ADDs of ${storm?.pods} pods at once`, unit, places: percentiles },
+      series: (storm?.rows ?? []).map(({ name, add }) => ({
+        ...{ name: name.replace(" in a cluster", ""), values: overShares(succeeded(add)) },
+      })),
+    }),
   ];
 }
