@@ -13,6 +13,7 @@ import type { AddressState, NamespaceState, RouteState, RuleState } from "../pla
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
+import { isNicTable } from "./plan/plan-nics.ts";
 
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);
@@ -93,11 +94,22 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   };
 }
 
+/** Returns whether the operation restores what ADD left. `collected`: keys of the configuration that are collected, not configured. */
+export function isDifference(operation: Operation, collected: readonly CollectedKey[]): boolean {
+  return !isRemnant(operation) && !isRouterRoute(operation) && !isSnatGroupChange(operation, collected);
+}
+
+/** A surplus entry in a table of NICs was left by a NIC whose network has no coordinator; the next ADD removes it. */
+function isRemnant(operation: Operation): boolean {
+  if (operation.kind === "delete-route") return isNicTable(operation.route.table);
+  return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
+}
+
 /**
  * Returns whether the operation is about the default route of a router that came or went; routers advertise themselves by
  * link-local addresses.
  */
-export function isRouterRoute(operation: Operation): boolean {
+function isRouterRoute(operation: Operation): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
   const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
@@ -108,7 +120,7 @@ export function isRouterRoute(operation: Operation): boolean {
  * Returns whether the operation only changes the group of the pair, which decides masquerading, because other pod networks were
  * collected.
  */
-export function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
+function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || operation.place !== "host" || !collected.includes("overlayPodCIDR"))
     return false;
   return Object.keys(operation.to).every((key) => key === "group");

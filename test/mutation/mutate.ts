@@ -21,7 +21,7 @@ function read(level: "unit" | "property"): Report {
 /** Returns false if StrykerJS failed. */
 function measure({ modules, unit, property }: Group): boolean {
   const files = globSync([...modules]);
-  const mutate = values.property ? survivorRanges(read("unit"), new Set(files)) : modules;
+  const mutate = values.property ? survivorRanges(read("unit"), new Set(files)) : files;
   if (mutate.length === 0) return true;
   const { status } = spawnSync(
     "node_modules/.bin/stryker",

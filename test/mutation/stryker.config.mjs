@@ -22,7 +22,7 @@ export default {
   // Stryker rewrites the file of this name with the compiler's former API, which TypeScript 7 does not have; nothing here reads it.
   tsconfigFile: "test/mutation/none.json",
   concurrency: Number(process.env.BERTH_MUTATE_JOBS ?? 1),
-  timeoutMS: 30_000,
+  timeoutMS: 120_000,
   dryRunTimeoutMinutes: 60,
   incremental: true,
   incrementalFile: `node_modules/.cache/mutation-${isWithProperties ? "property" : "unit"}.json`,

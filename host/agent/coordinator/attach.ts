@@ -14,8 +14,8 @@ import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
-import { isNicTable, withoutForeignNics } from "../../coordinator/plan/plan-nics.ts";
-import { ignoreLaterChanges, isRouterRoute, isSnatGroupChange } from "../../coordinator/plan-check.ts";
+import { withoutForeignNics } from "../../coordinator/plan/plan-nics.ts";
+import { ignoreLaterChanges, isDifference } from "../../coordinator/plan-check.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
@@ -307,12 +307,6 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   return { result: withMac(prevResult, ifName, input.mac), undo };
 }
 
-/** A surplus entry in a table of NICs was left by a NIC whose network has no coordinator; the next ADD removes it. */
-function isRemnant(operation: Operation): boolean {
-  if (operation.kind === "delete-route") return isNicTable(operation.route.table);
-  return operation.kind === "delete-rule" && isNicTable(operation.rule.table);
-}
-
 /** Returns the operations that would restore what ADD left; nothing in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
 export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf } = context;
@@ -322,9 +316,7 @@ export async function compareAttachment(context: AttachContext, request: AttachR
   using pod = openPodNamespace(request.netns);
   const decision = decide(context, request, pod, prevResult, facts);
   const { collected } = context.networks;
-  const counts = (each: Operation): boolean =>
-    !isRemnant(each) && !isRouterRoute(each) && !isSnatGroupChange(each, collected);
-  return decision?.operations.filter(counts) ?? [];
+  return decision?.operations.filter((each) => isDifference(each, collected)) ?? [];
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */

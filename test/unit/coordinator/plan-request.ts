@@ -9,14 +9,17 @@ import { decideMode } from "../../../host/coordinator/plan/mode.ts";
 import { nameVeth } from "../../../host/coordinator/plan/names.ts";
 import { planAttachment } from "../../../host/coordinator/plan/plan-attachment.ts";
 import { planDetachment } from "../../../host/coordinator/plan/plan-detachment.ts";
+import type { PlanInput } from "../../../host/coordinator/plan/plan-input.ts";
 import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
+import { withoutForeignNics } from "../../../host/coordinator/plan/plan-nics.ts";
+import { ignoreLaterChanges, isDifference } from "../../../host/coordinator/plan-check.ts";
 import { RT_TABLE_MAIN } from "../../../host/kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../../host/net/ip.ts";
 import { diffPlan } from "../../../host/plan/diff.ts";
 import type { Operation } from "../../../host/plan/operation.ts";
 import type { Plan } from "../../../host/plan/plan.ts";
 import { EMPTY_NAMESPACE, type NamespaceState, type Observed } from "../../../host/plan/state.ts";
-import { ip } from "../../world/values.ts";
+import { ip, prefix } from "../../world/values.ts";
 
 /** What a line such as `ADD {"ifName": "eth0", "addresses": ["10.6.0.21"]}` says. */
 const schema = z.strictObject({
@@ -31,11 +34,16 @@ const schema = z.strictObject({
   /** The annotation default-route-nic. */
   annotation: z.string().optional(),
   firstIsOurs: z.boolean().default(false),
+  /** Prefixes that Berth allocated to the NIC, and `hostRouteCIDR`. Without either every address is routable. */
+  allocated: z.array(z.string()).optional(),
+  allowed: z.array(z.string()).optional(),
+  /** For CHECK: keys of `conf` that were collected. */
+  collected: z.array(z.enum(["overlayPodCIDR", "serviceCIDR"])).default([]),
   /** For DEL: another sandbox's namespace is none of this one's. */
   podIsGone: z.boolean().default(false),
 });
 
-export type Request = z.output<typeof schema> & { readonly verb: "ADD" | "DEL" };
+export type Request = z.output<typeof schema> & { readonly verb: "ADD" | "CHECK" | "DEL" };
 
 export function readRequest(verb: Request["verb"], facts: unknown): Request {
   return { verb, ...schema.parse(facts) };
@@ -78,13 +86,17 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     const { plan, warnings } = planDetachment({ conf, ifName, addresses, pair, observed });
     return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
   }
-  const mode = decideMode({ conf, ifName, network, pod: all.pod, isFirstNicBerth: firstIsOurs });
+  const isCheck = verb === "CHECK";
+  const pod = isCheck ? withoutForeignNics(all.pod, conf.podDefaultCniNic, ifName) : all.pod;
+  const mode = decideMode({ conf, ifName, network, pod, isFirstNicBerth: firstIsOurs });
   if (mode === undefined) return { mode, plan: undefined, operations: [], warnings: [], observed: all };
   const host = hostPart(all.host, conf, mode.mode === "underlay" ? pair.host.name : undefined, addresses);
-  const observed = { pod: all.pod, host };
-  const link = all.pod.links.find(({ name }) => name === ifName);
+  const observed = { pod, host };
+  const link = pod.links.find(({ name }) => name === ifName);
   const owner = `uid of ${request.pod}`.replaceAll(" ", "-");
-  const { plan, warnings } = planAttachment({
+  const { allocated, allowed, collected } = request;
+  const isRestricted = allocated !== undefined || allowed !== undefined;
+  const current: PlanInput = {
     conf,
     mode: mode.mode,
     ifName,
@@ -94,10 +106,15 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     pair,
     alias: formatAlias({ owner, containerId: container, network, pod: request.pod }),
     owner,
-    routable: undefined,
+    routable: isRestricted
+      ? { allocated: (allocated ?? []).map(prefix), allowed: (allowed ?? []).map(prefix) }
+      : undefined,
     gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed,
-  });
-  return { mode, plan, operations: diffPlan(observed, plan), warnings, observed };
+  };
+  const input = isCheck ? ignoreLaterChanges(current, collected) : current;
+  const { plan, warnings } = planAttachment(input);
+  const operations = diffPlan(input.observed, plan).filter((each) => !isCheck || isDifference(each, collected));
+  return { mode, plan, operations, warnings, observed };
 }

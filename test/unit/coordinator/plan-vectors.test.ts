@@ -33,6 +33,8 @@ function outcomeOf(request: Request, before: Observed): Outcome {
     return { lines: [`refused: ${error.code} ${error.message}`], after: before };
   }
   const { mode, operations, warnings } = answer;
+  if (request.verb === "CHECK")
+    return { lines: operations.length === 0 ? ["as ADD left it"] : operations.map(formatOperation), after: before };
   const after = applyAll(before, operations);
   expect(answerRequest(request, after).operations.map(formatOperation), "doing it again").toEqual([]);
   const isUndone = operations.every(({ kind }) => kind !== "delete-veth");
@@ -61,7 +63,7 @@ function replay(file: string): string[] {
       for (const each of linesOf(`state/${rest.join(" ")}.txt`)) follow(each);
       return [];
     }
-    if (verb === "ADD" || verb === "DEL") {
+    if (verb === "ADD" || verb === "CHECK" || verb === "DEL") {
       const { lines, after } = outcomeOf(readRequest(verb, JSON.parse(rest.join(" "))), observed);
       observed = after;
       return lines.map((each) => `${MARGIN}${each}`);
