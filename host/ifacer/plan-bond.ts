@@ -107,17 +107,18 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
   else refuseIpConfig(load, name, bond);
 }
 
-/** Rounds delays as the kernel does: down to multiples of `miimon`. */
-function roundDelays({ numbers, ...rest }: BondSettings, miimon: number): BondSettings {
+/** Rounds delays as the kernel does: down to multiples of `miimon`, without which the options have none. */
+function roundDelays({ numbers, ...rest }: BondSettings): BondSettings {
+  const { miimon = 1 } = numbers;
   const delays = NEED_MIIMON.flatMap((name) => {
     const value = numbers[name];
-    return value === undefined || miimon === 0 ? [] : [[name, value - (value % miimon)]];
+    return value === undefined ? [] : [[name, value - (value % miimon)]];
   });
   return { ...rest, numbers: { ...numbers, ...Object.fromEntries(delays) } };
 }
 
 function differences(name: string, now: BondSettings, wanted: BondSettings): string[] {
-  const { activeSlave: _, ...lasting } = roundDelays(wanted, wanted.numbers.miimon ?? now.numbers.miimon ?? 0);
+  const { activeSlave: _, ...lasting } = roundDelays(wanted);
   const has = new Map(bondWords(now));
   const inOrder = (text: string | undefined): string | undefined => text?.split(",").sort().join(",");
   return bondWords(lasting)

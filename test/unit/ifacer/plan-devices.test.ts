@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { type DeviceSpec, decodeDeviceSpec } from "../../../host/ifacer/device-spec.ts";
-import { planDevices } from "../../../host/ifacer/plan-devices.ts";
+import { needsTraffic, planDevices } from "../../../host/ifacer/plan-devices.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { expectRecorded } from "../../fakes/recorded.ts";
@@ -70,4 +70,16 @@ describe("the planners", () => {
     expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
     expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
   });
+});
+
+it.each([
+  ["a member has yet to join", "e0 e1", true],
+  ["the members have joined", "e0", false],
+  ["a member is not there", "e0 e9", true],
+  ["there is no bond", undefined, false],
+])("addresses and routes are read when %s: %s", (_, members, wanted) => {
+  const lines = ["link b0 bond mode 1", "link e0 device master b0", "link e1 device", "link e2 device master b1"];
+  const bond = members === undefined ? {} : { bond: { name: "b0", mode: 1 } };
+  const spec = decodeDeviceSpec({ interfaces: members?.split(" ") ?? ["e1"], ...bond }, "x");
+  expect(needsTraffic(spec, lines.reduce(follow, EMPTY_NAMESPACE))).toBe(wanted);
 });
