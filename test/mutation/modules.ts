@@ -23,6 +23,7 @@ export const GROUPS: readonly Group[] = [
     modules: ["host/agent/ipam/sources/*.ts"],
     unit: [
       "test/unit/agent/{add,attaching-nics,claim-verified,supply-wait}.test.ts",
+      "test/unit/agent/ipam/sources/*.test.ts",
       "test/unit/agent/cluster/claims.test.ts",
     ],
     property: ["test/property/agent/{claims,kept}.test.ts"],

@@ -1,0 +1,204 @@
+import { describe, expect, it } from "vitest";
+import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/add-deadline.ts";
+import { CoolingAddresses } from "../../../../../host/agent/ipam/sources/cooling.ts";
+import { OTHERS_COOLING_POLL_MS, OthersCooling } from "../../../../../host/agent/ipam/sources/others-cooling.ts";
+import { QUARANTINE_MAX_MS, QuarantinedAddresses } from "../../../../../host/agent/ipam/sources/quarantined.ts";
+import { RequestedAddresses } from "../../../../../host/agent/ipam/sources/requested.ts";
+import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
+import { formatIp } from "../../../../../host/net/ip.ts";
+import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
+import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { pool } from "../../../../world/subjects.ts";
+import { ip, mac } from "../../../../world/values.ts";
+
+const BLUE = pool("blue", "10.6.0.0/24");
+const GREEN = pool("green", "10.7.0.0/24");
+const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u" };
+const GENERATED = { subnet: "s", application: WEB, interface: "eth0", reclaim: true, wanted: 2, reason: "" };
+const NOW_MS = 1_000_000;
+
+function open(options: Partial<Parameters<typeof openSearch>[0]> & { readonly cooling?: readonly Allocation[] } = {}) {
+  const limits: number[] = [];
+  const findCooling = async (_spans: unknown, limit: number, name?: string): Promise<Allocation[]> => {
+    limits.push(limit);
+    return (options.cooling ?? []).filter((each) => each.pool === name);
+  };
+  const { search, clock } = openSearch({ pools: [BLUE, GREEN], registry: { findCooling }, ...options });
+  const takeOvers = new TakeOvers(search);
+  const others = new OthersCooling(search);
+  const cooling = new CoolingAddresses(search, takeOvers, others);
+  const assigned = () =>
+    search.assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
+  return { search, clock, takeOvers, others, cooling, assigned, limits };
+}
+
+const released = (address: string, agoMs: number, rest: Partial<Allocation> = {}) =>
+  rowOf(address, { state: "Cooling", owner: "u9", sinceMs: NOW_MS - agoMs, ...rest });
+
+describe("cooling-visibility: a released address is taken over", () => {
+  it.each<[what: string, rows: readonly Allocation[], wanted: string]>([
+    ["of this node", [released("10.6.0.9", MIN_COOLING_MS)], "eth0 10.6.0.9 7 cooling"],
+    ["of another node", [released("10.6.0.9", 9_000, { version: -4 })], "eth0 10.6.0.9 -4 others-cooling"],
+    ["with the first version of a row", [released("10.6.0.9", 9_000, { version: 0 })], "eth0 10.6.0.9 0 cooling"],
+    ["that has cooled for two seconds", [released("10.6.0.8", MIN_COOLING_MS - 1), released("10.6.0.9", 9_000)], "eth0 10.6.0.9 7 cooling"], // biome-ignore format: one row
+  ])("%s", async (_, rows, wanted) => {
+    const { search, cooling, assigned, limits } = open({ cooling: rows });
+    expect(await cooling.next(shortOf(search, [BLUE]))).toBe(true);
+    expect([assigned(), limits]).toEqual([[wanted], [TAKE_OVER_CHOICES * 8]]);
+  });
+
+  it("not when the pod's own addresses are the matter", async () => {
+    const { cooling, assigned } = open({ cooling: [released("10.6.0.9", 9_000)] });
+    expect([await cooling.next({ kind: "cooling", own: [] }), assigned()]).toEqual([false, []]);
+  });
+
+  it("after a wait until it has cooled, and no longer", async () => {
+    const { search, cooling, clock, assigned } = open({ cooling: [released("10.6.0.9", 500)] });
+    expect(await cooling.next(shortOf(search, [BLUE]))).toBe(true);
+    expect([clock.ms, assigned()]).toEqual([NOW_MS + MIN_COOLING_MS - 500, []]);
+    await cooling.next(shortOf(search, [BLUE]));
+    expect(assigned()).toEqual(["eth0 10.6.0.9 7 cooling"]);
+  });
+
+  it.each([
+    [true, MIN_COOLING_MS],
+    [false, MIN_COOLING_MS + OTHERS_COOLING_WAIT_MS],
+  ])("alone %s: a search waits for %i ms in all, then it looks in the next pool", async (isAlone, longestMs) => {
+    const { search, cooling, clock, assigned } = open({
+      isAlone,
+      cooling: [released("10.6.0.9", -60_000), released("10.7.0.9", 9_000, { pool: "green" })],
+    });
+    await cooling.next(shortOf(search, [BLUE, GREEN]));
+    expect([clock.ms, assigned()]).toEqual([NOW_MS + longestMs, []]);
+    expect(await cooling.next(shortOf(search, [BLUE, GREEN]))).toBe(true);
+    expect([clock.ms, assigned()]).toEqual([NOW_MS + longestMs, ["eth0 10.7.0.9 7 cooling"]]);
+    expect(await cooling.next(shortOf(search, [BLUE]))).toBe(false);
+  });
+
+  it.each([
+    ["waits for other nodes before the next pool", false, [false, []]],
+    ["goes on to the next pool where there are none", true, [true, ["eth0 10.7.0.9 7 cooling"]]],
+  ])("%s", async (_, isAlone, wanted) => {
+    const { search, cooling, assigned } = open({ isAlone, cooling: [released("10.7.0.9", 9_000, { pool: "green" })] });
+    expect([await cooling.next(shortOf(search, [BLUE, GREEN])), assigned()]).toEqual(wanted);
+  });
+});
+
+describe("cooling-visibility: addresses that other nodes are to publish are waited for", () => {
+  it("in short steps, until two seconds are over", async () => {
+    const { search, others, clock } = open();
+    const waits: number[] = [];
+    while (others.expect(BLUE)) {
+      const beganMs = clock.ms;
+      expect(await others.next(shortOf(search, [BLUE]))).toBe(true);
+      waits.push(clock.ms - beganMs);
+    }
+    expect(waits).toEqual(Array(OTHERS_COOLING_WAIT_MS / OTHERS_COOLING_POLL_MS).fill(OTHERS_COOLING_POLL_MS));
+    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
+  });
+
+  it("only after a search has found none, once, and for no other setback", async () => {
+    const { search, others, clock } = open();
+    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
+    expect(others.expect(BLUE)).toBe(true);
+    expect(await others.next({ kind: "cooling", own: [] })).toBe(false);
+    clock.jump(OTHERS_COOLING_WAIT_MS - 100);
+    expect([await others.next(shortOf(search, [BLUE])), clock.ms]).toEqual([true, NOW_MS + OTHERS_COOLING_WAIT_MS]);
+    expect(await others.next(shortOf(search, [BLUE]))).toBe(false);
+  });
+
+  it("not for a generated pool, whose changes the ADD awaits, and not on a node that is alone", () => {
+    expect(open().others.expect({ ...BLUE, spec: { ...BLUE.spec, generated: GENERATED } })).toBe(false);
+    expect(open({ isAlone: true }).others.expect(BLUE)).toBe(false);
+  });
+});
+
+describe("conflict: an address that has been in quarantine for an hour", () => {
+  const row = rowOf("10.6.0.9", { state: "Quarantined", owner: "" });
+  const next = async (demand: object, rows = [row], kind?: "cooling") => {
+    const queries: QuarantineQuery[] = [];
+    const findQuarantined = async (query: QuarantineQuery): Promise<Allocation[]> => {
+      queries.push(query);
+      return rows;
+    };
+    const { search, takeOvers, assigned } = open({ registry: { findQuarantined }, demand });
+    const source = new QuarantinedAddresses(search, takeOvers);
+    const isFound = await source.next(kind === undefined ? shortOf(search, [BLUE]) : { kind, own: [] });
+    return { isFound, assigned: assigned(), queries };
+  };
+
+  it("is taken where it can be probed", async () => {
+    const { isFound, assigned, queries } = await next({ canProbe: () => true });
+    expect([isFound, assigned]).toEqual([true, ["eth0 10.6.0.9 7 quarantined"]]);
+    expect(queries).toMatchObject([{ untilMs: NOW_MS - QUARANTINE_MAX_MS, limit: TAKE_OVER_CHOICES * 8 }]);
+  });
+
+  it.each<[what: string, demand: object, rows?: Allocation[], kind?: "cooling"]>([
+    ["where it cannot be probed now", { canProbe: () => false }],
+    ["where it can never be", {}],
+    [
+      "for a NIC that is not the request's",
+      { canProbe: () => true, claimant: { ...rowOf("10.6.0.1"), ifName: "net1" } },
+    ],
+    ["outside the pool", { canProbe: () => true }, [rowOf("10.9.0.9", { state: "Quarantined" })]],
+    ["when another setback is the matter", { canProbe: () => true }, [row], "cooling"],
+  ])("is not taken %s", async (_, demand, rows, kind) => {
+    expect(await next(demand, rows, kind)).toMatchObject({ isFound: false, assigned: [] });
+  });
+});
+
+describe("a requested address that another owner has", () => {
+  const REQUEST = { ip: ip("10.6.0.9"), source: "CNI_ARGS IP" as const };
+  const replace = (holder: Allocation, isRequested = true, isAlone = true) => {
+    const opened = open({ demand: { requested: isRequested ? [REQUEST] : [] }, isAlone });
+    const source = new RequestedAddresses(opened.search, opened.cooling);
+    const pick = { ifName: "eth0", pool: BLUE, ip: REQUEST.ip, ...(isRequested ? { requested: true } : {}) };
+    opened.search.assignments.assign([pick]);
+    return { opened, answer: source.replace(holder) };
+  };
+
+  it("is waited for until it has cooled", async () => {
+    const { opened, answer } = replace(released("10.6.0.9", 500, { version: 4 }));
+    expect([await answer, opened.clock.ms]).toEqual([true, NOW_MS + MIN_COOLING_MS - 500]);
+    expect(opened.search.assignments.all).toMatchObject([{ replaces: 4, requested: true }]);
+  });
+
+  it("is refused for another attempt when it cools for too long", async () => {
+    const { answer } = replace(released("10.6.0.9", -60_000));
+    await expect(answer).rejects.toMatchObject({ code: 11, message: /10\.6\.0\.9 was released only just now$/ });
+  });
+
+  it("is no matter of the request when it was not requested, or is another one", async () => {
+    expect(await replace(released("10.6.0.9", 9_000), false).answer).toBe(false);
+    expect(await replace(released("10.6.0.10", 9_000)).answer).toBe(false);
+  });
+
+  const quarantine = (rival?: string) => ({
+    state: "Quarantined" as const,
+    quarantine: {
+      reason: "Conflict" as const,
+      mac: rival === undefined ? undefined : mac(rival),
+      parent: "",
+      nextProbeAtMs: 0,
+    },
+  });
+  it.each<[row: Partial<Allocation>, text: string, forLog?: string]>([
+    [{ owner: "u9", pod: "db-0" }, "it is Bound to pod shop/db-0, interface eth0"],
+    [{ owner: "u9", pod: "", namespace: "lab", containerId: "c9" }, "it is Bound to container c9, interface eth0"],
+    [
+      { owner: "u9", pod: "db-0", namespace: "lab" },
+      "it is Bound to a pod of another namespace",
+      "it is Bound to pod lab/db-0, interface eth0",
+    ],
+    [quarantine("02:00:00:00:00:99"), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
+    [quarantine(), "it is quarantined, because another machine answers for it"],
+  ])("is refused: $1", async (row, text, forLog = text) => {
+    const head = "The address requested by CNI_ARGS IP is refused: 10.6.0.9";
+    const { answer } = replace(rowOf("10.6.0.9", row));
+    await expect(answer).rejects.toMatchObject({
+      code: 101,
+      message: `${head}: ${text}`,
+      forLog: `${head}: ${forLog}`,
+    });
+  });
+});

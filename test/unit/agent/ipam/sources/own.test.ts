@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
+import type { Search } from "../../../../../host/agent/ipam/sources/source.ts";
+import { formatIp } from "../../../../../host/net/ip.ts";
+import type { Allocation } from "../../../../../host/registry/registry.ts";
+import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { pool } from "../../../../world/subjects.ts";
+import { ip } from "../../../../world/values.ts";
+
+const BLUE = pool("blue", "10.6.0.0/24");
+const SIX = pool("six", "fd00:6::/64");
+const LAB = pool("lab", "10.7.0.0/24", { addressSpace: "lab" });
+const TWO_NICS = [
+  { ifName: "eth0", pools: [["blue"], ["six"]] },
+  { ifName: "net1", pools: [["blue"]] },
+];
+
+function open(rows: readonly Allocation[] = [], options: Partial<Parameters<typeof openSearch>[0]> = {}) {
+  let reads = 0;
+  const findOwner = async (): Promise<Allocation[]> => {
+    reads++;
+    return [...rows];
+  };
+  const { search } = openSearch({ pools: [BLUE, SIX, LAB], nics: TWO_NICS, registry: { findOwner }, ...options });
+  return { search, own: new OwnAddresses(search), reads: () => reads };
+}
+
+const assigned = ({ assignments }: Search): string[] =>
+  assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
+const cooling = (address: string, rest: Partial<Allocation> = {}) => rowOf(address, { state: "Cooling", ...rest });
+
+describe("the pod's own addresses that cool", () => {
+  it("are its own again, and the registry need not report them any more", async () => {
+    const { search, own } = open();
+    expect(own.skipCooling).toBe(false);
+    expect(await own.next({ kind: "cooling", own: [cooling("10.6.0.9", { version: 3 })] })).toBe(true);
+    expect([assigned(search), own.skipCooling]).toEqual([["eth0 10.6.0.9 3 own"], true]);
+  });
+
+  it("are not looked at when something else is the matter", async () => {
+    const { search, own } = open();
+    expect(await own.next(shortOf(search, []))).toBe(false);
+    expect([assigned(search), own.skipCooling]).toEqual([[], false]);
+  });
+
+  it.each<[what: string, rows: readonly Allocation[], wanted: readonly string[]]>([
+    [
+      "of several of one NIC and family the newest",
+      [cooling("10.6.0.8", { sinceMs: 1 }), cooling("10.6.0.9", { sinceMs: 2 }), cooling("10.6.0.7", { sinceMs: 0 })],
+      ["eth0 10.6.0.9 7 own"],
+    ],
+    [
+      "before newer ones those that an ADD was answered with",
+      [cooling("10.6.0.9", { sinceMs: 2, isConfirmed: false }), cooling("10.6.0.8", { sinceMs: 1 })],
+      ["eth0 10.6.0.8 7 own"],
+    ],
+    [
+      "one for each NIC and family",
+      [cooling("10.6.0.9"), cooling("fd00:6::9"), cooling("10.6.0.10", { ifName: "net1" })],
+      ["eth0 10.6.0.9 7 own", "eth0 fd00:6::9 7 own", "net1 10.6.0.10 7 own"],
+    ],
+    ["none of a NIC that is not demanded", [cooling("10.6.0.9", { ifName: "net9" })], []],
+    ["none outside the selected pools", [cooling("10.9.0.9"), cooling("10.7.0.9", { space: "lab" })], []],
+    ["none of another address space", [cooling("10.6.0.9", { space: "lab" })], []],
+  ])("come back: %s", async (_, rows, wanted) => {
+    const { search, own } = open();
+    await own.next({ kind: "cooling", own: rows });
+    expect(assigned(search)).toEqual(wanted);
+  });
+
+  it("give way to another address that is assigned to the NIC; the same one is taken with its version", async () => {
+    const { search, own } = open();
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), requested: true }]);
+    await own.next({ kind: "cooling", own: [cooling("10.6.0.9")] });
+    expect(assigned(search)).toEqual(["eth0 10.6.0.5 undefined undefined"]);
+    await own.next({ kind: "cooling", own: [cooling("10.6.0.5", { version: 4 })] });
+    expect(search.assignments.all).toMatchObject([{ requested: true, replaces: 4, source: "own" }]);
+  });
+
+  it("are not taken from another NIC of the pod to which they are assigned", async () => {
+    const { search, own } = open();
+    search.assignments.assign([{ ifName: "net1", pool: BLUE, ip: ip("10.6.0.5") }]);
+    await own.next({ kind: "cooling", own: [cooling("10.6.0.5")] });
+    expect(assigned(search)).toEqual(["net1 10.6.0.5 undefined undefined"]);
+  });
+
+  it("are claimed with the new version of their row after a claim was undone, once", async () => {
+    const { search, own } = open();
+    await own.next({ kind: "cooling", own: [cooling("10.6.0.9", { version: 3 })] });
+    const undone = cooling("10.6.0.9", { version: 8 });
+    const others: Allocation[] = [
+      { ...undone, owner: "u2" },
+      { ...undone, state: "Bound" },
+      { ...undone, version: -8 },
+      cooling("10.6.0.10", { version: 8 }),
+      cooling("10.6.0.9", { version: 3 }),
+    ];
+    expect(others.map((each) => own.renew(each))).toEqual(others.map(() => false));
+    expect([own.renew(undone), assigned(search), own.renew(undone)]).toEqual([true, ["eth0 10.6.0.9 8 own"], false]);
+    expect(own.renew({ ...undone, version: 0 })).toBe(true);
+  });
+
+  it("that are assigned as another source's are not renewed", () => {
+    const { search, own } = open();
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.9"), replaces: 3, source: "retained" }]);
+    expect(own.renew(cooling("10.6.0.9", { version: 8 }))).toBe(false);
+  });
+});
+
+describe("what a pod has already", () => {
+  const missing = async (opened: ReturnType<typeof open>, isPartial = false) =>
+    (await opened.own.findMissing(isPartial)).map(
+      ({ ifName, families }) => `${ifName} ${families.map(({ family }) => family).join()}`,
+    );
+
+  it("is not asked for where one NIC is demanded as a whole", async () => {
+    const opened = open([rowOf("10.6.0.9")], { nics: [{ ifName: "eth0", pools: [["blue"]] }] });
+    expect([await missing(opened), opened.reads()]).toEqual([["eth0 4"], 0]);
+    expect([await missing(opened, true), opened.reads()]).toEqual([["eth0 "], 1]);
+  });
+
+  it.each<[what: string, rows: readonly Allocation[], left: string[], assigned: string[]]>([
+    ["nothing", [], ["eth0 4,6", "net1 4"], []],
+    ["a family of a NIC", [rowOf("10.6.0.9")], ["eth0 6", "net1 4"], []],
+    ["another NIC's address", [rowOf("10.6.0.9", { ifName: "net1" })], ["eth0 4,6", "net1 "], []],
+    ["one that cools", [cooling("10.6.0.9")], ["eth0 4,6", "net1 4"], ["eth0 10.6.0.9 7 own"]],
+    ["one in quarantine", [rowOf("10.6.0.9", { state: "Quarantined" })], ["eth0 4,6", "net1 4"], []],
+    ["a NIC of that name of another network", [rowOf("10.6.0.9", { network: "wan" })], ["eth0 4,6", "net1 4"], []],
+    [
+      "one of another network that cools",
+      [cooling("10.6.0.9", { network: "wan" })],
+      ["eth0 4,6", "net1 4"],
+      ["eth0 10.6.0.9 7 own"],
+    ],
+  ])("needs no second claim: %s", async (_, rows, left, wanted) => {
+    const opened = open(rows);
+    expect([await missing(opened), assigned(opened.search)]).toEqual([left, wanted]);
+  });
+
+  it("is looked for once: cooling addresses that were assigned are not assigned again", async () => {
+    const opened = open([cooling("10.6.0.9")]);
+    opened.own.skipCooling = true;
+    await missing(opened);
+    expect(assigned(opened.search)).toEqual([]);
+  });
+
+  const requested = (address: string) => ({ requested: [{ ip: ip(address), source: "CNI_ARGS IP" as const }] });
+  it.each<[what: string, row: Partial<Allocation>, asked: string, left: string]>([
+    ["is replaced while it was never on a NIC", { containerId: "" }, "10.6.0.5", "eth0 4,6"],
+    ["is kept when it is the requested one", { containerId: "" }, "10.6.0.9", "eth0 6"],
+    ["is kept when the other family is requested", { containerId: "" }, "fd00:6::5", "eth0 6"],
+    ["is kept when it is on the NIC", {}, "10.6.0.5", "eth0 6"],
+  ])("%s and its NIC requests another one", async (_, row, asked, left) => {
+    const opened = open([rowOf("10.6.0.9", row)], { demand: requested(asked) });
+    expect(await missing(opened)).toEqual([left, "net1 4"]);
+  });
+
+  it("on another NIC is kept, whatever this NIC requests", async () => {
+    const opened = open([rowOf("10.6.0.9", { ifName: "net1", containerId: "" })], { demand: requested("10.6.0.5") });
+    expect(await missing(opened)).toEqual(["eth0 4,6", "net1 "]);
+  });
+});

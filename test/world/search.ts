@@ -1,0 +1,74 @@
+/** One search for addresses, with pools in a pool cache and a registry that says what it is told to. */
+import { AddDeadline } from "../../host/agent/add-deadline.ts";
+import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
+import { PoolCache } from "../../host/ipam/pool-cache.ts";
+import type { Allocation, Registry } from "../../host/registry/registry.ts";
+import type { IpPool } from "../../host/resources/ip-pool.ts";
+import { TestClock } from "./clock.ts";
+import { clusterIpam } from "./cluster-ipam.ts";
+import { demandOf, type NicRequest, openCore, poolsByName } from "./subjects.ts";
+import { ip } from "./values.ts";
+
+export const CLAIMANT = {
+  owner: "u1",
+  namespace: "shop",
+  pod: "web-0",
+  ifName: "eth0",
+  containerId: "c1",
+  network: "lab",
+};
+
+interface SearchOptions {
+  readonly pools: readonly IpPool[];
+  /** Default: eth0 with the first pool. */
+  readonly nics?: readonly NicRequest[];
+  readonly registry?: Partial<Registry>;
+  readonly demand?: Partial<AddressDemand>;
+  /** There are no other nodes. */
+  readonly isAlone?: boolean;
+}
+
+export function openSearch({ pools, nics, registry = {}, demand = {}, isAlone = false }: SearchOptions) {
+  const clock = new TestClock({ isHasty: true });
+  const poolCache = new PoolCache(openCore());
+  poolCache.update(pools, []);
+  const wanted = nics ?? [{ ifName: "eth0", pools: [[pools[0]?.name ?? ""]] }];
+  const search: Search = {
+    registry: registry as Registry,
+    poolCache,
+    cluster: isAlone ? undefined : clusterIpam({}),
+    demand: {
+      nics: wanted.map((nic) => demandOf(nic, poolsByName(...pools))),
+      ...{ requested: [], claimant: CLAIMANT, seedText: "seed" },
+      deadline: new AddDeadline(clock, new AbortController().signal),
+      ...demand,
+    },
+    assignments: new Assignments(),
+  };
+  return { search, clock };
+}
+
+/** A row of the pod's NIC eth0. */
+export function rowOf(address: string, rest: Partial<Allocation> = {}): Allocation {
+  return {
+    ...{ space: "", ip: ip(address), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" },
+    ...{
+      containerId: "c1",
+      network: "lab",
+      namespace: "shop",
+      pod: "web-0",
+      isConfirmed: true,
+      sinceMs: 0,
+      version: 7,
+    },
+    ...rest,
+  };
+}
+
+/** No pool has a free address for the first NIC. */
+export function shortOf({ demand }: Search, pools: readonly IpPool[]): Setback {
+  const [nic] = demand.nics;
+  const [family] = nic?.families ?? [];
+  if (nic === undefined || family === undefined) throw new Error("The search has no NIC");
+  return { kind: "short", nics: demand.nics, shortage: { nic, demand: family, reasons: new Map() } as never, pools };
+}
