@@ -55,8 +55,9 @@ export class MapModel {
       this.#fill(RESERVED, parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n);
     }
     this.others = this.#newPlane();
-    for (const plane of this.planes.slice(2)) {
-      if (plane === undefined) continue;
+    const [one, ...more] = this.planes.slice(BOUND + 1).filter((plane) => plane !== undefined);
+    if (one !== undefined) this.others.set(one);
+    for (const plane of more) {
       for (let word = 0; word < plane.length; word++) this.others[word] = (this.others[word] ?? 0) | (plane[word] ?? 0);
     }
   }

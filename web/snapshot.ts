@@ -13,11 +13,17 @@ const RUNS = 2;
 
 /** Sets the bits `start` to `end` - 1. */
 export function setRun(bits: Uint32Array, start: number, end: number): void {
-  let at = start;
-  while (at < end && (at & 31) !== 0) setBit(bits, at++, true);
-  bits.fill(0xffffffff, at >>> 5, end >>> 5 > at >>> 5 ? end >>> 5 : at >>> 5);
-  at = Math.max(at, end & ~31);
-  while (at < end) setBit(bits, at++, true);
+  if (start >= end) return;
+  const [first, last] = [start >>> 5, (end - 1) >>> 5];
+  // Ones from the start of the run on, and up to its end.
+  const [head, tail] = [-1 << (start & 31), -1 >>> (31 - ((end - 1) & 31))];
+  if (first === last) {
+    bits[first] = (bits[first] ?? 0) | (head & tail);
+    return;
+  }
+  bits[first] = (bits[first] ?? 0) | head;
+  if (last - first > 1) bits.fill(0xffffffff, first + 1, last);
+  bits[last] = (bits[last] ?? 0) | tail;
 }
 
 export function setBit(bits: Uint32Array, at: number, value: boolean): void {
@@ -41,10 +47,11 @@ export function readSnapshot(bytes: Uint8Array): Uint32Array {
   let at = HEADER_BYTES;
   const next = (): number => {
     let value = 0;
-    for (let shift = 0; shift < 35; shift += 7) {
+    // No number of a map of 2^24 addresses has more than 28 bits.
+    for (let shift = 0; shift < 28; shift += 7) {
       const byte = bytes[at++];
       if (byte === undefined) break;
-      value += (byte & 127) * 2 ** shift;
+      value |= (byte & 127) << shift;
       if (byte < 128) return value;
     }
     throw new Error("The map's bytes end too early");
@@ -52,7 +59,7 @@ export function readSnapshot(bytes: Uint8Array): Uint32Array {
   for (let chunk = 0; chunk < chunks; ) {
     const token = next();
     const kind = token & 3;
-    const count = kind === EMPTY || kind === FULL ? Math.floor(token / 4) : 1;
+    const count = kind === EMPTY || kind === FULL ? token >>> 2 : 1;
     if (count === 0 || count > chunks - chunk) throw new Error("The map's bytes are damaged");
     const first = chunk * CHUNK;
     if (kind === FULL) setRun(bits, first, first + count * CHUNK);

@@ -11,7 +11,7 @@ import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
 const KEPT_TILES = 64;
 
 /** How long a frame may paint new tiles: milliseconds. What is missing is shown from a coarser tile until then. */
-const PAINT_MS = 4;
+const PAINT_MS = 3;
 
 /** Pixels of the screen per square when one address fills the view's grid. */
 const MAX_SCALE = 64;
@@ -55,6 +55,8 @@ export class MapView {
   #chosen: number | undefined;
   readonly #pointers = new Map<number, { x: number; y: number }>();
   #isDrag = false;
+  /** Whether the next frame is a map's first: it shows the coarse tile alone. */
+  #isFirst = false;
   /** Whether all tiles in view have been painted since the map was shown. */
   #isSharp = false;
 
@@ -91,6 +93,7 @@ export class MapView {
       this.fit({ first: 0, bits: 2 * model.levels });
       // One tile shows all coarsely until the others are painted.
       this.#tile(coarsestOf(model), 0, 0, false);
+      this.#isFirst = true;
     }
     this.draw();
   }
@@ -201,7 +204,8 @@ export class MapView {
     const cells = TILE * 2 ** level;
     const size = cells * this.#scale;
     context.imageSmoothingEnabled = size < TILE;
-    const until = performance.now() + PAINT_MS;
+    const until = performance.now() + (this.#isFirst ? 0 : PAINT_MS);
+    this.#isFirst = false;
     let isComplete = true;
     const tiles = [...this.#tilesInView(cells)];
     // With the coarsest one.
@@ -211,7 +215,7 @@ export class MapView {
       const top = Math.round((y * cells - this.#y) * this.#scale);
       const right = Math.round(((x + 1) * cells - this.#x) * this.#scale);
       const bottom = Math.round(((y + 1) * cells - this.#y) * this.#scale);
-      const isLate = performance.now() > until && this.#hasCoarser(level, x, y, coarsest);
+      const isLate = performance.now() >= until && this.#hasCoarser(level, x, y, coarsest);
       const tile = this.#tile(level, x, y, isLate);
       if (tile !== undefined) context.drawImage(tile.canvas, left, top, right - left, bottom - top);
       else this.#drawCoarser(level, x, y, coarsest, [left, top, right - left, bottom - top]);

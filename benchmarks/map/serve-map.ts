@@ -20,21 +20,67 @@ const SIZE = 2 ** 24;
 /** Changes of one event, ten times a second. */
 const CHANGES = 100;
 
-/** Addresses of the pool in the order of a search from a hash on; `cooling` of them cool, the others are bound. */
-function encodeWorld(used: number, cooling: number): Uint8Array {
+interface Fill {
+  readonly used: number;
+  readonly cooling: number;
+}
+
+function requireSubnet() {
   const subnet = parsePrefix(SUBNET);
   if (subnet === undefined) throw new Error(SUBNET);
-  const space = PoolSpace.open(readCoreWasm());
-  const segments = segmentsOf(subnet, []);
+  return subnet;
+}
+
+/** Every number is another one: the multiplier is odd. */
+function nextSeed(seed: number): number {
+  return (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+}
+
+/** Returns the addresses of one pool over the whole /8 in the order of a search from a hash on: the worst case, for no address says anything of another. */
+function placeByHash(space: PoolSpace, used: number): Uint8Array {
+  const subnet = requireSubnet();
   const range = { first: subnet.ip, last: { ...subnet.ip, value: subnet.ip.value + BigInt(SIZE - 1) } };
   using pool = space.createPool({ ranges: [range], masked: [] });
   const packed = new Uint8Array(4 * used);
-  let seed = 1;
-  for (let taken = 0; taken < used; taken++) {
-    // Every hash is another one: the multiplier is odd.
-    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+  for (let taken = 0, seed = 1; taken < used; taken++) {
+    seed = nextSeed(seed);
     packed.set(pool.allocateMany(1, "HASHED", seed), 4 * taken);
   }
+  return packed;
+}
+
+/** Addresses of a pool of {@link placeByPools}. */
+const POOL_SIZE = 4_096;
+
+/**
+ * Returns the addresses of pools of /20, as many of the 4,096 as it takes, in no order. Every second one gives its addresses out in ascending order, and two
+ * of a hundred have been released since; the others choose by hash, and are filled from 70 to 97 percent.
+ */
+function placeByPools(used: number): Uint8Array {
+  const packed = new DataView(new ArrayBuffer(4 * used));
+  const first = Number(requireSubnet().ip.value);
+  let taken = 0;
+  for (let place = 0, seed = 1; taken < used; place++) {
+    // An odd step visits all.
+    const start = first + ((place * 1_365) % (SIZE / POOL_SIZE)) * POOL_SIZE;
+    seed = nextSeed(seed);
+    const fill = 0.7 + (0.27 * (seed >>> 16)) / 2 ** 16;
+    const isAscending = place % 2 === 0;
+    for (let at = 0; at < POOL_SIZE && taken < used; at++) {
+      seed = nextSeed(seed);
+      const dice = (seed >>> 8) / 2 ** 24;
+      const isUsed = isAscending ? at < fill * POOL_SIZE && dice >= 0.02 : dice < fill;
+      if (isUsed) packed.setUint32(4 * taken++, start + at);
+    }
+  }
+  return new Uint8Array(packed.buffer);
+}
+
+/** `cooling` of the addresses cool, the others are bound. */
+function encodeWorld(place: (space: PoolSpace, used: number) => Uint8Array, { used, cooling }: Fill): Uint8Array {
+  const space = PoolSpace.open(readCoreWasm());
+  const segments = segmentsOf(requireSubnet(), []);
+  const packed = place(space, used);
   const planes = [
     encodePlane(space, segments, "Bound", packed.subarray(4 * cooling)),
     encodePlane(space, segments, "Cooling", packed.subarray(0, 4 * cooling)),
@@ -54,20 +100,18 @@ function encodeWorld(used: number, cooling: number): Uint8Array {
 export interface ServedMap {
   readonly url: string;
   readonly mapBytes: number;
+  /** Of a map with as many addresses in pools of their own. */
+  readonly pooledMapBytes: number;
   readonly pageBytes: number;
   /** While set, every open page gets 1,000 changes a second. */
   isChanging: boolean;
   close(): Promise<void>;
 }
 
-export async function serveMap({
-  used,
-  cooling,
-}: {
-  readonly used: number;
-  readonly cooling: number;
-}): Promise<ServedMap> {
-  const map = encodeWorld(used, cooling);
+export async function serveMap(fill: Fill): Promise<ServedMap> {
+  const { used } = fill;
+  const map = encodeWorld(placeByHash, fill);
+  const pooledMapBytes = encodeWorld((_, count) => placeByPools(count), fill).length;
   const pools: PoolsAnswer = {
     mode: "embedded",
     canExplain: false,
@@ -101,6 +145,7 @@ export async function serveMap({
   const served: ServedMap = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     mapBytes: map.length,
+    pooledMapBytes,
     pageBytes: Object.values(page).reduce((sum, file) => sum + file.length, 0),
     isChanging: false,
     close: async () => {
