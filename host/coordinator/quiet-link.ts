@@ -22,27 +22,18 @@
  * on it. Only `accept_dad` is set, for addresses added later.
  * Effects: flags and sysctls of the link; sockets; those of `work`.
  */
-import { ENOENT } from "../kernel/errno.ts";
 import { type Conversation, createConversation } from "../kernel/netlink/conversation.ts";
 import { kindName } from "../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../kernel/netlink/link/link.ts";
+import type { LinkMessage } from "../kernel/netlink/link/message.ts";
 import { findLink, setLink } from "../kernel/netlink/link/requests.ts";
+import { readSysctlsByNetlink } from "../kernel/netlink/netconf/read-sysctls.ts";
 import { openRouteSocket } from "../kernel/netlink/socket.ts";
-import { readSysctl, SysctlError, writeSysctl } from "../kernel/sysctl.ts";
+import { writeSysctls } from "../kernel/sysctl.ts";
 import { messageOf } from "../lib/describe.ts";
 import { DetectionError } from "./detection-error.ts";
 import type { ProbeLink } from "./probe.ts";
 import { waitForCarrier } from "./probe-session.ts";
-
-/** Returns the result of `work`; undefined if the kernel has no IPv6 and so no such setting. */
-function unlessAbsent<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof SysctlError && error.errno === ENOENT) return undefined;
-    throw error;
-  }
-}
 
 /** Calls `work`; its errors become DetectionError. */
 function attempt<T>(ifName: string, work: () => T): T {
@@ -53,34 +44,46 @@ function attempt<T>(ifName: string, work: () => T): T {
   }
 }
 
-function requireLink(conversation: Conversation, ifName: string): Link {
+function requireLink(conversation: Conversation, ifName: string): LinkMessage {
   const found = attempt(ifName, () => findLink(conversation, ifName));
   if (found === undefined) throw new DetectionError("link", ifName, "there is no such link");
-  return linkOf(found);
+  return found;
 }
 
-/** Undoes the two changes of {@link raise}. */
+/** Settings of the link and their values; none of IPv6 if the kernel does not have it. */
+type Settings = ReadonlyMap<string, string>;
+
+const settingKey = (ifName: string, setting: "disable_ipv6" | "accept_dad"): string => `ipv6/conf/${ifName}/${setting}`;
+
+function readSettings(conversation: Conversation, link: LinkMessage, ifName: string): Settings {
+  const keys = [settingKey(ifName, "disable_ipv6"), settingKey(ifName, "accept_dad")];
+  return readSysctlsByNetlink(conversation, keys, () => link);
+}
+
+/** What {@link raise} has changed. */
 interface Raised {
   lower(): void;
-  restoreIpv6(): void;
+  /** `disable_ipv6` as it was; empty if it was not changed. */
+  readonly ipv6: Settings;
 }
 
 /** Sets the link up without letting the kernel send. */
-function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink): Raised {
-  const key = `ipv6/conf/${name}/disable_ipv6`;
-  const before = unlessAbsent(() => readSysctl(netnsPath, key));
-  const setIpv6 = (value: string): void => {
-    if (before !== undefined && before !== "1") writeSysctl(netnsPath, key, value);
-  };
-  setIpv6("1");
-  const restoreIpv6 = (): void => setIpv6(before ?? "");
+function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink, before: Settings): Raised {
+  const ipv6 = new Map([...before].filter(([key, value]) => key === settingKey(name, "disable_ipv6") && value !== "1"));
+  writeSysctls(netnsPath, new Map([...ipv6.keys()].map((key) => [key, "1"])));
   try {
     setLink(conversation, index, { up: true });
   } catch (error) {
-    restoreIpv6();
+    writeSysctls(netnsPath, ipv6);
     throw error;
   }
-  return { lower: () => setLink(conversation, index, { up: false }), restoreIpv6 };
+  return { lower: () => setLink(conversation, index, { up: false }), ipv6 };
+}
+
+/** Returns whether frames can pass already: most links have their carrier when they are set up. */
+function hasCarrier(conversation: Conversation, { name }: ProbeLink): boolean {
+  const found = attempt(name, () => findLink(conversation, name));
+  return found !== undefined && linkOf(found).carrier;
 }
 
 /** linux/if_arp.h */
@@ -110,21 +113,23 @@ export async function withQuietLink<T>(
 ): Promise<T> {
   using socket = attempt(ifName, () => openRouteSocket(netnsPath));
   const conversation = createConversation(socket);
-  const link = requireLink(conversation, ifName);
+  const message = requireLink(conversation, ifName);
+  const link = linkOf(message);
   const probeLink = requireProbeLink(netnsPath, link);
-  const raised = link.up ? undefined : attempt(ifName, () => raise(conversation, probeLink));
+  const before = attempt(ifName, () => readSettings(conversation, message, ifName));
+  const raised = link.up ? undefined : attempt(ifName, () => raise(conversation, probeLink, before));
   let result: T;
   try {
-    await waitForCarrier(probeLink, signal);
+    if (signal.aborted || !hasCarrier(conversation, probeLink)) await waitForCarrier(probeLink, signal);
     result = await work(probeLink);
   } catch (error) {
-    restore(raised);
+    restore(raised, netnsPath);
     throw error;
   }
   attempt(ifName, () => {
     if (!staysUp) raised?.lower();
-    unlessAbsent(() => writeSysctl(netnsPath, `ipv6/conf/${ifName}/accept_dad`, "0"));
-    raised?.restoreIpv6();
+    const key = settingKey(ifName, "accept_dad");
+    writeSysctls(netnsPath, new Map([...(before.has(key) ? [[key, "0"] as const] : []), ...(raised?.ipv6 ?? [])]));
   });
   return result;
 }
@@ -133,10 +138,11 @@ export async function withQuietLink<T>(
  * Restores the link after a failure, whose error the caller must see; further errors are ignored, since the link may be deleted
  * by now.
  */
-function restore(raised: Raised | undefined): void {
+function restore(raised: Raised | undefined, netnsPath: string): void {
+  if (raised === undefined) return;
   try {
-    raised?.lower();
-    raised?.restoreIpv6();
+    raised.lower();
+    writeSysctls(netnsPath, raised.ipv6);
   } catch {
     // the link belongs to a pod that will not start
   }

@@ -59,13 +59,8 @@ function access<T>(
   }
 }
 
-/** Returns the value without its final newline. Throws {@link SysctlError}, or NetnsError. */
-export function readSysctl(netnsPath: string, key: SysctlKey, native: Native = loadNative()): string {
-  return withNetns(netnsPath, () => access("read", key, undefined, readFile), native);
-}
-
 /**
- * Returns the values of the settings that exist, read in one visit of the namespace. Throws {@link SysctlError}, or NetnsError.
+ * Returns the values of the settings that exist, without their final newlines, read in one visit of the namespace. Throws {@link SysctlError}, or NetnsError.
  */
 export function readSysctls(
   netns: string | NetnsHandle,
@@ -115,6 +110,19 @@ function writeFile(path: string, value: string): void {
   }
 }
 
+/** Sets the settings in their order, in one visit of the namespace; none after one that fails. Throws {@link SysctlError}, or NetnsError. */
+export function writeSysctls(
+  netns: string | NetnsHandle,
+  values: ReadonlyMap<SysctlKey, string>,
+  native: Native = loadNative(),
+): void {
+  if (values.size === 0) return;
+  const writeAll = () => {
+    for (const [key, value] of values) access("write", key, value, (path) => writeFile(path, value));
+  };
+  withNetns(netns, writeAll, native);
+}
+
 /** Throws {@link SysctlError}, or NetnsError. */
 export function writeSysctl(
   netns: string | NetnsHandle,
@@ -122,5 +130,5 @@ export function writeSysctl(
   value: string,
   native: Native = loadNative(),
 ): void {
-  withNetns(netns, () => access("write", key, value, (path) => writeFile(path, value)), native);
+  writeSysctls(netns, new Map([[key, value]]), native);
 }

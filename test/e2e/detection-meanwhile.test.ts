@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { readSysctl } from "../../host/kernel/sysctl.ts";
 import { podArgs } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import { type DirectCall, eventually } from "../../scripts/lab/netns-world.ts";
 import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
+import { readSysctl } from "../world/sysctl.ts";
 
 const UID = "5f0c0000-0000-4000-8000-000000000001";
 const WINDOW_MS = 2_000;

@@ -5,7 +5,7 @@ import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import type { ProbeLink } from "../../host/coordinator/probe.ts";
 import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
 import { withQuietLink } from "../../host/coordinator/quiet-link.ts";
-import { readSysctl } from "../../host/kernel/sysctl.ts";
+import { readSysctl } from "../world/sysctl.ts";
 import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { conflictOf, type Lab, makeLab, never, type Pod, setSysctl, WINDOW_MS } from "./detection-lab.ts";
@@ -35,7 +35,7 @@ interface Settings {
 }
 
 function settingsOf({ link, ip: show }: Pod): Settings {
-  const read = (key: string) => readSysctl(link.netnsPath, `ipv6/conf/eth0/${key}`);
+  const read = (key: string) => readSysctl(link.netnsPath, `ipv6/conf/eth0/${key}`) ?? "absent";
   const [{ flags }] = JSON.parse(show("-j link show eth0"));
   return { up: flags.includes("UP"), disableIpv6: read("disable_ipv6"), acceptDad: read("accept_dad") };
 }

@@ -6,7 +6,7 @@ import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { withNetns } from "../../host/kernel/netns.ts";
 import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
-import { readSysctl, writeSysctl } from "../../host/kernel/sysctl.ts";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import type { NftTable } from "../../host/plan/nft-table.ts";
@@ -19,6 +19,7 @@ import {
   type RuleState,
 } from "../../host/plan/state.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
+import { readSysctl } from "../world/sysctl.ts";
 import { ip } from "../world/values.ts";
 import { everything } from "./kernel-operations.ts";
 import { dumpOf, ipIn, ipJson, makeScene, type Scene, sysctlIn } from "./kernel-scene.ts";

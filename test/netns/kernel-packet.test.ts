@@ -18,7 +18,7 @@ import {
 } from "../../host/kernel/packet/ndp.ts";
 import type { PacketError } from "../../host/kernel/packet/socket.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
-import { readSysctl } from "../../host/kernel/sysctl.ts";
+import { readSysctl } from "../world/sysctl.ts";
 import { ip, mac } from "../world/values.ts";
 
 const near = `bkpn${process.pid}`;

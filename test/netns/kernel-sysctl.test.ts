@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readSysctl, writeSysctl } from "../../host/kernel/sysctl.ts";
+import { writeSysctl, writeSysctls } from "../../host/kernel/sysctl.ts";
+import { readSysctl } from "../world/sysctl.ts";
 
 const name = `bks${process.pid}`;
 const path = `/run/netns/${name}`;
@@ -31,6 +32,23 @@ it("is written and read inside, and stays as it was outside", () => {
   }
 });
 
+it("that is absent is not read", () => {
+  expect(readSysctl(path, "ipv4/conf/absent/rp_filter")).toBeUndefined();
+});
+
+it("are written in order, none after one that is refused", () => {
+  const values = new Map([
+    ["ipv4/conf/e.1/rp_filter", "2"],
+    ["ipv4/conf/e.1/absent", "1"],
+    ["ipv4/conf/all/rp_filter", "2"],
+  ]);
+  const before = readSysctl(path, "ipv4/conf/all/rp_filter");
+  expect(before).not.toBe("2");
+  expect(() => writeSysctls(path, values)).toThrow(/e.1\/absent" to "1": .*ENOENT/);
+  expect(readSysctl(path, "ipv4/conf/e.1/rp_filter")).toBe("2");
+  expect(readSysctl(path, "ipv4/conf/all/rp_filter")).toBe(before);
+});
+
 it("of a link whose name has a dot, and of several numbers", () => {
   writeSysctl(path, "ipv6/conf/e.1/accept_dad", "0");
   expect(readSysctl(path, "ipv6/conf/e.1/accept_dad")).toBe("0");
@@ -41,8 +59,8 @@ it("of a link whose name has a dot, and of several numbers", () => {
 const refused: [string, () => unknown, RegExp][] = [
   [
     "a link that is absent",
-    () => readSysctl(path, "ipv4/conf/absent/rp_filter"),
-    /^Cannot read sysctl "net\/ipv4\/conf\/absent\/rp_filter": .*ENOENT/,
+    () => writeSysctl(path, "ipv4/conf/absent/rp_filter", "1"),
+    /^Cannot set sysctl "net\/ipv4\/conf\/absent\/rp_filter" to "1": .*ENOENT/,
   ],
   [
     "a value that the kernel refuses",
@@ -70,8 +88,8 @@ it("of a namespace that is absent is an error that names it", () => {
 it("is written by way of BERTH_SYSCTL_DIR where /proc/sys is read-only, as in a container", () => {
   const directory = mkdtempSync(join(tmpdir(), "berth-sysctls-"));
   const module = join(import.meta.dirname, "../../host/kernel/sysctl.ts");
-  const program = `const { readSysctl, writeSysctl } = await import(${JSON.stringify(module)});
-    const before = readSysctl(${JSON.stringify(path)}, "${key}");
+  const program = `const { readSysctls, writeSysctl } = await import(${JSON.stringify(module)});
+    const before = readSysctls(${JSON.stringify(path)}, ["${key}"]).get("${key}");
     writeSysctl(${JSON.stringify(path)}, "${key}", before === "2" ? "1" : "2");`;
   const container = `mount --bind /proc/sys/net ${directory}; mount --bind /proc/sys /proc/sys
     mount -o remount,bind,ro /proc/sys; exec "$0" --input-type=module -e "$1"`;
