@@ -34,29 +34,18 @@ const lab = () => ({ node: node ?? expect.unreachable(), pod: pod ?? expect.unre
 const podState = () => observePod(opened.pod, "eth0", "eth0");
 const hostState = (...addresses: string[]) =>
   observeHost(opened.node, { pair, tables: [TABLE], addresses: addresses.map(ip), isUnderlay: true });
-const ipv6Of = ({ sysctls }: NamespaceState, link: string) => sysctls.get(`ipv6/conf/${link}/disable_ipv6`);
-const bothEnds = () => [ipv6Of(hostState("fd00::9"), host), ipv6Of(podState(), "veth0")];
-
-describe("IPv6 of a pair that is not there yet", () => {
-  it.each(["0", "1"])("is what it has once it is, and then its own: disable_ipv6 %s", async (value) => {
-    const { node, pod } = lab();
-    expect(bothEnds()).toEqual([ipv6Of(hostState("fd00::9"), host), undefined]); // a pod without IPv6 needs none
-    await pod.ip("addr add fd00::9/128 dev lo");
-    for (const { name } of [node, pod]) sysctlIn(name, `net.ipv6.conf.default.disable_ipv6=${value}`);
-    expect(bothEnds()).toEqual([value, value]);
-    await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });
-    expect(bothEnds()).toEqual([value, value]);
-    for (const { name } of [node, pod]) sysctlIn(name, `net.ipv6.conf.default.disable_ipv6=${value === "0" ? 1 : 0}`);
-    expect(bothEnds()).toEqual([value, value]);
-  });
-
-  it("is the only setting that is foretold: rp_filter follows what links get by default until it is set", async () => {
-    const { node, pod } = lab();
-    expect(hostState().sysctls.has(`ipv4/conf/${host}/rp_filter`)).toBe(false);
-    await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });
-    sysctlIn(node.name, "net.ipv4.conf.default.rp_filter=2");
-    expect(hostState().sysctls.get(`ipv4/conf/${host}/rp_filter`)).toBe("2");
-  });
+it("settings of a pair that is not there yet are unknown", async () => {
+  const { node, pod } = lab();
+  const settingsOf = ({ sysctls }: NamespaceState, link: string) =>
+    [`ipv4/conf/${link}/rp_filter`, `ipv6/conf/${link}/disable_ipv6`].map((key) => sysctls.get(key));
+  await pod.ip("addr add fd00::9/128 dev lo");
+  expect(settingsOf(hostState("fd00::9"), host)).toEqual([undefined, undefined]);
+  expect(settingsOf(podState(), "veth0")).toEqual([undefined, undefined]);
+  await addVeth({ netns: node, name: host }, { netns: pod, name: "veth0" });
+  sysctlIn(node.name, "net.ipv4.conf.default.rp_filter=2");
+  expect(settingsOf(hostState("fd00::9"), host)).toEqual(["2", "0"]); // rp_filter follows what links get by default until it is set
+  sysctlIn(pod.name, "net.ipv6.conf.veth0.disable_ipv6=1");
+  expect(settingsOf(podState(), "veth0")[1]).toBe("1");
 });
 
 it("the node's gateways are those of its main table, each once, with those that share a route", async () => {

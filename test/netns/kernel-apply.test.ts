@@ -1,11 +1,13 @@
 /** Operations on the real kernel: all or nothing, whatever fails, and back again. */
 import { readdirSync, readlinkSync } from "node:fs";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApplyError, applyOperations, undoOperations } from "../../host/kernel/apply.ts";
 import { type LinkRemover, openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { NetlinkError } from "../../host/kernel/netlink/error.ts";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { createFaultCounter, type Faults, openFaults } from "../../host/lib/fault.ts";
 import { inverseOfAll, type Operation } from "../../host/plan/operation.ts";
+import { PLACES, type Place } from "../../host/plan/state.ts";
 import { formatOperation } from "../../host/plan/text.ts";
 import { readSysctl } from "../world/sysctl.ts";
 import { ip, mac, prefix } from "../world/values.ts";
@@ -104,6 +106,51 @@ it("rp_filter of a link is set as its file would set it, and set back", async ()
   expect(readSysctl(scene.pod.path, key)).toBe(to);
   await apply(inverseOfAll([change]));
   expect(readSysctl(scene.pod.path, key)).toBe(was);
+});
+
+describe("IPv6 of a new pair", () => {
+  const key = { host: `ipv6/conf/${VETH.host.name}/disable_ipv6`, pod: `ipv6/conf/${VETH.pod.name}/disable_ipv6` };
+  const ofPlace = (place: Place): Operation => ({
+    kind: "set-sysctl",
+    place,
+    key: key[place],
+    from: undefined,
+    to: "0",
+  });
+  const create: Operation[] = [{ kind: "add-veth", veth: VETH }, ofPlace("host"), ofPlace("pod")];
+  const settings = () => PLACES.map((place) => readSysctl(scene[place].path, key[place]));
+  const setDefault = (value: string) => {
+    for (const place of PLACES) writeSysctl(scene[place].path, "ipv6/conf/default/disable_ipv6", value);
+  };
+  afterEach(() => setDefault("0"));
+
+  it.each(["0", "1"])("is on, whatever links get by default: disable_ipv6 %s", async (value) => {
+    setDefault(value);
+    await apply(create);
+    expect(settings()).toEqual(["0", "0"]);
+    await apply([{ kind: "delete-veth", veth: VETH }]);
+  });
+
+  it("is not set again when the kernel has done so, which would take a visit of the pod", async () => {
+    const visits = async (): Promise<number> => {
+      let count = 0;
+      const pod = {
+        ...scene.pod,
+        netfilter: scene.pod.netfilter,
+        get fd() {
+          count++;
+          return scene.pod.fd;
+        },
+      };
+      await applyOperations(create, { host: scene.host, pod }, { remover });
+      await apply([{ kind: "delete-veth", veth: VETH }]);
+      return count;
+    };
+    const creation = 1; // the descriptor goes into the request
+    expect(await visits()).toBe(creation);
+    setDefault("1");
+    expect(await visits()).toBeGreaterThan(creation);
+  });
 });
 
 /** Adds what is there already, just before it is added. */
