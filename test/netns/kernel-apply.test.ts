@@ -108,6 +108,15 @@ it("rp_filter of a link is set as its file would set it, and set back", async ()
   expect(readSysctl(scene.pod.path, key)).toBe(was);
 });
 
+it("a new pair has one queue at each end: the kernel would wait to take others away", async () => {
+  await apply([{ kind: "add-veth", veth: VETH }]);
+  for (const place of PLACES) {
+    const [end] = ipJson(scene.names[place], `-d link show ${VETH[place].name}`);
+    expect(end).toMatchObject({ num_tx_queues: 1, num_rx_queues: 1 });
+  }
+  await apply([{ kind: "delete-veth", veth: VETH }]);
+});
+
 describe("IPv6 of a new pair", () => {
   const key = { host: `ipv6/conf/${VETH.host.name}/disable_ipv6`, pod: `ipv6/conf/${VETH.pod.name}/disable_ipv6` };
   const ofPlace = (place: Place): Operation => ({

@@ -77,6 +77,18 @@ describe("links", () => {
     expect(json(far, "link show p0")[0]).toMatchObject({ address: "02:00:00:00:00:02", mtu: 1400 });
   });
 
+  it("a veth with as many queues as asked, at both ends", () => {
+    using netns = openNetns(`/run/netns/${far}`);
+    const peer = { name: "q1", netnsFd: netns.fd, queues: 1 };
+    createLink(here, { name: "q0", kind: { kind: "veth" }, queues: 1, peer });
+    for (const [namespace, name] of [
+      [near, "q0"],
+      [far, "q1"],
+    ] as const) {
+      expect(json(namespace, `-d link show ${name}`)[0]).toMatchObject({ num_tx_queues: 1, num_rx_queues: 1 });
+    }
+  });
+
   it("a bridge and its member, a macvlan and its mode", () => {
     createLink(here, { name: "b0", kind: { kind: "bridge" } });
     const [v0, b0] = [linkIn(here, "v0"), linkIn(here, "b0")];
