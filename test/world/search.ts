@@ -1,5 +1,6 @@
 /** One search for addresses, with pools in a pool cache and a registry that says what it is told to. */
 import { AddDeadline } from "../../host/agent/add-deadline.ts";
+import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import type { Allocation, Registry } from "../../host/registry/registry.ts";
@@ -24,11 +25,12 @@ interface SearchOptions {
   readonly nics?: readonly NicRequest[];
   readonly registry?: Partial<Registry>;
   readonly demand?: Partial<AddressDemand>;
+  readonly cluster?: Partial<ClusterIpam>;
   /** There are no other nodes. */
   readonly isAlone?: boolean;
 }
 
-export function openSearch({ pools, nics, registry = {}, demand = {}, isAlone = false }: SearchOptions) {
+export function openSearch({ pools, nics, registry = {}, demand = {}, cluster = {}, isAlone = false }: SearchOptions) {
   const clock = new TestClock({ isHasty: true });
   const poolCache = new PoolCache(openCore());
   poolCache.update(pools, []);
@@ -36,7 +38,7 @@ export function openSearch({ pools, nics, registry = {}, demand = {}, isAlone = 
   const search: Search = {
     registry: registry as Registry,
     poolCache,
-    cluster: isAlone ? undefined : clusterIpam({}),
+    cluster: isAlone ? undefined : clusterIpam(cluster),
     demand: {
       nics: wanted.map((nic) => demandOf(nic, poolsByName(...pools))),
       ...{ requested: [], claimant: CLAIMANT, seedText: "seed" },

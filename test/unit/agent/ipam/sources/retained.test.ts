@@ -1,0 +1,360 @@
+import { describe, expect, it } from "vitest";
+import { HAND_OVER_WAIT_MS } from "../../../../../host/agent/add-deadline.ts";
+import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
+import { CLAIM_POLL_MS, RetainedAddresses } from "../../../../../host/agent/ipam/sources/retained.ts";
+import type { AddressDemand, Setback } from "../../../../../host/agent/ipam/sources/source.ts";
+import type { Picked } from "../../../../../host/ipam/pick.ts";
+import { formatIp } from "../../../../../host/net/ip.ts";
+import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
+import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
+import { type Allocation, RegistryError } from "../../../../../host/registry/registry.ts";
+import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { pool } from "../../../../world/subjects.ts";
+import { ip } from "../../../../world/values.ts";
+
+const BLUE = pool("blue", "10.6.0.0/24");
+const SIX = pool("six", "fd00:6::/64");
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+const TWO_NICS = [
+  { ifName: "eth0", pools: [["blue"], ["six"]] },
+  { ifName: "net1", pools: [["blue"]] },
+];
+
+interface Options {
+  readonly retained?: readonly Allocation[];
+  /** Rows of the pod in the journal. */
+  readonly rows?: readonly Allocation[];
+  readonly demand?: Partial<AddressDemand>;
+  readonly evicted?: Allocation | undefined;
+  readonly hasChanged?: boolean;
+  readonly isAlone?: boolean;
+}
+
+function open({ retained = [], rows = [], demand = {}, evicted, hasChanged = true, isAlone = false }: Options = {}) {
+  const said: string[] = [];
+  const texts = (all: readonly Allocation[]) => all.map((each) => formatIp(each.ip)).join();
+  const { search, clock } = openSearch({
+    ...{ pools: [BLUE, SIX], nics: TWO_NICS, isAlone },
+    registry: {
+      findRetained: async () => {
+        said.push("lookup");
+        return [...retained];
+      },
+      findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
+      findOwner: async () => [...rows],
+      undo: async (created) => void said.push(`undo ${texts(created)}`),
+    },
+    cluster: {
+      releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
+      evictPredecessor: async (former) => {
+        said.push(`evict ${texts([former])}`);
+        return evicted;
+      },
+      awaitChange: async (_holder, withinMs) => {
+        said.push(`await ${withinMs}`);
+        clock.jump(1_000);
+        return hasChanged;
+      },
+    },
+    demand: { claimant: { ...CLAIMANT, workload: WEB }, ...demand },
+  });
+  const own = new OwnAddresses(search);
+  const source = new RetainedAddresses(search, own);
+  const short = shortOf(search, [BLUE]);
+  const assigned = () =>
+    search.assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
+  return { search, clock, own, source, short, said, assigned };
+}
+
+/** Objects of the API server have negative versions, the later the lower. */
+const kept = (address: string, rest: Partial<Allocation> = {}) =>
+  rowOf(address, { state: "Kept", owner: "", containerId: "", workload: WEB, version: -5, ...rest });
+const earlier = (address: string, rest: Partial<Allocation> = {}) =>
+  rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
+const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
+  ...{ ifName: "eth0", pool: BLUE, ip: ip(address) },
+  ...rest,
+});
+
+describe("retention: a search that is short takes what is retained", () => {
+  it.each<[what: string, retained: readonly Allocation[], wanted: readonly string[]]>([
+    ["for the NIC", [kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
+    ["for each NIC and family", [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" }), kept("fd00:6::9")], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"]], // biome-ignore format: one row
+    ["for no NIC by name: one NIC has it", [kept("10.6.0.9", { ifName: "" })], ["eth0 10.6.0.9 -5 retained"]],
+    ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -4 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -4 retained"]], // biome-ignore format: one row
+    ["last, of several", [kept("10.6.0.8", { version: -4 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
+    ["before what an earlier pod has", [earlier("10.6.0.8", { version: -9 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["first, of what earlier pods have", [earlier("10.6.0.8", { version: -9 }), earlier("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
+    ["not what is in no selected pool", [kept("10.9.0.9")], []],
+    ["not what is for a NIC that is not demanded", [kept("10.6.0.9", { ifName: "net9" })], []],
+  ])("%s", async (_, retained, wanted) => {
+    const { source, short, assigned, said } = open({ retained });
+    expect([await source.next(short), assigned(), said[0]]).toEqual([wanted.length > 0, wanted, "lookup"]);
+  });
+
+  it("looks it up once, and not for its own cooling addresses", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.9")] });
+    expect([await source.next({ kind: "cooling", own: [] }), said]).toEqual([false, []]);
+    await source.next(short);
+    expect([await source.next(short), said]).toEqual([false, ["lookup"]]);
+  });
+
+  it("looks it up when another node has a picked address, not for one of this node", async () => {
+    const { source, said, search } = open({ retained: [kept("10.6.0.9")] });
+    const taken = (...versions: number[]): Setback => {
+      const by = versions.map((version) => rowOf("10.6.0.1", { version }));
+      return { kind: "taken", by, picked: [], nics: search.demand.nics };
+    };
+    expect([await source.next(taken(0, 4)), said]).toEqual([false, []]);
+    expect([await source.next(taken(4, -1)), said]).toEqual([true, ["lookup"]]);
+  });
+
+  it("only for NICs and families that lack an address", async () => {
+    const { source, short, assigned, search } = open({
+      retained: [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })],
+    });
+    search.assignments.assign([pick("10.6.0.1")]);
+    const nics = search.demand.nics.map((nic) => (nic.ifName === "net1" ? { ...nic, families: [] } : nic));
+    expect(await source.next({ ...short, nics } as Setback)).toBe(false);
+    expect(assigned()).toEqual(["eth0 10.6.0.1 undefined undefined"]);
+  });
+
+  it.each<[what: string, rows: Allocation[], options: Options, released: string[]]>([
+    [
+      "what fits no pool of the demand, when the NIC is demanded",
+      [],
+      { retained: [kept("10.9.0.9")] },
+      ["release 10.9.0.9"],
+    ],
+    [
+      "what was retained for a NIC that has another one",
+      [rowOf("10.6.0.1")],
+      { retained: [kept("10.9.0.9")] },
+      ["release 10.9.0.9"],
+    ],
+    ["not what a NIC beside the demand may want", [], { retained: [kept("10.9.0.9", { ifName: "net9" })] }, []],
+    ["that as well where the pod has no other NIC", [], { retained: [kept("10.9.0.9", { ifName: "net9" })], demand: { coversPod: true } }, ["release 10.9.0.9"]], // biome-ignore format: one row
+    ["not what an earlier pod has", [], { retained: [earlier("10.9.0.9")] }, []],
+    ["not what the pod has itself", [rowOf("10.9.0.9")], { retained: [kept("10.9.0.9")] }, []],
+  ])("releases %s", async (_, rows, options, released) => {
+    const { source, short, said } = open({ ...options, rows });
+    expect([await source.next(short), said]).toEqual([false, ["lookup", ...released]]);
+  });
+
+  it("takes what only the API server knows as its own last, and not what its journal has", async () => {
+    const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
+    const both = open({ retained: [orphan, earlier("10.6.0.9")] });
+    await both.source.next(both.short);
+    expect(both.assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
+    const alone = open({ retained: [orphan] });
+    await alone.source.next(alone.short);
+    expect(alone.assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
+    const known = open({ retained: [orphan], rows: [rowOf("10.6.0.8")] });
+    expect([await known.source.next(known.short), known.assigned()]).toEqual([false, []]);
+  });
+
+  it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
+    const lost = kept("10.6.0.9", { quarantine: PROBE_FIRST });
+    const probing = open({ retained: [lost], demand: { canProbe: () => true } });
+    await probing.source.next(probing.short);
+    expect(probing.search.assignments.all).toMatchObject([{ needsProbe: true, source: "retained" }]);
+    const plain = open({ retained: [kept("10.6.0.9")] });
+    await plain.source.next(plain.short);
+    expect(plain.search.assignments.all[0]).not.toHaveProperty("needsProbe");
+    const never = open({ retained: [lost], demand: { canProbe: () => false } });
+    expect([await never.source.next(never.short), never.assigned()]).toEqual([false, []]);
+    const early = open({ retained: [lost] });
+    await expect(early.source.next(early.short)).rejects.toMatchObject({
+      code: 11,
+      message: /"web-0", whose node is lost/,
+    });
+  });
+});
+
+describe("retention: another owner has the address", () => {
+  const PICKED = [pick("10.6.0.9")];
+
+  it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.9")] });
+    await source.next(short);
+    const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
+    expect(await source.replace(holder, PICKED)).toBe(true);
+    expect(await source.replace(holder, PICKED)).toBe(true);
+    await source.next(short);
+    expect(said).toEqual(["lookup", `await ${HAND_OVER_WAIT_MS}`, `await ${HAND_OVER_WAIT_MS - 1_000}`, "lookup"]);
+  });
+
+  it("an earlier pod on another node, whose agent does not: try again", async () => {
+    const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
+    const waited = { code: 11, message: /still has it on node "n2"/ };
+    await expect(open({ hasChanged: false }).source.replace(holder, PICKED)).rejects.toMatchObject(waited);
+    await expect(open({ isAlone: true }).source.replace(holder, PICKED)).rejects.toMatchObject(waited);
+    const { source, clock, said } = open();
+    await source.replace(holder, PICKED);
+    clock.jump(HAND_OVER_WAIT_MS - 1_000);
+    await expect(source.replace(holder, PICKED)).rejects.toMatchObject(waited);
+    expect(said).toHaveLength(1);
+  });
+
+  const cooling = rowOf("10.6.0.9", { owner: "u0", state: "Cooling", workload: WEB, version: 8 });
+  it.each<[what: string, holder: Allocation, options: Options, said: string[], assigned: string[]]>([
+    ["Bound: its pod is evicted", earlier("10.6.0.9", { version: 7 }), { evicted: cooling }, ["evict 10.6.0.9"], ["eth0 10.6.0.9 8 retained"]], // biome-ignore format: one row
+    ["Bound, which has changed meanwhile", earlier("10.6.0.9", { version: 0 }), {}, ["evict 10.6.0.9"], []],
+    ["Cooling", cooling, {}, [], ["eth0 10.6.0.9 8 retained"]],
+  ])("an earlier pod of this node: %s", async (_, holder, options, said, assigned) => {
+    const opened = open(options);
+    expect(await opened.source.replace(holder, PICKED)).toBe(true);
+    expect([opened.said, opened.assigned()]).toEqual([said, assigned]);
+  });
+
+  it("node-lost: an earlier pod of a lost node: the address is probed, or another one is looked for", async () => {
+    const holder = earlier("10.6.0.9", { quarantine: PROBE_FIRST, state: "Quarantined" });
+    const probing = open({ demand: { canProbe: () => true } });
+    probing.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
+    expect(await probing.source.replace(holder, PICKED)).toBe(true);
+    expect(probing.search.assignments.all).toMatchObject([{ replaces: -5, needsProbe: true }]);
+    const never = open({ demand: { canProbe: () => false } });
+    never.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
+    expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
+  });
+
+  it("a live pod of the member on another node keeps it: try again", async () => {
+    await expect(open().source.replace(earlier("10.6.0.9"), PICKED)).rejects.toMatchObject({
+      ...{ code: 11, message: /its pod shop\/web-0 still has it/ },
+    });
+  });
+
+  it.each<[what: string, holder: Allocation]>([
+    ["of another member", earlier("10.6.0.9", { workload: { ...WEB, member: "web-1" } })],
+    ["of another NIC of the member", earlier("10.6.0.9", { ifName: "net1" })],
+    ["in another state", earlier("10.6.0.9", { state: "Cooling" })],
+  ])("is no matter of retention: a pod %s", async (_, holder) => {
+    const { source, search } = open();
+    search.assignments.assign([pick("10.6.0.9", { source: "cooling" })]);
+    expect(await source.replace(holder, PICKED)).toBe(false);
+  });
+
+  it("what was not assigned needs nothing", async () => {
+    expect(await open().source.replace(rowOf("10.6.0.1", { owner: "u9", version: -3 }), PICKED)).toBe(true);
+  });
+
+  it("a claim of another pod of this node is waited for, for five seconds in all", async () => {
+    const { source, search, clock } = open();
+    search.assignments.assign([pick("10.6.0.9", { source: "retained", replaces: -5 })]);
+    const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 0 });
+    const beganMs = clock.ms;
+    expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([true, CLAIM_POLL_MS]);
+    clock.jump(HAND_OVER_WAIT_MS - CLAIM_POLL_MS);
+    await expect(source.replace(holder, PICKED)).rejects.toMatchObject({
+      code: 11,
+      message: /has not ended; try again$/,
+    });
+  });
+
+  it.each<[what: string, holder: Partial<Allocation>]>([
+    ["that was answered", { isConfirmed: true }],
+    ["that cools", { isConfirmed: false, state: "Cooling" }],
+    ["of another node", { isConfirmed: false, version: -3 }],
+  ])("an address %s is lost to the search: what is retained is looked up again, without it", async (_, change) => {
+    const { source, short, search, assigned, said } = open({
+      retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -4 })],
+    });
+    await source.next(short);
+    expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
+    const holder = rowOf("10.6.0.9", {
+      owner: "u9",
+      ...change,
+      ...(change.state === "Cooling" ? { version: -5 } : {}),
+    });
+    expect(await source.replace(holder, PICKED)).toBe(false);
+    search.assignments.drop(holder);
+    await source.next(short);
+    expect([assigned(), said]).toEqual([["eth0 10.6.0.8 -4 retained"], ["lookup", "lookup"]]);
+  });
+
+  it("a row of this node that is older than the object is taken over with its version", async () => {
+    const { source, short, assigned } = open({ retained: [kept("10.6.0.9")] });
+    await source.next(short);
+    const old = rowOf("10.6.0.9", { owner: "u9", state: "Cooling", version: 0 });
+    expect([await source.replace(old, PICKED), assigned()]).toEqual([true, ["eth0 10.6.0.9 0 retained"]]);
+    expect(await source.replace(old, PICKED)).toBe(false);
+  });
+});
+
+describe("retention: a claim that was made before what is retained was known", () => {
+  const fresh = rowOf("10.6.0.1", { isConfirmed: false });
+  const six = rowOf("fd00:6::1", { isConfirmed: false });
+  const bound = (created: readonly Allocation[], isFresh = true, held: readonly Allocation[] = []) =>
+    ({ kind: "bound", held, created, previous: [], fresh: isFresh ? created : [] }) as const;
+  const PICKED = [pick("10.6.0.1"), pick("fd00:6::1", { pool: SIX, replaces: 3 })];
+
+  it("is undone for the retained address, and the rest of it is claimed again", async () => {
+    const { source, own, assigned, said } = open({ retained: [kept("10.6.0.9")] });
+    own.skipCooling = true;
+    expect(await source.prefer(bound([fresh, six]), PICKED)).toBe(true);
+    expect(said).toEqual(["lookup", "undo 10.6.0.1,fd00:6::1"]);
+    expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined undefined"]);
+    expect(own.skipCooling).toBe(false);
+  });
+
+  it("stays, and nothing is looked up, when none of it is fresh", async () => {
+    const { source, said } = open({ retained: [kept("10.6.0.9")] });
+    expect([await source.prefer(bound([fresh], false), PICKED), said]).toEqual([false, []]);
+  });
+
+  it("stays when the address was requested; another one that was retained is released", async () => {
+    const requested = [{ ip: ip("10.6.0.1"), source: "CNI_ARGS IP" as const }];
+    const { source, said } = open({ retained: [kept("10.6.0.9")], demand: { requested } });
+    expect(await source.prefer(bound([fresh], false), PICKED)).toBe(false);
+    expect(said).toEqual(["lookup", "release 10.6.0.9"]);
+  });
+
+  it.each([
+    ["an IPAMClaim requests it, as at each start", 'IPAMClaim "shop/c", status.ips', "10.6.0.1"],
+    ["another address was requested", "CNI_ARGS IP", "10.6.0.2"],
+  ])("stays without a lookup when %s", async (_, source, address) => {
+    const opened = open({
+      retained: [kept("10.6.0.9")],
+      demand: { requested: [{ ip: ip(address), source } as never] },
+    });
+    expect([await opened.source.prefer(bound([fresh], false), PICKED), opened.said]).toEqual([false, []]);
+  });
+
+  it("stays when it is what is retained", async () => {
+    const { source, said } = open({ retained: [kept("10.6.0.1")] });
+    expect([await source.prefer(bound([fresh]), PICKED), said]).toEqual([false, ["lookup"]]);
+  });
+
+  it("looks again when a retained address has become a fresh one", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.1")] });
+    await source.next(short);
+    const retained = [pick("10.6.0.1", { source: "retained" })];
+    await source.prefer(bound([fresh]), retained);
+    expect(said).toEqual(["lookup", "lookup"]);
+    await source.prefer(bound([fresh]), [pick("10.6.0.1", { source: "cooling" })]);
+    expect(said).toEqual(["lookup", "lookup"]);
+  });
+
+  it.each<[what: string, row: Partial<Allocation>, released: string[]]>([
+    ["that an ADD was answered with", {}, ["release 10.6.0.8"]],
+    ["that cools", { state: "Cooling" }, []],
+    ["that was not answered", { isConfirmed: false }, []],
+    ["of which the journal has lost the container", { containerId: UNKNOWN_CONTAINER }, []],
+  ])("releases what is retained for a NIC with an address %s", async (_, row, released) => {
+    const rows = [rowOf("10.6.0.7", { ifName: "net1", ...row })];
+    const { source, said } = open({ rows, retained: [kept("10.6.0.8", { ifName: "net1" })] });
+    expect(await source.prefer(bound([fresh]), PICKED)).toBe(false);
+    expect(said).toEqual(["lookup", ...released]);
+  });
+
+  it("is undone when the lookup fails", async () => {
+    const { source, search, said } = open();
+    const failure = new RegistryError("The API server does not answer");
+    search.registry.findRetained = async () => {
+      throw failure;
+    };
+    await expect(source.prefer(bound([fresh]), PICKED)).rejects.toBe(failure);
+    expect(said).toEqual(["undo 10.6.0.1"]);
+  });
+});
