@@ -549,7 +549,9 @@ describe("the address map", () => {
     expect(agent.args).toContain("--metrics-listen=*:9473");
     expect(volumes).toContainEqual({
       name: "agents-token",
-      projected: { sources: [{ serviceAccountToken: { audience: AGENTS_AUDIENCE, path: "token" } }] },
+      projected: {
+        sources: [{ serviceAccountToken: { audience: AGENTS_AUDIENCE, expirationSeconds: 3_600, path: "token" } }],
+      },
     });
     expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(["metrics", "agents-token"]);
     const { rules } = find(objects, "ClusterRole", /^berth-map$/);
