@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
@@ -22,6 +23,8 @@ const MOST_OF_PEERS = 4_500;
 const SUBNET = "172.16.0.0/12";
 /** The subnets of the peers, which are objects of their own, are as large. */
 const PEER_SUBNETS = ["10.0.0.0/12", "10.16.0.0/12", "10.32.0.0/12"];
+/** From so many on a call of a peer takes some hundred milliseconds. */
+const SLOW_FROM = 1_000;
 /** Until the agent knows of the records that were just written. */
 const SYNC_MS = 3_000;
 
@@ -43,8 +46,9 @@ export async function measureAllocations(place: Place, isQuick: boolean): Promis
 async function measureNodeAlone(place: Place, counts: readonly number[], isQuick: boolean): Promise<Point[]> {
   const points: Point[] = [];
   for (const count of counts) {
+    sayProgress(`${placeOf(count)} addresses in use`);
     const shape = shapeOf(count);
-    const isSlow = count > MOST_OF_PEERS;
+    const isSlow = count >= SLOW_FROM;
     const hostLocal = { name: "host-local", place: placeOf(count), contestant: openHostLocal(shape, place) };
     const berth = { name: "berth without a cluster", place: placeOf(count), contestant: await openBerth(shape, place) };
     const course = courseOf(isQuick);
@@ -72,6 +76,7 @@ async function measureInCluster(place: Place, counts: readonly number[], isQuick
   const course = courseOf(isQuick);
   let [previous, first] = [0, 0];
   for (const [index, count] of counts.entries()) {
+    sayProgress(`${placeOf(count)} addresses in use in a cluster`);
     await fillBerth(plane, shapeOf(count), shapeOf(previous));
     await sleep(SYNC_MS);
     previous = count;
@@ -88,7 +93,7 @@ async function measureInCluster(place: Place, counts: readonly number[], isQuick
       { name: WHEREABOUTS, place: placeOf(count), contestant: whereabouts },
       { name: SPIDERPOOL, place: placeOf(count), contestant: spiderpool },
     ];
-    points.push(...(await measurePlaces(entries, course)));
+    points.push(...(await measurePlaces(entries, count >= SLOW_FROM ? SLOW : course)));
     await spiderpool.close();
   }
   return points;

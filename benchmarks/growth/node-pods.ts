@@ -8,6 +8,7 @@ import { daemonRssMib } from "../../scripts/lab/statistics.ts";
 import { measureChains, REFERENCE } from "../coordinator/chain.ts";
 import { openNode } from "../coordinator/node.ts";
 import { attachOthers } from "../coordinator/pods.ts";
+import { sayProgress } from "../harness/progress.ts";
 import type { Axis, Point } from "./axis.ts";
 
 const COUNTS = [10, 100, 250, 500];
@@ -22,6 +23,7 @@ export async function measureNodePods(directory: string, isQuick: boolean): Prom
   try {
     let attached = 0;
     for (const count of counts) {
+      sayProgress(`${count} pods on the node`);
       await attachOthers(node, count - attached);
       attached = count;
       const rows = await measureChains([node], { rounds: isQuick ? 1 : 2, triples: isQuick ? 5 : 10 });

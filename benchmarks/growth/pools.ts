@@ -8,6 +8,7 @@ import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { writeNetConf } from "../ipam/berth.ts";
 import { type Contestant, type Place, pluginCalls } from "../ipam/contestant.ts";
 import { poolManifests } from "../ipam/memory.ts";
@@ -22,8 +23,9 @@ const COUNTS = [1, 10, 100, 1_000, 5_000];
 const QUICK_COUNTS = [1, 100, 1_000];
 /** Objects that are created side by side. */
 const AT_ONCE = 16;
-/** Until the daemons know of the pools that were just created. */
+/** Until the daemons know of the pools that were just created: so long, and so much for each. */
 const SYNC_MS = 3_000;
+const SYNC_POOL_MS = 1;
 
 const placeOf = (count: number): string => count.toLocaleString("en-US");
 
@@ -39,6 +41,7 @@ export async function measurePools(place: Place, isQuick: boolean): Promise<Axis
 async function measureNodeAlone(place: Place, counts: readonly number[], isQuick: boolean): Promise<Point[]> {
   const points: Point[] = [];
   for (const count of counts) {
+    sayProgress(`${placeOf(count)} pools`);
     const contestant = await openManyPools(place, count);
     const entry = { name: "berth without a cluster", place: placeOf(count), contestant };
     points.push(...(await measurePlaces([entry], courseOf(isQuick))));
@@ -77,9 +80,10 @@ async function measureInCluster(place: Place, counts: readonly number[], isQuick
   const course = courseOf(isQuick);
   let [previous, first] = [1, 0];
   for (const count of counts) {
+    sayProgress(`${placeOf(count)} pools in a cluster`);
     await createPools(plane, previous, count);
     previous = count;
-    await sleep(SYNC_MS);
+    await sleep(SYNC_MS + SYNC_POOL_MS * count);
     const entries = contestants.map((each): Entry => ({ ...each, place: placeOf(count) }));
     points.push(...(await measurePlaces(entries, course, first)));
     first += course.callsPerRound * (course.warmUpRounds + course.rounds);

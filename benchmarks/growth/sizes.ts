@@ -4,6 +4,7 @@
  */
 import { startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
@@ -44,6 +45,7 @@ export async function measureSizes(place: Place, isQuick: boolean): Promise<Axis
     add(BERTH_AHEAD, shape, await openClusterBerth({ plane, place, node: pool, isAhead: true, pool }));
     add(WHEREABOUTS, shape, await openWhereabouts({ plane, place, kubeconfig, node: `where-${index}`, shape }));
   }
+  sayProgress("pool size");
   const course = courseOf(isQuick);
   const points: Point[] = await measurePlaces(entries, course);
   for (const [index, shape] of shapes.entries()) {

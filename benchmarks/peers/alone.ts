@@ -5,6 +5,7 @@
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";
 import type { Contestant, Place, Work } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
@@ -107,6 +108,7 @@ async function measureScene(site: Site, courses: readonly Course[]): Promise<Ser
   const series: Series[] = [];
   let first = 0;
   for (const one of courses) {
+    sayProgress(`IPAM alone, ${shape.name}, ${one.atOnce} at once`);
     series.push({ shape, atOnce: one.atOnce, all: await measure(contestants, one, first), unable });
     first += one.callsPerRound * (one.warmUpRounds + one.rounds);
   }

@@ -18,6 +18,7 @@ import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { type NodePods, openNodePods } from "../cluster/pods.ts";
 import { connect, UPLINK } from "../coordinator/node.ts";
 import { Pods } from "../coordinator/pods.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { runBatch, type Sample, type Step, type Subject } from "../harness/runner.ts";
 import { callEnvironment, type Place } from "../ipam/contestant.ts";
 import { furnish } from "./cluster.ts";
@@ -95,6 +96,7 @@ export async function measureChains(directory: string, course: ChainCourse): Pro
   const claimed = async (): Promise<number> =>
     (await plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations?fieldSelector=spec.node%3D${NODE}`)).items.length;
   const chains = chainsOf({ directory, kubeconfig, agent, pods, berthPods, peersPods, claimed });
+  sayProgress("chains");
   for (let round = 0; round <= course.rounds; round++)
     for (let turn = 0; turn < chains.length; turn++) {
       const chain = chains[(round + turn) % chains.length];

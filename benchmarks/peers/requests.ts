@@ -6,6 +6,7 @@ import type { TallyRow } from "../../scripts/lab/cluster/api-tally.ts";
 import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
 import { countRequests } from "../cluster/count-requests.ts";
+import { sayProgress } from "../harness/progress.ts";
 import type { Contestant } from "../ipam/contestant.ts";
 import type { Site } from "./alone.ts";
 import { openSpiderpool } from "./spiderpool.ts";
@@ -33,6 +34,7 @@ export async function countAll(site: Site): Promise<Requests[]> {
     (kubeconfig) => openClusterBerth({ ...site, node: "plain-counted", isAhead: false, kubeconfig }),
   ];
   const all: Requests[] = [];
+  sayProgress("requests to the API server");
   for (const open of opened) {
     const { name, rows } = await countRequests(site.plane, { atOnce: 1, first: FIRST, count: PODS }, open);
     all.push(requestsOf(name, rows));

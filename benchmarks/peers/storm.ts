@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { daemonRssMib, formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { sayProgress } from "../harness/progress.ts";
 import { runBatch, type Sample, type Subject, wallMs } from "../harness/runner.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { failureOf, succeeded } from "../ipam/measure.ts";
@@ -121,6 +122,7 @@ async function measureOne(ipam: PeerIpam, { nodes, pods, limitMs }: Course): Pro
   const all = (subject: Subject, count: number): Omit<Parameters<typeof runBatch>[0], "limitMs"> => ({
     ...{ subject: { ...subject, exits: "any" as const }, atOnce: AT_ONCE_PER_NODE * nodes, first: 0, count },
   });
+  sayProgress(`${pods} pods on ${nodes} nodes: ${ipam.name}`);
   const startMs = performance.now();
   await ipam.prepare?.(0, pods);
   const { samples: add } = await runBatch({ ...all(ipam.add, pods), limitMs });

@@ -1,0 +1,6 @@
+/** What a benchmark of many minutes is at: lines on stderr, with the seconds since this process began to measure. */
+const startMs = performance.now();
+
+export function sayProgress(text: string): void {
+  process.stderr.write(`${((performance.now() - startMs) / 1000).toFixed(0).padStart(5)} s  ${text}\n`);
+}
