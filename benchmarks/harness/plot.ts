@@ -14,10 +14,10 @@ export interface Plot {
   readonly series: readonly Series[];
 }
 
-const WIDTH = 720;
+const WIDTH = 820;
 const HEIGHT = 380;
 const LEFT = 60;
-const RIGHT = 170;
+const RIGHT = 270;
 const TOP = 44;
 const BOTTOM = 58;
 const COLOURS = ["#1b6ca8", "#d1495b", "#3c8d5a", "#8a6d3b", "#6a4c93", "#c2741f", "#5b6770"];
