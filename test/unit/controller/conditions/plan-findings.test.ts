@@ -40,6 +40,25 @@ describe("Ready of a pool", () => {
   });
 });
 
+describe("an event is sent", () => {
+  const isWanted = (findings: readonly Finding[] | undefined) =>
+    findings?.find(({ type }) => type === "Ready")?.isWanted;
+  it.each([
+    ["is being deleted", pool("p", { subnet: "10.6.0.0/24" }, DELETED), true],
+    ["is disabled", pool("p", { subnet: "10.6.0.0/24", disable: true }), true],
+    ["is empty", pool("p", { subnet: "10.6.0.0/24", ips: [] }), true],
+    ["is refused", pool("p", { subnet: "10.6.0.0/16" }), false],
+  ])("not for a pool that %s, unless that was not requested", (_, one, wanted) => {
+    const before = pool("a", { subnet: "10.6.1.0/24", ips: [] });
+    expect(isWanted(look({ pools: [before, one] }).pools.get("p"))).toBe(wanted);
+  });
+  it("not for a Subnet that is being deleted", () => {
+    const { subnets } = look({ subnets: [subnet("s", { subnet: "10.6.0.0/24" }, DELETED)] });
+    expect(of(subnets.get("s"), "Ready")).toEqual({ ...NOTHING, reason: "Terminating" });
+    expect(isWanted(subnets.get("s"))).toBe(true);
+  });
+});
+
 describe("Overlap of pools", () => {
   const other = pool("other", { subnet: "10.6.0.0/24", ips: ["10.6.0.18-10.6.0.30"] });
   it("is false when ranges do not meet", () => {
@@ -222,6 +241,14 @@ describe("pool-changes: DeletedWithHolders", () => {
   it("an allocation of a pool that has vanished is reported", () => {
     const { problems } = look({ pools: [], allocations: [allocation("10.6.0.10", "blue")] });
     expect(problems).toEqual(['There is no IPPool "blue", but 1 address of it is in use: 10.6.0.10 (pod shop/web-10)']);
+  });
+  it("only pools that are gone are, by name, each with its addresses", () => {
+    const allocations = ["z", "blue", "a", "m", "z"].map((name, last) => allocation(`10.6.0.${last + 10}`, name));
+    expect(look({ pools: [blue], allocations }).problems).toEqual([
+      'There is no IPPool "a", but 1 address of it is in use: 10.6.0.12 (pod shop/web-12)',
+      'There is no IPPool "m", but 1 address of it is in use: 10.6.0.13 (pod shop/web-13)',
+      'There is no IPPool "z", but 2 addresses of it are in use: 10.6.0.10 (pod shop/web-10), 10.6.0.14 (pod shop/web-14)',
+    ]);
   });
   it("of many vanished pools a few are named", () => {
     const allocations = [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`));

@@ -1,5 +1,7 @@
 /** What a plan says beside the pools: who has too much, waits, grows, or is short, and whose end is asked for. */
 import { beforeEach, describe, expect, test } from "vitest";
+import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
+import type { DemandOptions } from "../../../fakes/scripted-pool-owners.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
 
 let world: PlannedSubnets;
@@ -66,7 +68,7 @@ describe("a surplus", () => {
   });
 
   test.each([
-    ["of the same network, beside one that does not exist", ["blue", "red"], "10.9.0.4"],
+    ["of the same network, beside one that does not exist", ["red", "blue"], "10.9.0.4"],
     ["of another network", ["tiny"], "10.9.0.4-10.9.0.6"],
   ])("goes back at once only for a workload that is short %s", (_, subnets, left) => {
     world.excessMs = 0;
@@ -118,8 +120,16 @@ describe("a limit", () => {
     world.step();
     const [first] = world.pools.values();
     world.pool("z", { ...first?.spec, ips: ["10.9.0.20"] });
+    const blue = world.subnets.get("blue");
+    const [own] = world.pools.keys();
+    const entries = [
+      { name: own, ips: ["10.9.0.2-10.9.0.3"] },
+      { name: "z", ips: ["10.9.0.20"] },
+    ];
+    if (blue !== undefined) blue.status = { pools: entries };
     world.applications.want("b", "u2", { count: 3 });
     expect(reasons()).toEqual([]);
+    expect(world.division()).toMatchObject({ "b eth0 blue": "10.9.0.4-10.9.0.6" });
   });
 
   test("of a pool counts what it has already", () => {
@@ -228,4 +238,54 @@ describe("a later workload of the name takes over", () => {
     for (const { metadata } of world.pools.values()) metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
     expect(later()).toEqual(["u1", "u2"]);
   });
+
+  test.each<[what: string, application: Partial<PoolOwner>, options: DemandOptions]>([
+    ["name", { name: "b" }, {}],
+    ["namespace", { namespace: "bank" }, {}],
+    ["kind", { kind: "StatefulSet" }, {}],
+    ["group", { apiVersion: "apps.other.io/v1" }, {}],
+    ["NIC", {}, { ifName: "net1" }],
+    ["Subnet", {}, { subnets: ["green"] }],
+  ])("no pool of another %s", (_, application, options) => {
+    world.subnet("green", { subnet: "10.9.0.0/24", ips: ["10.9.0.100-10.9.0.200"] });
+    world.applications.want("a", "u1", { count: 2, reclaim: false });
+    world.step();
+    world.applications.end("u1");
+    world.liveness.set("shop/u1", "gone");
+    world.applications.want("a", "u2", { count: 2, ...options });
+    const { demands, faults } = world.applications.demands();
+    const changed = demands.map((demand) => ({ ...demand, application: { ...demand.application, ...application } }));
+    world.applications.demands = () => ({ demands: changed, faults });
+    world.step();
+    const uids = [...world.pools.values()].map(
+      ({ spec }) => (spec.generated as { application: PoolOwner }).application.uid,
+    );
+    expect(uids).toEqual(["u1", "u2"]);
+  });
+
+  test("a pool of another version of its group's kind", () => {
+    world.applications.want("a", "u1", { count: 2, reclaim: false });
+    world.step();
+    const [pool] = world.pools.values();
+    const generated = pool?.spec.generated as { application: PoolOwner };
+    generated.application = { ...generated.application, apiVersion: "apps/v1beta2" };
+    expect(later()).toEqual(["u2"]);
+  });
+});
+
+test("a pool follows the gateway and the routes of its Subnet", () => {
+  world.applications.want("a", "u1", { count: 2 });
+  world.step();
+  const way = () => [...world.pools.values()].map(({ spec }) => [spec.gateway, spec.routes]);
+  const routes = [{ dst: "10.0.0.0/8", gw: "10.9.0.254" }];
+  world.subnet("blue", { subnet: "10.9.0.0/24", gateway: "10.9.0.1" });
+  world.step();
+  expect(way()).toEqual([["10.9.0.1", []]]);
+  world.subnet("blue", { subnet: "10.9.0.0/24", gateway: "10.9.0.1", routes });
+  world.step();
+  expect(way()).toEqual([["10.9.0.1", routes]]);
+  expect(world.step().networks[0]?.targets).toMatchObject([{ isChanged: false }]);
+  world.subnet("blue", { subnet: "10.9.0.0/24", routes });
+  world.step();
+  expect(way()).toEqual([[undefined, routes]]);
 });

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import type { RequestedIp } from "../../../host/cni/request.ts";
+import { PoolCache } from "../../../host/ipam/pool-cache.ts";
+import { assignRequested, refuseRequested } from "../../../host/ipam/requested-ips.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import { demandOf, openCore, pool, poolsByName } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
+
+const POOLS = [
+  pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] }),
+  pool("green", "10.7.0.0/16"),
+  pool("six", "fd00:6::/64"),
+];
+const SOURCE = "CNI_ARGS IP";
+
+function assign(requested: readonly { address: string; length?: number }[], pools = [["blue", "green"], ["six"]]) {
+  const poolCache = new PoolCache(openCore());
+  poolCache.update(POOLS, []);
+  const nic = demandOf({ ifName: "eth0", pools }, poolsByName(...POOLS));
+  const ips = requested.map(({ address, length }): RequestedIp => ({ ip: ip(address), length, source: SOURCE }));
+  return assignRequested(poolCache, nic, ips).map(
+    (each) => `${each.ifName} ${formatIp(each.ip)} of ${each.pool.name}, requested: ${each.requested}`,
+  );
+}
+
+describe("a requested address", () => {
+  it("comes from the pool that has it, whatever its place in the list, one for each family", () => {
+    expect(assign([{ address: "10.7.0.9" }, { address: "fd00:6::9" }])).toEqual([
+      "eth0 10.7.0.9 of green, requested: true",
+      "eth0 fd00:6::9 of six, requested: true",
+    ]);
+    expect(assign([{ address: "10.7.0.9", length: 16 }])).toHaveLength(1);
+  });
+
+  const refused = (text: string) => `The address requested by ${SOURCE} is refused: ${text}`;
+  it.each<[what: string, requested: Parameters<typeof assign>[0], code: number, text: string, pools?: string[][]]>([
+    [
+      "two of one family",
+      [{ address: "10.6.0.1" }, { address: "fd00:6::9" }, { address: "10.6.0.2" }],
+      7,
+      "10.6.0.1 and 10.6.0.2: a NIC gets one IPv4 address",
+    ],
+    ["in no range", [{ address: "10.6.0.10" }], 100, "10.6.0.10: pool \"blue\" may not hand out 10.6.0.10; pool \"green\" may not hand out 10.6.0.10"], // biome-ignore format: one row
+    [
+      "of a family without pools",
+      [{ address: "fd00:6::9" }],
+      100,
+      "fd00:6::9: the test names no IPv6 pool",
+      [["blue"]],
+    ],
+    ["of another length", [{ address: "10.6.0.1", length: 16 }], 7, '10.6.0.1/16: the subnet of pool "blue" has length 24'], // biome-ignore format: one row
+  ])("is refused: %s", (_, requested, code, text, pools) => {
+    expect(() => assign(requested, pools)).toThrow(expect.objectContaining({ code, message: refused(text) }));
+  });
+
+  it("is refused for the pod's owner in other words than for the administrator", () => {
+    const error = refuseRequested(100, SOURCE, "10.6.0.1: it is used", "10.6.0.1: pod lab/x has it");
+    expect(error).toMatchObject({
+      message: refused("10.6.0.1: it is used"),
+      forLog: refused("10.6.0.1: pod lab/x has it"),
+    });
+    expect(refuseRequested(100, SOURCE, "10.6.0.1: it is used").forLog).toBeUndefined();
+  });
+});
