@@ -14,7 +14,7 @@ export const SPOOL_INTERVAL_MS = 2_000;
 /** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. @limit */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
-interface Maintenance {
+export interface Maintenance {
   /** Starts no more work; does not wait for work in progress. */
   close(): void;
 }

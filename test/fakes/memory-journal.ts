@@ -21,6 +21,20 @@ export interface MemoryJournalOptions {
 
 export const openDisk = openMemoryDatabase;
 
+/** Returns another disk with the same tables. */
+export function copyDisk(disk: DatabaseSync): DatabaseSync {
+  const copy = openMemoryDatabase();
+  for (const table of ["allocation", "identity"]) {
+    copy.exec(`DELETE FROM ${table}`);
+    for (const row of disk.prepare(`SELECT * FROM ${table}`).all()) {
+      const columns = Object.keys(row);
+      const marks = columns.map(() => "?").join(", ");
+      copy.prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${marks})`).run(...Object.values(row));
+    }
+  }
+  return copy;
+}
+
 /** The store of an agent that may end as after `kill -9`. */
 class MortalStore extends MemoryStore {
   isDead: () => boolean = () => false;

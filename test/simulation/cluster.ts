@@ -22,6 +22,7 @@ export const PODS = "/api/v1/namespaces/shop/pods";
 const NODES = "/api/v1/nodes";
 const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
@@ -45,7 +46,7 @@ function everywhere(path: string): string {
 const SERVES: Served = {
   [POOLS]: berth("IPPool"),
   "/apis/ipam.vendor.io/v1/subnets": berth("Subnet"),
-  "/apis/ipam.vendor.io/v1/reservedips": berth("ReservedIP"),
+  [RESERVED]: berth("ReservedIP"),
   [COORDINATORS]: berth("Coordinator"),
   "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
@@ -63,6 +64,11 @@ const SERVES: Served = {
     kind: "Lease",
   },
 };
+
+const FAMILIES = ["blue", "six"] as const;
+/** Of a pool: 10.6.0.0/16 or fd00::/64. */
+type Family = (typeof FAMILIES)[number];
+const SUBNETS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
 /** Short, so that much happens in little time. */
 function settings(cooldown: string): string {
@@ -145,7 +151,10 @@ export class Cluster {
   #lastUid = 0;
   #isByHand = false;
   #lastFile = 0;
+  #lastPool = 0;
   readonly #staticPods = new Map<string, PodObject>();
+  /** Each family's pool as it was last named. */
+  readonly pools: Record<Family, string> = { blue: "blue", six: "six" };
 
   constructor(options: ClusterOptions) {
     const { time, timeline, shape, coreWasm, cniConfDirectory } = options;
@@ -176,6 +185,11 @@ export class Cluster {
     }));
   }
 
+  /** Addresses of each family. */
+  get poolSize(): number {
+    return this.#options.shape.poolSize;
+  }
+
   get random(): Seeded {
     return this.#plane.random;
   }
@@ -196,12 +210,8 @@ export class Cluster {
         metadata: { namespace: "kube-system" },
         data: { "conf.yml": settings(shape.cooldown) },
       });
-      const { poolSize, selection } = shape;
-      const pool = { default: true, selection };
-      const four = { subnet: "10.6.0.0/16", ips: [`10.6.0.1-${fourth(poolSize)}`] };
-      const six = { subnet: "fd00::/64", ips: [`fd00::1-${sixth(poolSize)}`] };
-      server.put(POOLS, "blue", { metadata: { generation: 1 }, spec: { ...pool, ...four } });
-      server.put(POOLS, "six", { metadata: { generation: 1 }, spec: { ...pool, ...six } });
+      for (const family of FAMILIES)
+        server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
       const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
       server.put(DEFINITIONS, "lan2", { metadata: { namespace: "shop" }, spec: { config } });
       const other = JSON.stringify({
@@ -370,6 +380,72 @@ export class Cluster {
     });
   }
 
+  #specOf(family: Family) {
+    const { poolSize, selection } = this.#options.shape;
+    return { default: true, selection, subnet: SUBNETS[family], ips: [rangeOf(family, 1, poolSize)] };
+  }
+
+  /** The addresses of the family's pool become those from `first` to `last`, numbers, without `excluded`; all by default. */
+  editPool(
+    family: Family,
+    { first = 1, last = this.#options.shape.poolSize, excluded = [] as readonly number[], isDisabled = false } = {},
+  ): void {
+    const name = this.pools[family];
+    const before = this.server.collection(POOLS).get(name);
+    if (before === undefined) return;
+    const { generation = 1 } = before.metadata as { generation?: number };
+    const ips = [rangeOf(family, first, last)];
+    const excludeIPs = excluded.filter((each) => each >= first && each <= last).map((each) => addressAt(family, each));
+    const spec = { ...before.spec, ips, excludeIPs, disable: isDisabled };
+    const after = { ...before, metadata: { ...before.metadata, generation: generation + 1 }, spec };
+    if (describePool(after) !== describePool(before)) this.server.put(POOLS, name, after);
+  }
+
+  /** Another pool with all addresses takes the place of the family's pool, which is deleted. */
+  renamePool(family: Family): void {
+    const before = this.pools[family];
+    this.pools[family] = `${family}-${++this.#lastPool}`;
+    const metadata = { generation: 1, uid: `pool-${this.#lastPool}` };
+    this.server.put(POOLS, this.pools[family], { metadata, spec: this.#specOf(family) });
+    void this.server
+      .client()
+      .call({ method: "DELETE", path: `${POOLS}/${before}` })
+      .catch(() => {});
+  }
+
+  /** No pod gets any of them until `isOver`. */
+  reserve(numbers: readonly number[], isOver: boolean): void {
+    const ips = numbers.flatMap((each) => FAMILIES.map((family) => addressAt(family, each)));
+    if (isOver) this.server.remove("reserved", RESERVED);
+    else this.server.put(RESERVED, "reserved", { metadata: { generation: 1 }, spec: { ips } });
+  }
+
+  /** All pools have all of their addresses again. */
+  restorePools(): void {
+    for (const family of FAMILIES) this.editPool(family);
+    this.reserve([], true);
+  }
+
+  /** The addresses that pods may get now. */
+  #usable(): ReadonlySet<string> {
+    const usable = new Set<string>();
+    for (const { metadata, spec } of this.server.collection(POOLS).values()) {
+      if (metadata.deletionTimestamp !== undefined || spec.disable === true) continue;
+      const excluded = new Set(spec.excludeIPs as readonly string[] | undefined);
+      for (const range of spec.ips as readonly string[]) {
+        const [first = "", end = first] = range.split("-");
+        const family = first.includes(":") ? "six" : "blue";
+        for (let number = numberOf(first); number <= numberOf(end); number++) {
+          const address = addressAt(family, number);
+          if (!excluded.has(address)) usable.add(address);
+        }
+      }
+    }
+    for (const { spec } of this.server.collection(RESERVED).values())
+      for (const address of spec.ips as readonly string[]) usable.delete(address);
+    return usable;
+  }
+
   deleteAllocation(name: string): void {
     const before = this.server.objects.get(name);
     if (before === undefined) return;
@@ -472,6 +548,10 @@ export class Cluster {
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
       this.ledger.written(before, after, this.#isByHand);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
+    } else if (collection === POOLS || collection === RESERVED) {
+      if (isSameSpec(before, after)) return;
+      timeline.note(`pool ${metadata.name}: ${describePool(after)}`);
+      this.ledger.poolsChanged(this.#usable());
     } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
@@ -615,6 +695,34 @@ function describe(object: StoredObject | undefined): string {
   };
   const who = holders.map(({ pod, podUID, interface: ifName }) => `${pod} (${podUID}) ${ifName}`).join(", ");
   return `${state}${who === "" ? "" : ` to ${who}`}${workload === undefined ? "" : ` for ${workload.member} ${workload.interface ?? ""}`} on ${node}`;
+}
+
+/** Whether nothing that decides about addresses has changed. */
+function isSameSpec(before: StoredObject | undefined, after: StoredObject | undefined): boolean {
+  const key = (object: StoredObject | undefined): string =>
+    JSON.stringify([object?.spec ?? null, object?.metadata.deletionTimestamp ?? null]);
+  return key(before) === key(after);
+}
+
+function describePool(object: StoredObject | undefined): string {
+  if (object === undefined) return "gone";
+  const { ips, excludeIPs = [], disable = false } = object.spec as Record<string, unknown>;
+  const isDeleting = object.metadata.deletionTimestamp !== undefined;
+  return `${JSON.stringify({ ips, excludeIPs, disable })}${isDeleting ? ", being deleted" : ""}`;
+}
+
+function addressAt(family: Family, number: number): string {
+  return family === "blue" ? fourth(number) : sixth(number);
+}
+
+function rangeOf(family: Family, first: number, last: number): string {
+  return `${addressAt(family, first)}-${addressAt(family, last)}`;
+}
+
+function numberOf(address: string): number {
+  if (address.includes(":")) return Number.parseInt(address.slice("fd00::".length), 16);
+  const [, , third = "0", last = "0"] = address.split(".");
+  return Number(third) * 256 + Number(last);
 }
 
 function sixth(count: number): string {

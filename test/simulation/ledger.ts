@@ -23,6 +23,8 @@ const IDLE_MS = 15_000;
 const OWN_MS = 3_000;
 /** A machine that leaves may have been heard so long ago: milliseconds. */
 const HEARD_MS = 10_000;
+/** A pod gets an address that no pool has any more no later than this: milliseconds (pool-changes). */
+const OUTSIDE_MS = 5_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
@@ -75,6 +77,10 @@ export class Ledger implements Segment {
   /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
   /** What each NIC of a pod had last. */
   readonly #own = new Map<string, string>();
+  /** What each NIC of a pod has ever had. */
+  readonly #everHad = new Set<string>();
+  /** Since when no pool gives the address to pods. */
+  readonly #outsideSinceMs = new Map<string, number>();
   readonly #withoutJournal = new Set<string>();
   readonly #finished = new Set<string>();
   /** Addresses whose records were once deleted by hand. */
@@ -164,6 +170,9 @@ export class Ledger implements Segment {
 
   /** The ADD of a pod was refused. `waiting`: NICs without an address, with its own. */
   refused({ name }: PodObject, error: unknown, expected: readonly PodObject[]): void {
+    // The API server may hear of it later than the pod, or never.
+    const [, quarantined] = /^Address (\S+) of pool .* it is quarantined/.exec(String(Object(error).message)) ?? [];
+    if (quarantined !== undefined) this.#forgetAddress(quarantined);
     if (!this.#options.isStrict || Object(error).code !== ErrorCode.PoolExhausted) return;
     const nowMs = this.#options.nowMs();
     const uids = new Set(expected.map(({ uid }) => uid));
@@ -203,7 +212,7 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
-      for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
+      this.#forgetAddress(address);
     } else this.writes.set(address, (this.writes.get(address) ?? 0) + 1);
     if (after !== undefined) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
@@ -214,8 +223,7 @@ export class Ledger implements Segment {
     const { quarantine: { reason, mac = "" } = { reason: "" }, node } = spec as unknown as Spec;
     if (reason !== "Conflict" || mac === "") return;
     this.#left.delete(address);
-    // A member whose address another machine has gets another one.
-    for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
+    this.#forgetAddress(address);
     const nowMs = this.#options.nowMs();
     const foreign = this.#foreign.get(address);
     const isProxy = mac === PROXY_MAC;
@@ -249,6 +257,7 @@ export class Ledger implements Segment {
     const families = addresses.map((address) => (address.includes(":") ? 6 : 4));
     if (addresses.length !== 2 || new Set(families).size !== 2)
       this.problems.push(`${name} (${uid}) got ${addresses.join(" ")} for ${ifName}: one of each family was due`);
+    for (const address of addresses) this.#requirePool({ name, uid }, ifName, address);
     if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
     if (!isMember) return;
     for (const address of addresses) {
@@ -267,6 +276,27 @@ export class Ledger implements Segment {
         // Two addresses of the member are retained until one of them counts as surplus.
         if (this.#isLeftBehind(had) || leftBehind.has(address)) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
+      }
+    }
+  }
+
+  /** A pod may keep what it had, but gets nothing that is in no pool (pool-changes). */
+  #requirePool({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, address: string): void {
+    const key = `${uid} ${ifName} ${address}`;
+    const sinceMs = this.#outsideSinceMs.get(address);
+    const isNew = !this.#everHad.has(key);
+    this.#everHad.add(key);
+    if (sinceMs === undefined || !isNew || this.#options.nowMs() - sinceMs < OUTSIDE_MS) return;
+    this.problems.push(`${name} (${uid}) got ${address} for ${ifName}, which no pool gives to pods`);
+  }
+
+  /** `usable`: the addresses that pools give to pods from now on. */
+  poolsChanged(usable: ReadonlySet<string>): void {
+    for (const address of this.#options.addresses) {
+      if (usable.has(address)) this.#outsideSinceMs.delete(address);
+      else if (!this.#outsideSinceMs.has(address)) {
+        this.#outsideSinceMs.set(address, this.#options.nowMs());
+        this.#forgetAddress(address);
       }
     }
   }
@@ -312,6 +342,11 @@ export class Ledger implements Segment {
 
   finish(uid: string): void {
     this.#finished.add(uid);
+  }
+
+  /** A member whose address another machine has, or whose record was deleted by hand, gets another one. */
+  #forgetAddress(address: string): void {
+    for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
   /** The set no longer has the member, or somebody deleted what it retains. */

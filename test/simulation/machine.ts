@@ -9,7 +9,7 @@ import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluste
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
 import type { NicAccess } from "../../host/agent/fencing/nic-access.ts";
 import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
-import { startMaintenance } from "../../host/agent/maintenance.ts";
+import { type Maintenance, startMaintenance } from "../../host/agent/maintenance.ts";
 import { isBug } from "../../host/agent/server/answer.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -22,7 +22,7 @@ import { RegistryError } from "../../host/registry/registry.ts";
 import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
-import { openDisk } from "../fakes/memory-journal.ts";
+import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
 import type { Network } from "./network.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
@@ -129,6 +129,7 @@ interface Agent {
   readonly process: Process;
   backend: ClusterBackend | undefined;
   plugin: IpamPlugin | undefined;
+  maintenance: Maintenance | undefined;
   /** Calls under way: what the shim hears when the agent ends. */
   readonly calls: Set<(error: Error) => void>;
 }
@@ -141,6 +142,7 @@ export class Machine {
   readonly name: string;
   readonly #options: MachineOptions;
   disk: DatabaseSync = openDisk();
+  #copy: DatabaseSync | undefined;
   readonly space = { isFull: false };
   /** By container: the sandboxes whose network namespace exists, with their NICs. */
   readonly sandboxes = new Map<string, Map<string, Nic>>();
@@ -175,7 +177,7 @@ export class Machine {
     const { time, timeline } = this.#options;
     const process = time.process(`agent of ${this.name} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
-    const agent: Agent = { process, backend: undefined, plugin: undefined, calls: new Set() };
+    const agent: Agent = { process, backend: undefined, plugin: undefined, maintenance: undefined, calls: new Set() };
     this.#agent = agent;
     timeline.note(`${this.name}: the agent starts`);
     time.inside(process, () => void this.#open(agent).catch((error: unknown) => time.uncaught.push(error)));
@@ -228,7 +230,13 @@ export class Machine {
     };
     await drain();
     const { probeQuarantined } = backend.ipam.detection;
-    startMaintenance({ registry: backend.registry, spool: { drain }, probeQuarantined, nowMs, log: LOG });
+    agent.maintenance = startMaintenance({
+      registry: backend.registry,
+      spool: { drain },
+      probeQuarantined,
+      nowMs,
+      log: LOG,
+    });
     agent.plugin = plugin;
   }
 
@@ -245,6 +253,38 @@ export class Machine {
     this.#agent = undefined;
     for (const hearOf of agent.calls) hearOf(new NoAgent("The connection broke"));
     this.#options.timeline.note(`${this.name}: the agent is killed`);
+  }
+
+  /** SIGTERM, as for an upgrade: it answers the calls under way, ends in order, and another one starts after `forMs`. */
+  async upgrade(forMs: number): Promise<void> {
+    const agent = this.#agent;
+    if (agent?.plugin === undefined) return;
+    const { time, timeline } = this.#options;
+    timeline.note(`${this.name}: the agent is upgraded`);
+    agent.plugin = undefined;
+    await time.inside(agent.process, async () => {
+      while (agent.calls.size > 0) await time.sleep(10, "the last answers");
+      agent.maintenance?.close();
+      await agent.backend?.close();
+    });
+    if (this.#agent !== agent) return;
+    this.kill();
+    await time.sleep(forMs, "the upgrade goes on");
+    this.start();
+  }
+
+  /** A backup of the journal, as of now. */
+  copyDisk(): void {
+    this.#copy = copyDisk(this.disk);
+  }
+
+  /** The journal of the last backup takes the place of the journal. */
+  restoreDisk(): void {
+    if (this.#copy === undefined) return;
+    this.disk = this.#copy;
+    this.#copy = undefined;
+    this.#options.segment.loseJournal(this.name);
+    this.#options.timeline.note(`${this.name}: an older journal is restored`);
   }
 
   pause(milliseconds: number): void {

@@ -5,7 +5,17 @@ import type { KubeletFaults } from "./kubelet.ts";
 import { type NetworkFaults, NO_FAULTS } from "./network.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
-export const PROFILES = ["calm", "faults", "statefulsets", "partition", "runtimes", "scarce", "conflicts"] as const;
+export const PROFILES = [
+  "calm",
+  "faults",
+  "statefulsets",
+  "partition",
+  "runtimes",
+  "scarce",
+  "conflicts",
+  "restores",
+  "pools",
+] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
@@ -119,6 +129,33 @@ const LOSE_JOURNAL: Action = {
     machine.kill();
     machine.loseDisk();
     machine.start();
+  },
+};
+
+const COPY_JOURNAL: Action = {
+  name: "a journal is copied",
+  weight: 3,
+  act: (cluster, random) => random.pick(cluster.nodes).machine.copyDisk(),
+};
+
+const RESTORE_JOURNAL: Action = {
+  name: "an older journal is restored",
+  weight: 4,
+  act: (cluster, random) => {
+    const { machine } = random.pick(up(cluster));
+    machine.kill();
+    machine.restoreDisk();
+    machine.start();
+  },
+};
+
+const UPGRADE: Action = {
+  name: "an agent is upgraded",
+  weight: 4,
+  act: (cluster, random, time) => {
+    const { machine } = random.pick(cluster.nodes);
+    const forMs = random.pick([50, 1_000, 5_000]);
+    time.inside(time.current, () => void machine.upgrade(forMs).catch((error: unknown) => time.uncaught.push(error)));
   },
 };
 
@@ -283,6 +320,62 @@ const PROXY: Action = {
   act: (cluster, random) => cluster.ledger.answerAll(random.pick([5_000, 20_000])),
 };
 
+const FAMILIES = ["blue", "six"] as const;
+
+const SHRINK: Action = {
+  name: "a pool is shrunk",
+  weight: 4,
+  act: (cluster, random) => {
+    const { poolSize } = cluster;
+    const first = 1 + random.below(Math.ceil(poolSize / 2));
+    const last = Math.min(poolSize, first + Math.ceil(poolSize * 0.3) + random.below(poolSize));
+    cluster.editPool(random.pick(FAMILIES), { first, last });
+  },
+};
+
+const EXCLUDE: Action = {
+  name: "addresses are excluded from a pool",
+  weight: 3,
+  act: (cluster, random) => {
+    const excluded = Array.from({ length: 1 + random.below(6) }, () => 1 + random.below(cluster.poolSize));
+    cluster.editPool(random.pick(FAMILIES), { excluded: [...new Set(excluded)] });
+  },
+};
+
+const GROW: Action = {
+  name: "a pool has all of its addresses",
+  weight: 5,
+  act: (cluster, random) => cluster.editPool(random.pick(FAMILIES)),
+};
+
+const DISABLE: Action = {
+  name: "a pool is disabled",
+  weight: 1,
+  act: (cluster, random, time) => {
+    const family = random.pick(FAMILIES);
+    cluster.editPool(family, { isDisabled: true });
+    time.schedule(2_000, "a pool is enabled", time.current, () => cluster.editPool(family));
+  },
+};
+
+const RENAME: Action = {
+  name: "a pool gets another name",
+  weight: 3,
+  act: (cluster, random) => cluster.renamePool(random.pick(FAMILIES)),
+};
+
+const RESERVE: Action = {
+  name: "addresses are reserved",
+  weight: 2,
+  act: (cluster, random, time) => {
+    cluster.reserve(
+      Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize)),
+      false,
+    );
+    time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
+  },
+};
+
 const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
 const TROUBLE: readonly Action[] = [
   FORCE,
@@ -367,6 +460,44 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     spare: 0.8,
     isDetecting: true,
     actions: [{ ...DELETE, weight: 20 }, FORCE, HANG, CUT, POWER, KILL_AGENT, FOREIGN, PROXY],
+  },
+  restores: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
+    spare: 0.05,
+    actions: [
+      DELETE,
+      FINISH,
+      SCALE,
+      FORCE,
+      { ...LOSE_SANDBOX, weight: 8 },
+      COPY_JOURNAL,
+      RESTORE_JOURNAL,
+      UPGRADE,
+      KILL_AGENT,
+      POWER,
+    ],
+  },
+  pools: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.4,
+    actions: [
+      { ...DELETE, weight: 14 },
+      DELETE_SOME,
+      SCALE,
+      FORCE,
+      LOSE_SANDBOX,
+      SHRINK,
+      EXCLUDE,
+      GROW,
+      DISABLE,
+      RENAME,
+      RESERVE,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+      COMPACT,
+    ],
   },
 };
 

@@ -136,6 +136,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.network.faults = NO_FAULTS;
   cluster.ledger.removeForeign();
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
+  cluster.restorePools();
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
     if (node.machine.isOff) node.machine.powerOn();
