@@ -30,6 +30,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["a late write of an earlier pod is not the member's", { seed: 50_013, profile: "statefulsets", steps: 5_000 }],
   ["a pod that cannot be read in time is no bug", { seed: 50_056, profile: "statefulsets", steps: 5_000 }],
   ["what the journal took in of the other family stays", { seed: 50_080, profile: "faults", steps: 5_000 }],
+  ["a surplus address that cools is free in the end", { seed: 201, profile: "pools", steps: 8_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -415,9 +415,11 @@ export class Cluster {
 
   /** No pod gets any of them until `isOver`. */
   reserve(numbers: readonly number[], isOver: boolean): void {
-    const ips = numbers.flatMap((each) => FAMILIES.map((family) => addressAt(family, each)));
-    if (isOver) this.server.remove("reserved", RESERVED);
-    else this.server.put(RESERVED, "reserved", { metadata: { generation: 1 }, spec: { ips } });
+    for (const family of FAMILIES) {
+      const ips = numbers.map((each) => addressAt(family, each));
+      if (isOver) this.server.remove(`reserved-${family}`, RESERVED);
+      else this.server.put(RESERVED, `reserved-${family}`, { metadata: { generation: 1 }, spec: { ips } });
+    }
   }
 
   /** All pools have all of their addresses again. */
@@ -551,7 +553,7 @@ export class Cluster {
     } else if (collection === POOLS || collection === RESERVED) {
       if (isSameSpec(before, after)) return;
       timeline.note(`pool ${metadata.name}: ${describePool(after)}`);
-      this.ledger.poolsChanged(this.#usable());
+      this.ledger.poolsChanged(this.#usable(), /blue/.test(metadata.name) ? 4 : 6);
     } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(

@@ -23,8 +23,8 @@ const IDLE_MS = 15_000;
 const OWN_MS = 3_000;
 /** A machine that leaves may have been heard so long ago: milliseconds. */
 const HEARD_MS = 10_000;
-/** A pod gets an address that no pool has any more no later than this: milliseconds (pool-changes). */
-const OUTSIDE_MS = 5_000;
+/** After the last change of its family's pools no pod gets an address later than this that none of them gives: milliseconds (pool-changes). */
+const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
@@ -81,6 +81,7 @@ export class Ledger implements Segment {
   readonly #everHad = new Set<string>();
   /** Since when no pool gives the address to pods. */
   readonly #outsideSinceMs = new Map<string, number>();
+  readonly #poolsChangedMs = new Map<4 | 6, number>();
   readonly #withoutJournal = new Set<string>();
   readonly #finished = new Set<string>();
   /** Addresses whose records were once deleted by hand. */
@@ -265,6 +266,10 @@ export class Ledger implements Segment {
       const had = this.#members.get(key);
       const undecided = this.#undecided.get(key);
       this.#undecided.delete(key);
+      if (this.#outsideSinceMs.has(address)) {
+        this.#members.delete(key);
+        continue;
+      }
       if (had === undefined) this.#members.set(key, address);
       else {
         this.restarts++;
@@ -286,16 +291,22 @@ export class Ledger implements Segment {
     const sinceMs = this.#outsideSinceMs.get(address);
     const isNew = !this.#everHad.has(key);
     this.#everHad.add(key);
-    if (sinceMs === undefined || !isNew || this.#options.nowMs() - sinceMs < OUTSIDE_MS) return;
+    // An ADD that is under way during a change may meet a pool of before with ranges of after.
+    const changedMs = Math.max(sinceMs ?? 0, this.#poolsChangedMs.get(familyOf(address)) ?? 0);
+    if (sinceMs === undefined || !isNew || this.#options.nowMs() - changedMs < OUTSIDE_MS) return;
     this.problems.push(`${name} (${uid}) got ${address} for ${ifName}, which no pool gives to pods`);
   }
 
-  /** `usable`: the addresses that pools give to pods from now on. */
-  poolsChanged(usable: ReadonlySet<string>): void {
+  /** `usable`: the addresses that pools give to pods from now on; `family`: of the pool that has changed. */
+  poolsChanged(usable: ReadonlySet<string>, family: 4 | 6): void {
+    this.#poolsChangedMs.set(family, this.#options.nowMs());
     for (const address of this.#options.addresses) {
       if (usable.has(address)) this.#outsideSinceMs.delete(address);
       else if (!this.#outsideSinceMs.has(address)) {
         this.#outsideSinceMs.set(address, this.#options.nowMs());
+        // Its ADD may be answered yet.
+        for (const { podUID, interface: ifName } of this.#objects.get(address)?.holders ?? [])
+          this.#everHad.add(`${podUID} ${ifName} ${address}`);
         this.#forgetAddress(address);
       }
     }
@@ -397,7 +408,11 @@ function hexOf(address: string): string {
 }
 
 function memberKey(name: string, ifName: string, address: string): string {
-  return `${name} ${ifName} ${address.includes(":") ? 6 : 4}`;
+  return `${name} ${ifName} ${familyOf(address)}`;
+}
+
+function familyOf(address: string): 4 | 6 {
+  return address.includes(":") ? 6 : 4;
 }
 
 function addressOf(name: string): string {

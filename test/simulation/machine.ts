@@ -278,10 +278,13 @@ export class Machine {
     this.#copy = copyDisk(this.disk);
   }
 
-  /** The journal of the last backup takes the place of the journal. */
+  /**
+   * The journal of the last backup takes the place of the journal. An agent that has the witness of this boot sets it aside, and starts with an empty one
+   * (docs/recovery.md); only that is here in little.
+   */
   restoreDisk(): void {
     if (this.#copy === undefined) return;
-    this.disk = this.#copy;
+    this.disk = this.isOff ? this.#copy : openDisk();
     this.#copy = undefined;
     this.#options.segment.loseJournal(this.name);
     this.#options.timeline.note(`${this.name}: an older journal is restored`);

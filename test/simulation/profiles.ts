@@ -140,12 +140,30 @@ const COPY_JOURNAL: Action = {
 
 const RESTORE_JOURNAL: Action = {
   name: "an older journal is restored",
-  weight: 4,
+  weight: 2,
   act: (cluster, random) => {
     const { machine } = random.pick(up(cluster));
     machine.kill();
     machine.restoreDisk();
     machine.start();
+  },
+};
+
+const RESTORE_MACHINE: Action = {
+  name: "a machine boots with an older journal",
+  weight: 3,
+  act: (cluster, random, time) => {
+    const others = up(cluster);
+    if (others.length < 2) return;
+    const node = random.pick(others);
+    cluster.endKubelet(node);
+    node.machine.powerOff();
+    node.machine.restoreDisk();
+    time.schedule(random.pick([1_000, 8_000]), "a machine boots", time.current, () => {
+      if (!node.machine.isOff) return;
+      node.machine.powerOn();
+      cluster.startNode(node);
+    });
   },
 };
 
@@ -368,10 +386,8 @@ const RESERVE: Action = {
   name: "addresses are reserved",
   weight: 2,
   act: (cluster, random, time) => {
-    cluster.reserve(
-      Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize)),
-      false,
-    );
+    const numbers = Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize));
+    cluster.reserve([...new Set(numbers)], false);
     time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
   },
 };
@@ -473,6 +489,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       { ...LOSE_SANDBOX, weight: 8 },
       COPY_JOURNAL,
       RESTORE_JOURNAL,
+      RESTORE_MACHINE,
       UPGRADE,
       KILL_AGENT,
       POWER,

@@ -114,6 +114,8 @@ export async function run(options: RunOptions): Promise<RunReport> {
     if (writes > WRITES_PER_ADD * Math.max(50, cluster.ledger.adds))
       cluster.ledger.problems.push(`${writes} writes of allocations for ${cluster.ledger.adds} ADDs`);
   }
+  // Their memory is SQLite's, of which the garbage collector knows nothing.
+  for (const { machine } of cluster.nodes) machine.disk.close();
   const { problems, adds, restarts } = cluster.ledger;
   for (const problem of problems) timeline.note(`!! ${problem}`);
   return {

@@ -55,7 +55,9 @@ export function decideOrphanObject({ object, node, ownRows, nowMs }: OrphanObjec
   const { spec, deleting } = object;
   if (spec.node !== node || deleting) return LEAVE;
   if (spec.state === "Bound") return decideBound(object, node, ownRows);
-  if (spec.state === "Cooling") return { kind: "adopt", adoption: adoptionOf(object, node) };
+  // A workload in it only lets another node take it over.
+  if (spec.state === "Cooling")
+    return { kind: "adopt", adoption: { ...adoptionOf(object, node), workload: undefined } };
   if (spec.state !== "Quarantined") return LEAVE;
   if (spec.quarantine?.reason !== "Conflict") return decideNodeLost({ object, node, ownRows, nowMs });
   const { reason, mac, parent } = spec.quarantine;

@@ -312,6 +312,8 @@ export class KubernetesRegistry implements Registry {
     for (const each of retained) {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
       if (await orRegistryError(this.#foreign.coolRetained(each, FOR_POD))) {
+        // It was Kept until now, and that has no row.
+        this.#objectSync.invalidate(each);
         await this.adopt({ space, ip, prefixLength, pool, ifName, namespace, pod, owner: "", state: "Cooling" });
       }
     }

@@ -153,12 +153,13 @@ export class SqliteSession {
     const witness = this.#witness?.read();
     const { database, damage } = this.#lockUndamaged();
     const isNew = readFormat(database) === 0;
-    const open = this.#start(database);
+    let open = this.#start(database);
     const { identity } = open.store;
     const found = { file: this.#files.database, isNew, damage, point: identity, witness, wasInUse: inUse };
     const loss = identity.loss === undefined ? findLoss(found) : undefined;
     if (loss !== undefined && this.#options.isJournal) {
-      this.#events.onNotice(`${loss}; missing rows are restored from the API server`);
+      this.#events.onNotice(`${loss}; the rows are restored from the API server`);
+      if (!isNew) open = this.#startEmpty(open);
     } else if (loss !== undefined) {
       identity.lose(loss);
     } else if (damage !== undefined) {
@@ -170,8 +171,15 @@ export class SqliteSession {
     const cool: Operation = { id: 0, recordsRelease: true, run: (store) => store.coolDeadBoots(this.#options.nowMs) };
     const [cooled] = open.batch.run([cool]);
     if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
-    this.#witness?.ensure(identity);
+    this.#witness?.ensure(open.store.identity);
     return open;
+  }
+
+  /** Rows of an older journal, or of another one, may be of addresses that other pods have by now, also where another boot wrote them. */
+  #startEmpty({ database }: Open): Open {
+    database.close();
+    this.#files.setAside();
+    return this.#start(lockDatabase(this.#files.database, this.#lock));
   }
 
   /** Locks the database. A damaged one is set aside, and a new one created. */

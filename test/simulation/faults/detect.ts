@@ -13,7 +13,16 @@ import { root } from "../../unit/house/sources.ts";
 import type { Question, SeedReport } from "./detect-one.ts";
 import type { Fault } from "./fault.ts";
 import { FAULTS, TESTED_FAULTS } from "./faults.ts";
-import { type Detection, PAGE, replaceTable, rowOf, TABLE_HEAD, TESTED_HEAD, testedRowOf } from "./table.ts";
+import {
+  type Detection,
+  PAGE,
+  replaceTable,
+  rowOf,
+  rowsByName,
+  TABLE_HEAD,
+  TESTED_HEAD,
+  testedRowOf,
+} from "./table.ts";
 import { findFailingTest } from "./tested.ts";
 
 const STEPS = 5_000;
@@ -105,10 +114,13 @@ for (const fault of tested) {
   console.log(testedRowOf(fault, test));
   if (test === undefined) hasFailed = true;
 }
-if (values.write && values.only === "") {
+if (values.write) {
   const path = join(root, PAGE);
+  const text = readFileSync(path, "utf8");
+  // The other rows stay.
+  for (const [name, row] of rowsByName(text)) if (!rows.has(name)) rows.set(name, row);
   const rowsOf = (faults: readonly { readonly name: string }[]) => faults.flatMap(({ name }) => rows.get(name) ?? []);
-  const page = replaceTable(readFileSync(path, "utf8"), TABLE_HEAD, rowsOf(FAULTS));
+  const page = replaceTable(text, TABLE_HEAD, rowsOf(FAULTS));
   writeFileSync(path, replaceTable(page, TESTED_HEAD, rowsOf(TESTED_FAULTS)));
 }
 if (hasFailed) console.error("Not every fault was noticed within its limit");

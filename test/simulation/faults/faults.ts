@@ -348,6 +348,13 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
+    name: "reserved addresses are given to pods",
+    breaks: "pool-changes",
+    profile: "pools",
+    limit: 200_000,
+    edits: [edit("host/ipam/pool-cache.ts", "poolShape(pool, reserved)", "poolShape(pool, reserved.slice(0, 0))")],
+  },
+  {
     name: "what is retained is looked for only after a claim",
     breaks: "review of correctness, 1",
     profile: "statefulsets",

@@ -64,8 +64,13 @@ export function replaceTable(page: string, head: string, rows: readonly string[]
   return `${page.slice(0, start)}${head}\n${rows.join("\n")}${end < 0 ? "\n" : rest.slice(end)}`;
 }
 
+/** Returns the rows of the page's tables by the names of their faults. */
+export function rowsByName(page: string): ReadonlyMap<string, string> {
+  const rows = page.split("\n").filter((row) => row.startsWith("| ") && !row.startsWith("| Fault |"));
+  return new Map(rows.map((row) => [row.slice(2, row.indexOf(" | ")), row]));
+}
+
 /** Returns the names of the faults that the page's tables show. */
 export function rowNamesOf(page: string): string[] {
-  const rows = page.split("\n").filter((row) => row.startsWith("| ") && !row.startsWith("| Fault |"));
-  return rows.map((row) => row.slice(2, row.indexOf(" | ")));
+  return [...rowsByName(page).keys()];
 }

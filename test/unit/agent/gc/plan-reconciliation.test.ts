@@ -140,6 +140,12 @@ describe("undo: an object without a row in the journal", () => {
     expect(released).toMatchObject({ adoption: { workload: undefined } });
   });
 
+  it("is adopted Cooling without the owner that had it retained", () => {
+    const cooling = object({ state: "Cooling", holders: [], workload });
+    const decision = decideOrphanObject({ object: cooling, node: NODE, ownRows: [], nowMs: 5 });
+    expect(decision).toMatchObject({ kind: "adopt", adoption: { state: "Cooling", workload: undefined } });
+  });
+
   it("conflict: an address of a lost node is probed at once, and retained for no owner", () => {
     const decision = decideOrphanObject({
       object: object({ ...ofOther, workload }),

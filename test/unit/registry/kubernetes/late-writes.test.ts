@@ -360,3 +360,17 @@ it("what can be deleted is deleted, whatever many others cannot", async () => {
   await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
   expect(allocationLines(node.server)).toEqual([]);
 });
+
+it("retention: a surplus address that this node itself had retained is free when it has cooled", async () => {
+  const node = await openClusterNode();
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
+  await node.registry.release(FIRST);
+  await node.pass(0);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+  await node.registry.releaseRetained(await node.registry.findRetained(workload));
+  await node.pass(0);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Cooling n1`]);
+  await node.pass(COOLDOWN_MS);
+  expect(allocationLines(node.server)).toEqual([]);
+});
