@@ -1,6 +1,6 @@
 /** Decides which rows a registry that lost some should have, from the caches of runtimes, the kernel, and the rows that are left. */
 import { decodePodArgs } from "../../../cni/request.ts";
-import { equalIp, formatIp } from "../../../net/ip.ts";
+import { formatIp } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { type Prefix, prefixContains } from "../../../net/prefix.ts";
 import { rangeContains } from "../../../net/range.ts";
@@ -39,10 +39,9 @@ export function planRecovery(evidence: Evidence): Recovery {
   const isGone = ({ netns }: Allocation): boolean => netns !== undefined && !isLive(netns);
   const ignored: string[] = [];
   const cached = evidence.cached.flatMap((attachment) => findsOfCache(attachment, evidence, ignored));
-  const isKnown = ({ ip, space }: Recovered): boolean =>
-    cached.some((find) => find.space === space && equalIp(find.ip, ip)) ||
-    bound.some((row) => row.space === space && equalIp(row.ip, ip) && !isGone(row));
-  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isKnown(find));
+  const isRecorded = (find: Find): boolean => bound.some((row) => keyOf(row) === keyOf(find) && !isGone(row));
+  const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isRecorded(find));
+  // What a runtime remembers takes the place of what a NIC has.
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
   const isRight = (find: Find): boolean =>
     bound.some(

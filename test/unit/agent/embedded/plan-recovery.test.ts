@@ -5,12 +5,14 @@ import type { CachedAttachment } from "../../../../host/agent/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { pool } from "../../../world/subjects.ts";
-import { ip, prefix } from "../../../world/values.ts";
+import { ip, mac, prefix } from "../../../world/values.ts";
 
 const POOLS = [
   pool("blue", "10.0.0.0/24"),
   pool("lab", "10.0.0.0/24", { addressSpace: "lab" }),
   pool("red", "10.1.0.0/24"),
+  pool("low", "10.2.0.0/24", { ips: ["10.2.0.1-10.2.0.9"] }),
+  pool("high", "10.2.0.0/24", { ips: ["10.2.0.10-10.2.0.19", "10.2.0.30"] }),
 ];
 
 /** Of container `c`, in namespace `/live/c` or `/dead/c`. */
@@ -107,6 +109,51 @@ describe("planRecovery", () => {
       { live: [live("/live/b", "10.1.0.5/24")], rows: [orphan] },
       { found: [ofNic("10.1.0.5")] },
     ],
+    ["leaves out a NIC's address that is recorded", { live: [live("/live/a", "10.1.0.5/24")], rows: [stored] }, { kept: [OWN] }], // biome-ignore format: one row
+    [
+      "takes in a NIC's address beside another one that is recorded",
+      { live: [live("/live/b", "10.1.0.6/24")], rows: [stored] },
+      { found: [ofNic("10.1.0.6")], kept: [OWN] },
+    ],
+    [
+      "takes in a NIC's address that is recorded in another address space",
+      { live: [live("/live/b", "10.0.0.5/24")], rows: [{ ...row("a", "10.0.0.5", "/live/a"), space: "lab" }] },
+      { found: ["10.0.0.5 netns:/live/b blue/ netns:/live/b from /live/b"], kept: ["10.0.0.5 a"] },
+    ],
+    [
+      "takes in a NIC's address that only cools",
+      { live: [live("/live/b", "10.1.0.5/24")], rows: [{ ...stored, state: "Cooling" }] },
+      { found: [ofNic("10.1.0.5")] },
+    ],
+    [
+      "gives the row of another NIC of the container to the one that has the address",
+      { cached: [inRed], rows: [{ ...stored, ifName: "net1" }] },
+      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+    ],
+    [
+      "keeps the right row beside one that is not",
+      { cached: [inRed, cached("b", "10.1.0.7/24")], rows: [stored, row("c", "10.1.0.7", "/live/c")] },
+      { found: ["10.1.0.7 b red/ uid-b from cache/b"], kept: [OWN] },
+    ],
+    [
+      "names the pool that may hand out the address, and the first of the subnet where none may",
+      { live: [live("/live/b", "10.2.0.12/24"), live("/live/b", "10.2.0.200/24")] },
+      {
+        found: ["10.2.0.12 netns:/live/b high/ netns:/live/b from /live/b", "10.2.0.200 netns:/live/b low/ netns:/live/b from /live/b"], // biome-ignore format: two texts
+      },
+    ],
   ];
   it.each(rows)("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));
+});
+
+it("what a runtime remembers has the MAC address of the address's interface, if it says which", () => {
+  const known = mac("02:00:00:00:00:05");
+  const macOf = (position: number | undefined): unknown => {
+    const { result, ...attachment } = cached("a", "10.1.0.5/24");
+    const interfaces = [{ name: "veth" }, { name: "eth0", mac: known }];
+    const ips = [{ address: prefix("10.1.0.5/24"), ...(position === undefined ? {} : { interface: position }) }];
+    const given = [{ ...attachment, result: { ...result, interfaces, ips } }];
+    return planRecovery({ cached: given, live: [], rows: [], pools: POOLS, isLive: () => true }).found[0]?.mac;
+  };
+  expect([1, 0, 9, undefined].map(macOf)).toEqual([known, undefined, undefined, undefined]);
 });
