@@ -1,6 +1,6 @@
 /** Questions to agents go to no program without the controller's certificate, and an agent that does not answer is named. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,6 +16,16 @@ function makeCertificate(name: string) {
   const files = { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", files.keyFile];
   execFileSync("openssl", ["req", "-x509", ...key, "-out", files.certFile, "-subj", "/CN=berth"], { stdio: "ignore" });
+  return files;
+}
+
+/** With the authority's certificate behind the own one, as cert-manager writes a Secret whose authority is not public. */
+function issueCertificate(authority: { readonly certFile: string; readonly keyFile: string }, name: string) {
+  const files = { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", files.keyFile];
+  const by = ["-CA", authority.certFile, "-CAkey", authority.keyFile];
+  const words = ["req", "-x509", ...key, ...by, "-out", files.certFile, "-subj", `/CN=${name}`];
+  execFileSync("openssl", [...words, "-addext", "basicConstraints=critical,CA:FALSE"], { stdio: "ignore" });
   return files;
 }
 
@@ -44,6 +54,7 @@ async function withAgent(
   { certFile, keyFile }: typeof own,
   answer: object,
   test: (questions: ReturnType<typeof openAgentQuestions>, tokens: readonly string[]) => Promise<void>,
+  controller = own,
 ): Promise<void> {
   const tokens: string[] = [];
   const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {
@@ -53,7 +64,7 @@ async function withAgent(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   try {
-    await test(openAgentQuestions(api, { certFile: own.certFile, tokenFile, port }), tokens);
+    await test(openAgentQuestions(api, { certFile: controller.certFile, tokenFile, port }), tokens);
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -82,6 +93,27 @@ describe("an agent", () => {
       const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" });
       expect([succeeds, lines.length, tokens]).toEqual([false, 1, []]);
     }));
+
+  it.each([
+    [true, "with"],
+    [true, "without"],
+    [false, "with"],
+  ] as const)(
+    "whose certificate has an authority gets it only if it is the controller's: %s, %s the authority's in the file",
+    async (isOwn, withChain) => {
+      const authority = makeCertificate("authority");
+      const [one, other] = [issueCertificate(authority, "one"), issueCertificate(authority, "other")];
+      const chain = join(directory, "chain.crt");
+      writeFileSync(chain, readFileSync(one.certFile, "utf8"));
+      if (withChain === "with") appendFileSync(chain, readFileSync(authority.certFile, "utf8"));
+      const ask = async (questions: ReturnType<typeof openAgentQuestions>, tokens: readonly string[]) => {
+        const { problems } = await questions.history(ADDRESS);
+        const refused = "The agent of node n1 does not answer: its certificate is not the controller's";
+        expect([problems, tokens]).toEqual(isOwn ? [[], ["Bearer secret"]] : [[refused], []]);
+      };
+      await withAgent(isOwn ? one : other, { node: "n1", lines: [], missing: 0 }, ask, { ...one, certFile: chain });
+    },
+  );
 
   it("that refuses an ADD is quoted", () =>
     withAgent(own, { code: 101, msg: "No address is free", details: "a\nb" }, async (questions) => {

@@ -69,6 +69,22 @@ describe("access", () => {
     expect([await access.check(header, MAY_SCRAPE), reviews.calls.length]).toEqual([expected, calls]);
   });
 
+  it.each([
+    [["berth-agents"], "allowed"],
+    [["https://kubernetes.default.svc"], "unknown"],
+    // An authenticator that knows no audiences.
+    [undefined, "unknown"],
+  ] as const)("by a token whose audiences are %j is %s where one for agents is wanted", async (audiences, expected) => {
+    const found: unknown[] = [];
+    const call = async ({ path, body }: KubeCall): Promise<KubeObject> => {
+      if (!path.endsWith("/tokenreviews")) return { status: { allowed: true } };
+      found.push((body as { spec: { audiences?: unknown } }).spec.audiences);
+      return { status: { authenticated: true, user: { username: "u" }, audiences } };
+    };
+    const access = new CallerAccess({ call }, () => 0, "berth-agents");
+    expect([await access.check("Bearer good", MAY_SCRAPE), found]).toEqual([expected, [["berth-agents"]]]);
+  });
+
   it("is remembered, a refusal for a shorter time", async () => {
     const reviews = new Reviews();
     let nowMs = 0;
