@@ -26,7 +26,7 @@ export async function measurePlaces(entries: readonly Entry[], course: Course, f
 
 /** ADDs and DELs of each round, one at a time. */
 export function courseOf(isQuick: boolean): Course {
-  return { atOnce: 1, callsPerRound: isQuick ? 5 : 8, warmUpRounds: 1, rounds: isQuick ? 1 : 2 };
+  return { atOnce: 1, callsPerRound: isQuick ? 5 : 6, warmUpRounds: 1, rounds: isQuick ? 1 : 2 };
 }
 
 /** For those of which a call takes the better part of a second. */

@@ -29,7 +29,7 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
   const place = { directory, netnsPath: netns.path };
   const requests: Requests[] = [];
   const series = await measureAlone(place, quick, async (site) => void requests.push(...(await countAll(site))));
-  const chains = await measureChains(directory, quick ? { rounds: 1, pods: 5 } : { rounds: 4, pods: 15 });
+  const chains = await measureChains(directory, quick ? { rounds: 1, pods: 5 } : { rounds: 3, pods: 15 });
   const storms = await measureStorms(place, quick);
   const figures = { series, requests, chains, storms };
   const tables = [
@@ -62,6 +62,6 @@ const NOTES = [
   "host-local, static and Berth without a cluster share nothing between nodes; whereabouts, Spiderpool and Berth in a cluster do.",
   "Spiderpool's daemon is its agent; its controller runs, too. whereabouts has none in the path of a pod. Spiderpool's webhooks are not registered, which spares it some requests of its own. A released address is free again at once, as the peers have no cooldown.",
   "The requests were counted in a proxy, of pods one after the other, without watches. Berth's objects are deleted after the answer to a DEL, which is waited for.",
-  'In a storm two ADDs are under way on each node; Berth and Spiderpool have an agent for each node, whereabouts the node\'s name. A call that fails is not repeated, as a kubelet would do seconds later. After 60 s no ADD is begun any more (15 s in a quick run). "Recorded" are addresses in use by the IPAM\'s own records when all ADDs were answered, "leaked" ten seconds after the last DEL.',
+  'In a storm two ADDs are under way on each node; Berth and Spiderpool have an agent for each node, whereabouts the node\'s name. A call that fails is not repeated, as a kubelet would do seconds later. After 30 s no ADD is begun any more (15 s in a quick run). "Recorded" are addresses in use by the IPAM\'s own records when all ADDs were answered, "leaked" ten seconds after the last DEL.',
   "The IPAM of kube-ovn is not measured: it is a part of kube-ovn-controller, which ends when it cannot connect to OVN's databases, and its plugin asks the daemon of a node with Open vSwitch.",
 ];

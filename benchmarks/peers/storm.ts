@@ -42,7 +42,7 @@ const STORMS: readonly Storm[] = [
 /** Pods that a node's runtime attaches at a time. */
 const AT_ONCE_PER_NODE = 2;
 /** After this no ADD of a storm is started. */
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 30_000;
 const QUICK_LIMIT_MS = 15_000;
 /** How long records may stay after the last DEL was answered, before they count as leaked. */
 const RELEASED_MS = 10_000;

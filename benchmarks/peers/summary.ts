@@ -44,7 +44,7 @@ function summarizeTimes(title: string, series: readonly Series[], verb: "add" | 
     const found = all.find((each) => nameOf(each.name) === name);
     if (found === undefined) return "no such pool";
     const failed = found.failures.length;
-    return `${pair(found[verb])}${failed > 0 ? ` (${failed} calls failed)` : ""}`;
+    return `${pair(found[verb])}${failed > 0 ? ` (${failed} failed)` : ""}`;
   };
   return {
     title,

@@ -1,6 +1,17 @@
 import { describe, expect, test } from "vitest";
+import { BERTH_AHEAD } from "../../../benchmarks/cluster/berth.ts";
+import { type Axis, figuresOf, flatnessOf, tablesOf } from "../../../benchmarks/growth/axis.ts";
 import { renderPlot } from "../../../benchmarks/harness/plot.ts";
+import type { Sample } from "../../../benchmarks/harness/runner.ts";
+import type { Measured } from "../../../benchmarks/ipam/measure.ts";
+import { emptyC24, storm22 } from "../../../benchmarks/ipam/pool-shape.ts";
+import { BERTH_CHAIN, HOST_LOCAL_CHAIN, SPIDERPOOL_CHAIN } from "../../../benchmarks/peers/chain.ts";
 import { describeFailures, reasonOf } from "../../../benchmarks/peers/failures.ts";
+import { SPIDERPOOL } from "../../../benchmarks/peers/spiderpool.ts";
+import type { StormRow } from "../../../benchmarks/peers/storm.ts";
+import { summarize } from "../../../benchmarks/peers/summary.ts";
+import { type PeerFigures, plotsOf, targetsOf } from "../../../benchmarks/peers/tabulate.ts";
+import { WHEREABOUTS } from "../../../benchmarks/peers/whereabouts.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 
 describe("reason of a failure", () => {
@@ -22,4 +33,93 @@ test("a plot leaves out a place that a series has no value for", () => {
   const svg = renderPlot({ title: "t", unit: "milliseconds", places: ["x", "y", "z"], series });
   expect(svg.match(/<circle/g)).toHaveLength(2);
   expect(svg).not.toContain("NaN");
+});
+
+const samples = (...ms: readonly number[]): Sample[] => ms.map((wallMs) => ({ wallMs, cpuMs: 0, stepMs: [wallMs] }));
+
+function measured(name: string, ms: number, failures: string[] = []): Measured {
+  const own = samples(ms);
+  const rates = { addRates: [1], delRates: [1], daemonAddMs: [0], daemonDelMs: [0] };
+  return { name, add: own, del: own, failures, ...rates, rssMib: undefined };
+}
+
+function stormRow(name: string, ms: number, row: Partial<StormRow> = {}): StormRow {
+  const counts = { failures: [], duplicates: 0, live: 1, recorded: 1, leaked: 0, daemonsMib: 0 };
+  return { name, upMs: 1, downMs: 1, add: samples(ms), del: samples(ms), ...counts, ...row };
+}
+
+/** Berth takes `ms`; both peers take 10, their chain 40. */
+function figures(ms: number, row: Partial<StormRow> = {}): PeerFigures {
+  const all = [
+    measured("host-local, empty /24", 1),
+    measured(SPIDERPOOL, 10, ["no address"]),
+    measured(BERTH_AHEAD, ms),
+  ];
+  const chain = (name: string, chainMs: number) => ({ name, adds: samples(chainMs), dels: samples(chainMs) });
+  return {
+    series: [{ shape: emptyC24, atOnce: 1, all, unable: [{ name: WHEREABOUTS, reason: "too large" }] }],
+    requests: [SPIDERPOOL, BERTH_AHEAD].map((name, index) => ({ name, count: 8 - index, bytes: 0, kinds: [] })),
+    chains: [chain(HOST_LOCAL_CHAIN, 5), chain(SPIDERPOOL_CHAIN, 40), chain(BERTH_CHAIN, ms)],
+    storms: [
+      {
+        ...{ name: "storm", shape: storm22, nodes: 1, pods: 1 },
+        rows: [stormRow(SPIDERPOOL, 10), stormRow(BERTH_AHEAD, ms, row)],
+      },
+    ],
+  };
+}
+
+describe("figures of peers", () => {
+  const missed = (found: PeerFigures): number => targetsOf(found).filter(({ isMet }) => !isMet).length;
+
+  test("all met", () => expect(missed(figures(9))).toBe(0));
+
+  test("a time that equals a peer's is missed, a chain above a quarter, too", () => {
+    expect(missed(figures(10))).toBe(8);
+    expect(missed(figures(11))).toBe(10);
+  });
+
+  test.each([{ duplicates: 1 }, { leaked: 1 }, { live: 0 }, { failures: ["x"] }])("a storm with %o misses", (row) => {
+    expect(missed(figures(9, row))).toBe(1);
+  });
+
+  test("the page says what failed, what there is no pool of, and which rows were lost", () => {
+    const page = summarize(figures(11)).join("\n");
+    expect(page).toContain("(1 failed)");
+    expect(page).toMatch(/whereabouts.*no such pool/);
+    expect(page).toContain("10 of 12 rows missed");
+    expect(page).toContain("](peers-chain.svg)");
+    expect(plotsOf(figures(9)).map(({ svg }) => svg.includes("NaN"))).toEqual([false, false, false]);
+  });
+});
+
+describe("growth", () => {
+  const point = (name: string, place: string, ms: number) => ({ name, place, addMs: [ms], rssMib: undefined });
+  const axis = (ms: number): Axis => ({
+    ...{ name: "pools", file: "pools", places: ["1", "10"] },
+    points: [point("berth", "1", 2), point("berth", "10", ms), point("peer", "1", 5)],
+  });
+
+  test.each([
+    [3, true],
+    [3.1, false],
+  ])("from 2 to %d ms is flat: %s", (ms, isFlat) => {
+    expect(flatnessOf(axis(ms)).map(({ isMet }) => isMet)).toEqual([isFlat]);
+  });
+
+  test("a place that a peer does not reach is empty, and no table is made of memory without daemons", () => {
+    expect(tablesOf(axis(2)).map(({ rows }) => rows)).toEqual([
+      [
+        ["berth", "2.00 / 2.00", "2.00 / 2.00"],
+        ["peer", "5.00 / 5.00", "-"],
+      ],
+    ]);
+  });
+
+  test("drawings have a name of their own each", () => {
+    expect(figuresOf(axis(2)).map(({ path }) => path)).toEqual([
+      "docs/growth-pools.svg",
+      "docs/growth-pools-memory.svg",
+    ]);
+  });
 });
