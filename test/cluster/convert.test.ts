@@ -137,6 +137,18 @@ it("leaves a field that someone else has set, and says so", async () => {
   expect((await plane.client.get(path)).spec.ips).toEqual(["10.42.0.201"]);
 });
 
+it("writes over the Coordinator that Berth's controller made, and not over one that a person has changed", async () => {
+  const path = `${BERTH}/coordinators`;
+  await plane.client.delete(`${path}/default`);
+  const made = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" } };
+  await plane.client.create(`${path}?fieldManager=berth-controller`, { ...made, spec: { podCIDRType: "auto" } });
+  const apply = async () => (await berthctl("convert", "spiderpool", "--apply", "--accept-losses")).error;
+  expect(await apply()).toContain("Coordinator/default changed");
+  expect((await plane.client.get(`${path}/default`)).spec.podCIDRType).toBe("calico");
+  await plane.client.patch(`${path}/default`, { spec: { podCIDRType: "cilium" } });
+  expect(await apply()).toMatch(/Coordinator\/default refused: .*conflict/);
+});
+
 it("does not reserve the address of a pod that Berth serves, and finds one that another pod has", async () => {
   const moved = (address: string, pod: string) => ({
     ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata: { name: address } },

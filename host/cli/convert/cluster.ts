@@ -44,6 +44,9 @@ const PEER_KINDS: Readonly<Record<Peer, readonly Resource[]>> = {
   calico: CALICO_KINDS,
 };
 
+/** Field manager of Berth's controller, which creates the Coordinator `default` where there is none. */
+const SUPPLIER = "berth-controller";
+
 /** Kinds with pod templates. */
 const WORKLOADS: readonly Resource[] = [
   { apiVersion: "apps/v1", plural: "deployments" },
@@ -137,6 +140,7 @@ export async function applyManifests({ api }: ClusterSource, { manifests }: Conv
         path,
         body: manifest,
         contentType: "application/apply-patch+yaml",
+        ...(manifest.kind === "Coordinator" ? { supplier: SUPPLIER } : {}),
       }),
     );
   }
@@ -166,12 +170,17 @@ interface Write {
   readonly path: string;
   readonly body: object;
   readonly contentType: string;
+  /** Manager that created the object for want of another: its fields give way if no one else has any. */
+  readonly supplier?: string;
 }
 
-async function write(api: KubeApi, { name, path, body, contentType }: Write): Promise<Applied> {
+async function write(api: KubeApi, { name, path, body, contentType, supplier }: Write): Promise<Applied> {
   try {
-    const before = await versionAt(api, path);
-    const query = { fieldManager: MANAGER };
+    const present = await findAt(api, path);
+    const before = present && versionOf(present);
+    const isSupplied =
+      present !== undefined && specManagers(present).every((each) => each === supplier || each === MANAGER);
+    const query = { fieldManager: MANAGER, ...(supplier !== undefined && isSupplied ? { force: "true" } : {}) };
     const after = await api.call({ method: "PATCH", path, query, body, contentType, patienceMs: CLUSTER_PATIENCE_MS });
     if (before === undefined) return { name, outcome: "created" };
     return { name, outcome: before === versionOf(after) ? "unchanged" : "changed" };
@@ -181,9 +190,23 @@ async function write(api: KubeApi, { name, path, body, contentType }: Write): Pr
   }
 }
 
-async function versionAt(api: KubeApi, path: string): Promise<string | undefined> {
+/** Returns the managers of fields of the specification, without those of the status. */
+function specManagers({ metadata }: KubeObject): string[] {
+  const { managedFields = [] } = metadata as { managedFields?: readonly ManagedFields[] };
+  return managedFields.flatMap(({ manager, subresource = "", fieldsV1 = {} }) =>
+    subresource === "" && "f:spec" in fieldsV1 ? [manager] : [],
+  );
+}
+
+interface ManagedFields {
+  readonly manager: string;
+  readonly subresource?: string;
+  readonly fieldsV1?: object;
+}
+
+async function findAt(api: KubeApi, path: string): Promise<KubeObject | undefined> {
   try {
-    return versionOf(await api.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS }));
+    return await api.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS });
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

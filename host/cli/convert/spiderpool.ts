@@ -304,7 +304,8 @@ function useEndpoint({ place, value, namespace, name }: PlacedObject, builder: P
   }
   const isRetained = ["StatefulSet", "VirtualMachine", "VirtualMachineInstance"].includes(ownerControllerType);
   if (!isRetained) return;
-  const text = "its addresses stay reserved; after the move it gets others, which it retains";
+  const text =
+    "its addresses stay reserved until they are adopted; a pod that moves before gets others, which it retains";
   findings.add("changed", place, "status.ownerControllerName", `${ownerControllerType} ${ownerControllerName}`, text);
 }
 
