@@ -1,6 +1,7 @@
 /**
  * The attachments that the runtimes of this node have cached: libcni keeps the result of each ADD until the DEL, one file each (containernetworking/cni,
- * libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O, Multus and podman.
+ * libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O and podman; Multus keeps
+ * those of the networks that it attaches in its own /var/lib/cni/multus/results.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+import { UNKNOWN_CONTAINER } from "./journal.ts";
 import type { Allocation, Claim } from "./registry.ts";
 
 /**
@@ -10,4 +11,13 @@ export function isOfOtherNetwork(
 ): boolean {
   if (ifName !== claim.ifName || containerId === "" || network === "" || claim.containerId === "") return false;
   return network !== claim.network;
+}
+
+/**
+ * Returns whether the row was adopted from another IPAM: it names its container, and no network. So the pod keeps the address if its next sandbox is
+ * attached by a network of any name.
+ */
+export function isAdopted({ state, network, containerId, netns, pod }: Allocation): boolean {
+  const isAttached = containerId !== "" && containerId !== UNKNOWN_CONTAINER;
+  return state === "Bound" && network === "" && pod !== "" && isAttached && netns !== undefined;
 }

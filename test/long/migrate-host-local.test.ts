@@ -10,7 +10,7 @@ import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab
 import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
 import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
 import { Operator } from "../nodes/operator.ts";
-import { MigrationWatch } from "./migration-watch.ts";
+import { berth, countOf, MigrationWatch } from "./migration-watch.ts";
 
 /** Of the nodes' subnet, and outside of host-local's ranges. */
 const OWN = "10.99.16.0-10.99.31.255";
@@ -63,21 +63,11 @@ function theirRecords(): string[] {
   return folders.flatMap((folder) => readdirSync(folder).filter((name) => /^\d+[.]/.test(name))).sort();
 }
 
-/** Throws unless the command succeeds; gives what it prints. */
-async function berth(...words: string[]): Promise<string> {
-  const { exitCode, stdout, stderr } = await operator.berth(...words);
-  expect(exitCode, `${words.join(" ")}: ${stdout}${stderr}`).toBe(0);
-  return `${stdout}${stderr}`;
-}
-
-const adopt = (...words: string[]): Promise<string> => berth("adopt", ...words);
-/** How many lines end with that outcome. */
-const count = (text: string, outcome: string): number =>
-  text.split("\n").filter((line) => line.endsWith(`: ${outcome}`)).length;
+const adopt = (...words: string[]): Promise<string> => berth(operator, "adopt", ...words);
 
 const plan = () => join(operator.home, "plan");
 const convert = (...words: string[]): Promise<string> =>
-  berth("convert", "host-local", ...copyNodes(), "--ips", OWN, "--out", plan(), ...words);
+  berth(operator, "convert", "host-local", ...copyNodes(), "--ips", OWN, "--out", plan(), ...words);
 const listReserved = async (): Promise<string[]> =>
   (await cluster.client.get(RESERVED)).items.flatMap(({ spec }: KubeObject) => spec.ips);
 
@@ -118,11 +108,11 @@ test("addresses of running pods are adopted, and their reservation is not needed
     "10.99.102.1-10.99.102.4",
     "10.99.103.1-10.99.103.4",
   ]);
-  expect(count(await adopt(), "adoptable")).toBe(12);
+  expect(countOf(await adopt(), "adoptable")).toBe(12);
   expect(await seen.allocations()).toEqual([]);
-  expect(count(await adopt("--apply"), "adopted")).toBe(12);
+  expect(countOf(await adopt("--apply"), "adopted")).toBe(12);
   await expectAddresses([...web, ...still, ...db], THEIRS);
-  expect(count(await adopt("--apply"), "recorded")).toBe(12);
+  expect(countOf(await adopt("--apply"), "recorded")).toBe(12);
 
   const again = await convert("--apply");
   expect(again).toContain("0 addresses in use");
@@ -147,8 +137,8 @@ test("the way back: workloads restart with host-local's network, and what was ad
   expect(addressesOf(web).filter((address) => !THEIRS.test(address))).toEqual([]);
   // Of pods that run, and of those that ended while the node had the other network: the runtime did not call host-local for them.
   expect(theirRecords()).toEqual(expect.arrayContaining(addressesOf([...web, ...still, ...db])));
-  expect(count(await adopt("--undo"), "releasable")).toBe(6);
-  expect(count(await adopt("--undo", "--apply"), "released")).toBe(6);
+  expect(countOf(await adopt("--undo"), "releasable")).toBe(6);
+  expect(countOf(await adopt("--undo", "--apply"), "released")).toBe(6);
   await seen.untilReturned();
   expect(byName(await seen.pods("db"))).toEqual(byName(db));
   await watch.expectUnharmed();
@@ -158,7 +148,7 @@ test("a StatefulSet keeps its adopted addresses once host-local allocates none, 
   for (const pod of still) await watch.connect(pod, still);
   const [pod] = still;
   installNetworks("berth");
-  expect(count(await adopt("--apply"), "adopted")).toBe(12);
+  expect(countOf(await adopt("--apply"), "adopted")).toBe(12);
   await watch.restart("deployments", "web");
   // No pod gets an address of host-local any more: its ranges are Berth's from now on.
   await cluster.client.patch(POOL, { spec: { ips: [OWN, "10.99.101.1-10.99.103.250"] } });

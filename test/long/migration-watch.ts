@@ -9,6 +9,24 @@ import { NAMESPACE, type RealCluster } from "../../scripts/lab/nodes/cluster.ts"
 import { type Observer, ownerOf } from "../../scripts/lab/nodes/observe.ts";
 import { type Stream, startStream } from "../../scripts/lab/nodes/stream.ts";
 import { paths } from "../../scripts/lab/nodes/workloads.ts";
+import type { Operator } from "../nodes/operator.ts";
+
+/** Throws unless the command of `kubectl berth` succeeds; gives what it prints. */
+export async function berth(operator: Operator, ...words: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await operator.berth(...words);
+  expect(exitCode, `${words.join(" ")}: ${stdout}${stderr}`).toBe(0);
+  return `${stdout}${stderr}`;
+}
+
+/** How many addresses `berthctl adopt` lists with that outcome. */
+export function countOf(text: string, outcome: string): number {
+  return text.split("\n").filter((line) => line.endsWith(`: ${outcome}`)).length;
+}
+
+export function isNoneOf(gone: readonly KubeObject[]) {
+  const uids = gone.map(({ metadata }) => metadata.uid);
+  return ({ metadata }: KubeObject): boolean => !uids.includes(metadata.uid);
+}
 
 interface Flow {
   readonly what: string;
@@ -54,11 +72,10 @@ export class MigrationWatch {
   /** As `kubectl rollout restart` does, and waits for its end. Returns the new pods. */
   async restart(kind: "deployments" | "statefulSets", name: string, annotations: object = {}): Promise<KubeObject[]> {
     const before = await this.#seen.pods(name);
-    const old = new Set(before.map(({ metadata }) => metadata.uid));
     const at = { "kubectl.kubernetes.io/restartedAt": new Date().toISOString() };
     const template = { metadata: { annotations: { ...at, ...annotations } } };
     await this.#cluster.client.patch(`${paths[kind](NAMESPACE)}/${name}`, { spec: { template } });
-    return this.#seen.untilReady(name, before.length, ({ metadata }) => !old.has(metadata.uid));
+    return this.#seen.untilReady(name, before.length, isNoneOf(before));
   }
 
   /** One line of figures. */

@@ -2,9 +2,11 @@
 import { isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "../../ipam/leak.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
+import { prefixContains } from "../../net/prefix.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding, DamageKind } from "../../records/check-record.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
+import { isAdopted } from "../../registry/nic.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -141,7 +143,9 @@ function findPoolOf(row: Allocation, { pools, contains }: NodeFacts): DamageFind
   const { pool, ip, space } = row;
   const found = pools.get(pool);
   const isInside = found !== undefined && found.spec.addressSpace === space && contains(pool, ip);
-  if (isInside) return [];
+  // The other IPAM allocated it, from ranges of its own.
+  const isOfSubnet = found !== undefined && found.spec.addressSpace === space && prefixContains(found.spec.subnet, ip);
+  if (isInside || (isAdopted(row) && isOfSubnet)) return [];
   const text = found === undefined ? `pool "${pool}" does not exist` : `pool "${pool}" may not allocate it`;
   return [finding("wrong-pool", row, text, "Restore the pool's addresses, or restart the pod, which gets another one")];
 }

@@ -19,7 +19,10 @@ export function addAdopt(cli: CommandLine): void {
       "Record addresses that another IPAM gave running pods as theirs in Berth, without a restart (docs/migration.md)",
     ),
   )
-    .option("--results <directory...>", "directories with cached results of runtimes", ["/var/lib/cni/results"])
+    .option("--results <directory...>", "directories with cached results of runtimes, and of Multus", [
+      "/var/lib/cni/results",
+      "/var/lib/cni/multus/results",
+    ])
     .option("--netns <directory...>", "directories with network namespaces of pods", [
       "/run/netns",
       "/run/docker/netns",

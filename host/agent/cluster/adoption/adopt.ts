@@ -9,6 +9,7 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { AdoptedAddress, AdoptionRecord } from "../../../records/adoption-record.ts";
 import type { KubernetesRegistry } from "../../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../../registry/list-rows.ts";
+import { isAdopted } from "../../../registry/nic.ts";
 import { type Allocation, type ClaimOutcome, RegistryError } from "../../../registry/registry.ts";
 import type { AdoptionOptions, BackendOptions } from "../../backend.ts";
 import { readNetnsStatus } from "../../fencing/netns-status.ts";
@@ -20,7 +21,6 @@ import { readRuntimeCache } from "../../runtime-cache.ts";
 import {
   type AdoptableNic,
   type AdoptionEvidence,
-  isAdopted,
   isAllocatable,
   planAdoption,
   type RefusedAddress,

@@ -7,6 +7,7 @@ import { isFinished, isOwner, podFacts } from "../../../ipam/leak.ts";
 import { equalIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
+import { isAdopted } from "../../../registry/nic.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import { locateAddress } from "../../../resources/locate-address.ts";
@@ -72,15 +73,6 @@ interface AdoptionPlan {
 
 /** Plugin whose NICs are Berth's own. */
 const OWN_IPAM = "berth";
-
-/**
- * Returns whether the row was adopted: it names its container, and no network. So the pod keeps the address if its next sandbox is attached by a network
- * of any name.
- */
-export function isAdopted({ state, network, containerId, netns, pod }: Allocation): boolean {
-  const isAttached = containerId !== "" && containerId !== UNKNOWN_CONTAINER;
-  return state === "Bound" && network === "" && pod !== "" && isAttached && netns !== undefined;
-}
 
 /** Returns whether Berth would allocate the address to another pod as soon as it is free. */
 export function isAllocatable({ ip, space }: Pick<Allocation, "ip" | "space">, evidence: PoolEvidence): boolean {

@@ -140,6 +140,11 @@ const rows: [what: string, changes: Partial<NodeFacts>, found: string[]][] = [
   ],
   ["nothing of a NIC that is being made", { rows: [rowFacts(YOUNG, { netns: "there" })], nics: [] }, []],
   ["a pool that is gone", { rows: [rowFacts({ pool: "old" })] }, ["wrong-pool 10.6.0.7 web-0"]],
+  [
+    "nothing of an adopted address that its pool does not allocate",
+    { rows: [rowFacts({ network: "" })], contains: () => false },
+    [],
+  ],
   ["a pool that does not have the address", { rows: [rowFacts({ pool: "lab" })] }, ["wrong-pool 10.6.0.7 web-0"]],
 ];
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   type AdoptionEvidence,
-  isAdopted,
   isAllocatable,
   planAdoption,
 } from "../../../../../host/agent/cluster/adoption/plan-adoption.ts";
@@ -9,6 +8,7 @@ import type { LiveAddress } from "../../../../../host/agent/live-namespaces.ts";
 import type { CachedAttachment } from "../../../../../host/agent/runtime-cache.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
+import { isAdopted } from "../../../../../host/registry/nic.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../../host/resources/pod.ts";
 import { pool } from "../../../../world/subjects.ts";
