@@ -74,7 +74,7 @@ export async function openSpiderpool(options: SpiderpoolOptions): Promise<PeerIp
       await plane.client.delete(ENDPOINTS);
     },
     daemonPid: agent.pid,
-    daemonPids: [controllerPid, ...agents.map(({ pid }) => pid)],
+    daemonPids: [...(controllerPid === undefined ? [] : [controllerPid]), ...agents.map(({ pid }) => pid)],
     records: async () => {
       const { status } = await plane.client.get(`${POOLS}/${pool}`);
       return Object.keys(JSON.parse(status.allocatedIPs ?? "{}")).length;

@@ -1,7 +1,7 @@
 /**
  * Traffic that goes on while a test changes things: pings from the network namespace of a pod, ten a second, each of which is awaited.
  *
- *   const stream = await startStream(node, pod.metadata.uid, other.status.podIP);
+ *   const stream = await startStream(node, ownerOf(pod), other.status.podIP);
  *   // ...
  *   await stream.stop();                 // { sent: 812, lost: 0 }
  *

@@ -23,6 +23,8 @@ export interface SpiderpoolOptions {
   /** Nodes besides it, each with an agent. Default: none. */
   readonly otherNodes?: readonly string[];
   readonly hasIpv6?: boolean;
+  /** One of a cluster leads. Default: true. */
+  readonly hasController?: boolean;
   /** Where both run; default: this process's own namespace. */
   readonly machine?: Netns;
   /** Default: in a folder of its own. Its coordinator knows {@link FIXED_SOCKET} only. */
@@ -42,7 +44,7 @@ export interface Spiderpool {
   readonly agent: SpiderpoolAgent;
   /** Of all nodes, the first one's first. */
   readonly agents: readonly SpiderpoolAgent[];
-  readonly controllerPid: number;
+  readonly controllerPid: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -54,7 +56,7 @@ const AT_ONCE = 4;
 const READY_MS = 60_000;
 
 export async function startSpiderpool(options: SpiderpoolOptions): Promise<Spiderpool> {
-  const { kubeconfig, node: firstNode, otherNodes = [], hasIpv6 = false, machine } = options;
+  const { kubeconfig, node: firstNode, otherNodes = [], hasIpv6 = false, hasController = true, machine } = options;
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), "berth-spiderpool-"));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -83,7 +85,9 @@ export async function startSpiderpool(options: SpiderpoolOptions): Promise<Spide
   };
   const webhook = ["--tls-server-cert", certificate, "--tls-server-key", key];
   const first = { node: firstNode, socket: firstSocket, port: AGENT_PORT };
-  const controller = await start("spiderpool-controller", { ...first, port: CONTROLLER_PORT }, ...webhook);
+  const controller = hasController
+    ? await start("spiderpool-controller", { ...first, port: CONTROLLER_PORT }, ...webhook)
+    : undefined;
   const others = otherNodes.map((node, index) => ({
     ...{ node, socket: join(directory, `spiderpool-${index}.sock`), port: OTHER_AGENTS_PORT + 2 * index },
   }));
@@ -94,7 +98,7 @@ export async function startSpiderpool(options: SpiderpoolOptions): Promise<Spide
   const [agent] = agents;
   if (agent === undefined) throw new Error("Spiderpool has no agent");
   const started = stack.move();
-  return { agent, agents, controllerPid: controller.pid, stop: () => started.disposeAsync() };
+  return { agent, agents, controllerPid: controller?.pid, stop: () => started.disposeAsync() };
 }
 
 /** Where a daemon of Spiderpool serves. */
