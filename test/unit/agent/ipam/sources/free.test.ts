@@ -1,0 +1,158 @@
+import { describe, expect, it } from "vitest";
+import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
+import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
+import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
+import { formatIp } from "../../../../../host/net/ip.ts";
+import type { Allocation } from "../../../../../host/registry/registry.ts";
+import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { pool } from "../../../../world/subjects.ts";
+import { ip } from "../../../../world/values.ts";
+
+const BLUE = pool("blue", "10.6.0.0/24", { selection: "ascending" });
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u" };
+
+function open(options: Partial<Parameters<typeof openSearch>[0]> = {}) {
+  let expired = 0;
+  const registry = { expire: async () => ++expired, listUsed: async () => undefined };
+  const { search } = openSearch({ pools: [BLUE], registry, ...options });
+  const free = new FreeAddresses(search);
+  const picked = (): string[] => {
+    const pick = free.pick(search.demand.nics);
+    return pick.kind === "picked" ? pick.picked.map((each) => formatIp(each.ip)) : [];
+  };
+  const isFree = (address: string): boolean => {
+    const state = search.poolCache.takeExactly(BLUE, ip(address));
+    if (state === "claimed") search.poolCache.cancel("", ip(address));
+    return state === "claimed";
+  };
+  return { search, free, picked, isFree, expired: () => expired };
+}
+
+describe("free addresses", () => {
+  it("are reserved with the assigned ones until the claim is over", () => {
+    const { search, free, picked, isFree } = open();
+    const [first = ""] = picked();
+    expect(isFree(first)).toBe(false);
+    free.cancel();
+    expect(isFree(first)).toBe(true);
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5") }]);
+    expect([picked(), isFree("10.6.0.5")]).toEqual([["10.6.0.5"], false]);
+    free.cancel();
+    free.cancel();
+    expect(isFree("10.6.0.5")).toBe(true);
+  });
+
+  it("an assigned one that is in use already is still in use afterwards", () => {
+    const { search, free, picked, isFree } = open();
+    search.poolCache.mark("", ip("10.6.0.5"));
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), replaces: 3 }]);
+    picked();
+    free.cancel();
+    expect(isFree("10.6.0.5")).toBe(false);
+  });
+
+  it("are in use when they are bound, or another owner has them", () => {
+    const { free, picked, isFree } = open();
+    const [first = ""] = picked();
+    free.learn({ kind: "bound", held: [], created: [rowOf(first)], previous: [] });
+    expect(isFree(first)).toBe(false);
+    const [second = ""] = picked();
+    expect(second).not.toBe(first);
+    free.learn({ kind: "taken", by: [rowOf(second, { owner: "u9" })] });
+    expect(isFree(second)).toBe(false);
+    const [third = ""] = picked();
+    free.learn({ kind: "bound", held: [], created: [], previous: [] });
+    expect(isFree(third)).toBe(true);
+  });
+
+  const start = (seedText: string, demand: object = {}): string | undefined => {
+    const { picked } = open({ pools: [pool("blue", "10.6.0.0/16")], demand: { seedText, ...demand } });
+    return picked()[0];
+  };
+  it("are searched from the same place for pods of one name, and for one member's NIC whatever the pod's name", () => {
+    expect(start("a")).toBe(start("a"));
+    expect(start("a")).not.toBe(start("b"));
+    const workloads = new Map([["eth0", WEB]]);
+    expect(start("a", { workloads })).toBe(start("b", { workloads }));
+    expect(start("a", { workloads })).not.toBe(start("a"));
+    expect(start("a", { workloads: new Map([["net1", WEB]]) })).toBe(start("a"));
+  });
+
+  it("are not the first of the pool where one machine answers for those", () => {
+    expect(open().picked()).toEqual(["10.6.0.1"]);
+    expect(open({ demand: { randomize: () => true } }).picked()).not.toEqual(["10.6.0.1"]);
+    expect(open({ demand: { randomize: () => false } }).picked()).toEqual(["10.6.0.1"]);
+  });
+});
+
+describe("a search for free addresses", () => {
+  it("has cooled ones freed once, before anything else", async () => {
+    const { search, free, expired } = open();
+    expect(await free.next({ kind: "cooling", own: [] })).toBe(false);
+    expect([await free.next(shortOf(search, [BLUE])), expired()]).toEqual([true, 1]);
+    await free.next(shortOf(search, [BLUE]));
+    expect(expired()).toBe(1);
+  });
+
+  it("goes on when another owner has an address", async () => {
+    const { search, free, expired } = open();
+    const taken: Setback = { kind: "taken", by: [rowOf("10.6.0.1")], picked: [], nics: search.demand.nics };
+    expect([await free.next(taken), expired()]).toEqual([true, 0]);
+  });
+
+  it.each([
+    ["at once where the ADD waits for a generated pool", true, true, true],
+    ["not where the ADD does not wait", true, false, false],
+    ["not in a pool made by hand", false, true, false],
+  ])("ends %s", async (_, isGenerated, skips, isEnded) => {
+    const { search, free } = open({ demand: { skipIfFull: () => skips } });
+    const short = shortOf(search, [BLUE]) as Extract<Setback, { kind: "short" }>;
+    const request = { application: APPLICATION, ifName: "eth0", family: 4, subnets: ["s"] };
+    const generated = isGenerated ? { generated: { application: APPLICATION, request } } : {};
+    const demand = { ...short.shortage.demand, ...generated } as never;
+    const answer = free.next({ ...short, shortage: { ...short.shortage, demand } });
+    if (isEnded) await expect(answer).rejects.toMatchObject({ code: 101 });
+    else expect(await answer).toBe(true);
+  });
+
+  it("is not ended where the ADD does not say whether it waits", async () => {
+    const { search, free } = open();
+    const short = shortOf(search, [BLUE]) as Extract<Setback, { kind: "short" }>;
+    const demand = { ...short.shortage.demand, generated: { application: APPLICATION, request: {} } } as never;
+    expect(await free.next({ ...short, shortage: { ...short.shortage, demand } })).toBe(true);
+  });
+});
+
+describe("addresses that searches take over", () => {
+  const released = (last: number, rest: Partial<Allocation> = {}) =>
+    rowOf(`10.6.0.${last}`, { state: "Cooling", owner: "u9", version: last, ...rest });
+
+  it("are passed over by other searches until this one ends", () => {
+    const { search } = open();
+    const [one, other] = [new TakeOvers(search), new TakeOvers(search)];
+    const row = released(9);
+    expect([one.usable([row], BLUE), one.choose([row])]).toEqual([[row], row]);
+    expect(other.usable([row], BLUE)).toEqual([]);
+    other.end();
+    expect(other.usable([row], BLUE)).toEqual([]);
+    one.end();
+    expect(other.usable([row], BLUE)).toEqual([row]);
+    expect(one.choose([])).toBeUndefined();
+  });
+
+  it("are not those that are about to be retained on this node; another node's are", () => {
+    const takeOvers = new TakeOvers(open().search);
+    const rows = [released(9, { workload: WEB }), released(8, { version: 0, workload: WEB }), released(7, { version: -4, workload: WEB })]; // biome-ignore format: one row
+    expect(takeOvers.usable(rows, BLUE).map(({ version }) => version)).toEqual([-4]);
+  });
+
+  it("are among the first eight, not the same for all owners", () => {
+    const rows = Array.from({ length: TAKE_OVER_CHOICES + 4 }, (_, index) => released(index + 1));
+    const chosen = Array.from({ length: 60 }, (_, at) => {
+      const { search } = open({ demand: { claimant: { ...CLAIMANT, owner: `owner-${at}` } } });
+      return new TakeOvers(search).choose(rows)?.version;
+    });
+    expect(new Set(chosen)).toEqual(new Set(rows.slice(0, TAKE_OVER_CHOICES).map(({ version }) => version)));
+  });
+});
