@@ -31,6 +31,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["a pod that cannot be read in time is no bug", { seed: 50_056, profile: "statefulsets", steps: 5_000 }],
   ["what the journal took in of the other family stays", { seed: 50_080, profile: "faults", steps: 5_000 }],
   ["a surplus address that cools is free in the end", { seed: 201, profile: "pools", steps: 8_000 }],
+  ["what a claim ahead of the ADD left undecided is retained", { seed: 324, profile: "pools", steps: 5_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -216,9 +216,14 @@ export class ClaimPublisher {
    */
   #withAdopted(claim: Claim, outcome: Bound): Bound {
     const { held, fresh = [] } = outcome;
-    const isAdopted = (row: Allocation): boolean => findOwner(claim, row) !== undefined && this.#isInDoubt(row);
+    const { created } = outcome;
+    const isOther = (row: Allocation): boolean => ![...created, ...fresh].some((each) => nameOf(each) === nameOf(row));
+    // The claim ahead of the ADD ended before it had looked for what is retained.
+    const isUndecided = (row: Allocation): boolean => row.workload === undefined && isOther(row);
+    const isAdopted = (row: Allocation): boolean =>
+      findOwner(claim, row) !== undefined && (this.#isInDoubt(row) || isUndecided(row));
     const adopted = held.filter(isAdopted);
-    for (const row of adopted) {
+    for (const row of adopted.filter((each) => this.#isInDoubt(each))) {
       const kind = this.#sources.get(nameOf(row))?.kind ?? "adopted";
       this.#sources.set(nameOf(row), { version: row.version, kind });
     }
