@@ -162,13 +162,5 @@ test("a StatefulSet keeps its adopted addresses once host-local allocates none, 
   for (const { machine } of cluster.nodes)
     rmSync(join(machine.root, "/var/lib/cni/networks", NETWORK), { recursive: true });
   expect(await adopt()).toContain("No pod of this node has an address of another IPAM in a pool");
-  for (const name of ["web", "still"]) {
-    await cluster.client.delete(`${deployments}/${name}`, { propagationPolicy: "Background" });
-    await seen.untilGone(name);
-  }
-  await cluster.client.delete(`${paths.statefulSets(NAMESPACE)}/db`, { propagationPolicy: "Background" });
-  await seen.untilGone("db");
-  await seen.untilReturned();
-  await watch.expectUnharmed();
-  console.log(watch.summary());
+  await watch.deleteWorkloads();
 }, 240_000);

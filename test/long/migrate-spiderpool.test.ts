@@ -168,13 +168,5 @@ test("members of a StatefulSet move with their addresses once Spiderpool allocat
   // Spiderpool retains those of a StatefulSet as long as the set exists.
   await expect.poll(theirPods, { timeout: 30_000 }).toEqual(namesOf(db));
   expect(await adopt()).toContain("No pod of this node has an address of another IPAM in a pool");
-  for (const name of ["web", "still"]) {
-    await cluster.client.delete(`${deployments}/${name}`, { propagationPolicy: "Background" });
-    await seen.untilGone(name);
-  }
-  await cluster.client.delete(`${paths.statefulSets(NAMESPACE)}/db`, { propagationPolicy: "Background" });
-  await seen.untilGone("db");
-  await seen.untilReturned();
-  await watch.expectUnharmed();
-  console.log(watch.summary());
+  await watch.deleteWorkloads();
 }, 240_000);

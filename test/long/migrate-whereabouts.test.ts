@@ -181,17 +181,7 @@ test("members of a StatefulSet move with their addresses once whereabouts alloca
   expect(await adopt()).toContain("No pod of this node has an address of another IPAM in a pool");
   await cluster.client.delete(DEFINITION);
   await rename(join(cluster.binDir, "whereabouts"), join(cluster.binDir, "whereabouts.removed"));
-  for (const [collection, name] of [
-    [deployments, "web"],
-    [deployments, "still"],
-    [paths.statefulSets(NAMESPACE), "db"],
-  ]) {
-    await cluster.client.delete(`${collection}/${name}`, { propagationPolicy: "Background" });
-    await seen.untilGone(name as string);
-  }
-  await seen.untilReturned();
-  await watch.expectUnharmed();
-  console.log(watch.summary());
+  await watch.deleteWorkloads();
 }, 240_000);
 
 async function readWarnings(): Promise<string> {

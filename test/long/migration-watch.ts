@@ -78,8 +78,24 @@ export class MigrationWatch {
     return this.#seen.untilReady(name, before.length, isNoneOf(before));
   }
 
+  /** Deletes the workloads, and says what was seen once all of their addresses are back. */
+  async deleteWorkloads(): Promise<void> {
+    const { deployments, statefulSets } = paths;
+    for (const [collection, name] of [
+      [deployments(NAMESPACE), "web"],
+      [deployments(NAMESPACE), "still"],
+      [statefulSets(NAMESPACE), "db"],
+    ] as const) {
+      await this.#cluster.client.delete(`${collection}/${name}`, { propagationPolicy: "Background" });
+      await this.#seen.untilGone(name);
+    }
+    await this.#seen.untilReturned();
+    await this.expectUnharmed();
+    console.log(this.#summary());
+  }
+
   /** One line of figures. */
-  summary(): string {
+  #summary(): string {
     const { samples, longestPauseMs } = this.#census;
     return `${this.#sent} pings, none lost; ${samples} samples of the kernel state, at most ${longestPauseMs.toFixed(0)} ms apart, no duplicate`;
   }
