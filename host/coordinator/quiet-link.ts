@@ -80,7 +80,7 @@ function raise(conversation: Conversation, { netnsPath, index, name }: ProbeLink
   return { lower: () => setLink(conversation, index, { up: false }), ipv6 };
 }
 
-/** Returns whether frames can pass already: most links have their carrier when they are set up. */
+/** Returns whether frames can pass through a link that was set up just now: most have their carrier at once. */
 function hasCarrier(conversation: Conversation, { name }: ProbeLink): boolean {
   const found = attempt(name, () => findLink(conversation, name));
   return found !== undefined && linkOf(found).carrier;
@@ -120,7 +120,8 @@ export async function withQuietLink<T>(
   const raised = link.up ? undefined : attempt(ifName, () => raise(conversation, probeLink, before));
   let result: T;
   try {
-    if (signal.aborted || !hasCarrier(conversation, probeLink)) await waitForCarrier(probeLink, signal);
+    const isReady = raised === undefined ? link.carrier : hasCarrier(conversation, probeLink);
+    if (signal.aborted || !isReady) await waitForCarrier(probeLink, signal);
     result = await work(probeLink);
   } catch (error) {
     restore(raised, netnsPath);
