@@ -203,9 +203,9 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());
+  const answer = (url: string) => inspect("GET", url);
   if (options.scraping !== undefined && options.scraping.address.kind !== "off") {
     const { client: api } = backend;
-    const answer = (url: string) => inspect("GET", url);
     const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, answer, api, nowMs: monotonicMs, log });
     closers.push(() => scrapes.close());
     log.info({ metrics: scrapes.url }, "Serving metrics");
@@ -216,7 +216,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       import("../web/ask-agent.ts"),
       import("../web/map-server.ts"),
     ]);
-    const questions = questionsTo((url) => inspect("GET", url));
+    const questions = questionsTo(answer);
     const source = new EmbeddedMap({ backend, questions, nowMs: monotonicMs, log });
     const map = await listenForViewers({ ...options.mapping, source, api: undefined, nowMs: monotonicMs, log });
     closers.push(() => map.close());
