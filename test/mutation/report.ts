@@ -81,6 +81,13 @@ function keptRows(page: string, head: string, merged: Merged): string[] {
   return rows.filter((row) => fileOf(row) !== "" && !merged.has(fileOf(row)));
 }
 
+function noteOf(file: string, before: string, after: string): string {
+  const found = NOTES.find(
+    ({ text, to = "", ...note }) => note.file === file && before.includes(text) && after.includes(to),
+  );
+  return found?.note ?? "open";
+}
+
 const SCORES = "| File | Mutants |";
 const SURVIVORS = "| Where | Text |";
 
@@ -98,9 +105,9 @@ export function pageWith(page: string, merged: Merged): string {
     scores.push(`| ${file} | ${mutants.length} | ${mutants.length - killed} | ${percent(killed, mutants.length)} |`);
     for (const mutant of mutants.filter(({ isKilled }) => !isKilled)) {
       const before = textAt(source, mutant.location);
-      const note = NOTES.find((each) => each.file === file && before.includes(each.text))?.note ?? "open";
+      const after = mutant.replacement ?? "";
       survivors.push(
-        `| ${file}:${mutant.location.start.line} | ${cell(before)} | ${cell(mutant.replacement ?? "")} | ${note} |`,
+        `| ${file}:${mutant.location.start.line} | ${cell(before)} | ${cell(after)} | ${noteOf(file, before, after)} |`,
       );
     }
   }

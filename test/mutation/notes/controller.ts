@@ -1,0 +1,152 @@
+/** Survivors in what the controller and the interface plugin decide. */
+import type { Note } from "../notes.ts";
+
+export const CONTROLLER_NOTES: readonly Note[] = [
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "found.ageMs !== undefined",
+    note: "equivalent: undefined is not at least a pause; for the compiler",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: '{ action: "wait"',
+    note: "not reached: the table has a row for every combination",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "findRow(seen)?.why",
+    note: "equivalent: the table has a row for every combination",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: "() => 0",
+    note: "not reached: a row without a pause acts at once",
+  },
+  {
+    file: "host/controller/gc/plan-collection.ts",
+    text: 'case "wait"',
+    note: "equivalent: behind the last case a function returns undefined, too",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "lowest !== undefined",
+    note: "equivalent: both ends are there or none; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "highest !== undefined",
+    note: "equivalent: both ends are there or none; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "span.first > lowest.first",
+    note: "equivalent: what is free is not the pool's own",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "span.last < highest.last",
+    note: "equivalent: what is free is not the pool's own",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "!isFull()",
+    note: "equivalent but for time: nothing more is taken",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "span.last < place",
+    note: "equivalent: a span that ends before the place has nothing from there on",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for a span has no address",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "first < place",
+    note: "equivalent: spans before the place come first, and an address is taken once",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "taken.slice(nearby)",
+    note: "equivalent but for time: the others are gone already",
+  },
+  {
+    file: "host/controller/subnets/plan/free-spans.ts",
+    text: "last - first + 1n > left",
+    note: "equivalent: both ends are the same",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "capacity !== undefined",
+    note: "equivalent: a pool without a Subnet is not unknown to it; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "capacity?.network",
+    note: "equivalent: a pool that is not there yet has a Subnet",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: '{ addressSpace: "", family: 4',
+    note: "not reached: a pool that is not there yet has a Subnet",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "attempt++",
+    note: "equivalent: another name all the same",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "this.#names.add(name)",
+    note: "equivalent: two demands have two names",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "a.name < b.name",
+    note: "equivalent: names are unique",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "request.pools",
+    note: "equivalent: a workload that is gone demands nothing",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "missing() <= 0 && pools.length > 0",
+    note: "equivalent: a further pool would stay empty and is not created",
+  },
+  { file: "host/controller/subnets/plan/plan-subnets.ts", text: "most <= 0", note: "equivalent: nothing is taken" },
+  { file: "host/controller/subnets/plan/plan-subnets.ts", text: "rest > 0", note: "equivalent: nothing is taken" },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "pools.length > 0 && capacity.free.spans.length === 0",
+    note: "equivalent: a further pool would stay empty and is not created",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "orphan !== undefined",
+    note: "equivalent: without an orphan its liveness is undefined; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "orphans.delete(orphan)",
+    note: "equivalent: the workload's other demands find the pool by its key",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "pool.now === undefined",
+    note: "equivalent: a pool that is not there has no surplus; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "users.get(pool)?.some",
+    note: "equivalent: a pool of a request has users; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for a span has no address",
+  },
+];
