@@ -212,9 +212,9 @@ export interface Registry {
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /**
    * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free.
-   * `isSuperseded`: their owner has other addresses in their place, so that none is retained that was in doubt.
+   * `superseded`: those of them in whose place their owner has other addresses, so that none is retained that was in doubt.
    */
-  undo(created: readonly Allocation[], isSuperseded?: boolean): Promise<void>;
+  undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void>;
   /**
    * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it becomes free when its pod goes. Rejects
    * with RegistryError if one of them has changed.

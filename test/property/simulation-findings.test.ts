@@ -32,6 +32,11 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["what the journal took in of the other family stays", { seed: 50_080, profile: "faults", steps: 5_000 }],
   ["a surplus address that cools is free in the end", { seed: 201, profile: "pools", steps: 8_000 }],
   ["what a claim ahead of the ADD left undecided is retained", { seed: 324, profile: "pools", steps: 5_000 }],
+  ["what an undone claim is not superseded in stays the member's", { seed: 60_046, profile: "faults", steps: 5_000 }],
+  [
+    "what another pod tries to claim may be what a lost journal had for this one",
+    { seed: 311, profile: "restores", steps: 5_000 },
+  ],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

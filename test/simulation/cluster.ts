@@ -286,7 +286,7 @@ export class Cluster {
     const found = this.#controllers.findIndex(({ running }) => running.status.isLeading);
     const [controller] = this.#controllers.splice(Math.max(0, found), 1);
     if (controller === undefined) return;
-    controller.process.isDead = true;
+    this.#options.time.end(controller.process);
     this.#options.timeline.note(`${controller.process.name} is killed`);
     this.startController();
   }

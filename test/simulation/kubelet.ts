@@ -107,7 +107,7 @@ export class Kubelet {
   }
 
   end(): void {
-    this.process.isDead = true;
+    this.#options.time.end(this.process);
   }
 
   /** The sandbox of one of its pods dies; the kubelet makes another. */

@@ -59,7 +59,7 @@ export class Ledger implements Segment {
   readonly #deletedByHand = new Set<string>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
-  /** By the same: what pods of the member have left on lost nodes. */
+  /** By the same: what pods of the member have left on lost nodes, and what was in no pool for a time. */
   readonly #leftBehind = new Map<string, Set<string>>();
   /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
   readonly #undecided = new Map<string, Set<string>>();
@@ -83,6 +83,8 @@ export class Ledger implements Segment {
   readonly #outsideSinceMs = new Map<string, number>();
   readonly #poolsChangedMs = new Map<4 | 6, number>();
   readonly #withoutJournal = new Set<string>();
+  /** By node: what the members' pods had shown when its journal was copied. */
+  readonly #copied = new Map<string, ReadonlyMap<string, string>>();
   readonly #finished = new Set<string>();
   /** Addresses whose records were once deleted by hand. */
   readonly #touchedByHand = new Set<string>();
@@ -276,8 +278,7 @@ export class Ledger implements Segment {
         if (had === address) continue;
         this.#members.set(key, address);
         if (undecided?.has(had) === true && undecided.has(address)) continue;
-        const leftBehind = this.#leftBehind.get(key) ?? new Set();
-        this.#leftBehind.set(key, leftBehind);
+        const leftBehind = this.#leftBehindOf(key);
         // Two addresses of the member are retained until one of them counts as surplus.
         if (this.#isLeftBehind(had) || leftBehind.has(address)) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
@@ -307,6 +308,7 @@ export class Ledger implements Segment {
         // Its ADD may be answered yet.
         for (const { podUID, interface: ifName } of this.#objects.get(address)?.holders ?? [])
           this.#everHad.add(`${podUID} ${ifName} ${address}`);
+        for (const [key, had] of this.#members) if (had === address) this.#leftBehindOf(key).add(address);
         this.#forgetAddress(address);
       }
     }
@@ -325,6 +327,12 @@ export class Ledger implements Segment {
     return node !== undefined && (this.#lostUntilMs.get(node) ?? 0) > this.#options.nowMs();
   }
 
+  #leftBehindOf(key: string): Set<string> {
+    const found = this.#leftBehind.get(key) ?? new Set();
+    this.#leftBehind.set(key, found);
+    return found;
+  }
+
   /** The node's journal is lost. */
   loseJournal(node: string): void {
     this.#withoutJournal.add(node);
@@ -333,6 +341,17 @@ export class Ledger implements Segment {
       const key = memberKey(workload.member, workload.interface ?? "", address);
       this.#undecided.set(key, (this.#undecided.get(key) ?? new Set()).add(address));
     }
+  }
+
+  copyJournal(node: string): void {
+    this.#copied.set(node, new Map(this.#members));
+  }
+
+  /** What the member was answered after the copy, the journal may take for unanswered, and so not for the member's. */
+  restoreJournal(node: string): void {
+    const then = this.#copied.get(node);
+    for (const [key, address] of [...this.#members])
+      if (this.#objects.get(address)?.node === node && then?.get(key) !== address) this.#members.delete(key);
   }
 
   #requireOwn(

@@ -69,6 +69,9 @@ export interface Segment {
   /** Returns the MAC address that answers for the address; undefined if none does. */
   macOf(address: string): Mac | undefined;
   loseJournal(node: string): void;
+  copyJournal(node: string): void;
+  /** The journal is again what it was when it was copied. */
+  restoreJournal(node: string): void;
 }
 
 export interface Call {
@@ -249,7 +252,7 @@ export class Machine {
   kill(): void {
     const agent = this.#agent;
     if (agent === undefined) return;
-    agent.process.isDead = true;
+    this.#options.time.end(agent.process);
     this.#agent = undefined;
     for (const hearOf of agent.calls) hearOf(new NoAgent("The connection broke"));
     this.#options.timeline.note(`${this.name}: the agent is killed`);
@@ -276,6 +279,7 @@ export class Machine {
   /** A backup of the journal, as of now. */
   copyDisk(): void {
     this.#copy = copyDisk(this.disk);
+    this.#options.segment.copyJournal(this.name);
   }
 
   /**
@@ -287,6 +291,7 @@ export class Machine {
     this.disk = this.isOff ? this.#copy : openDisk();
     this.#copy = undefined;
     this.#options.segment.loseJournal(this.name);
+    if (this.isOff) this.#options.segment.restoreJournal(this.name);
     this.#options.timeline.note(`${this.name}: an older journal is restored`);
   }
 
@@ -439,6 +444,8 @@ export class Machine {
     const { time } = this.#options;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const caller = time.current;
+    // One that ends in order answers what has connected.
+    const { plugin } = agent;
     const hangingUp = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const fail = (error: Error): void => void time.schedule(0, "broken socket", caller, () => reject(error));
@@ -454,7 +461,7 @@ export class Machine {
       else resolve(value);
     };
     time.schedule(0, "socket", agent.process, () => {
-      work(agent.plugin, hangingUp.signal).then(
+      work(plugin, hangingUp.signal).then(
         (value) => {
           agent.calls.delete(fail);
           if (hangingUp.signal.aborted) onUndelivered?.(value);

@@ -179,7 +179,9 @@ class Connection implements Exchanges {
     }
     let isCarriedOut = false;
     const carryOut = (): void => {
-      if (this.#isCutOff || isCarriedOut) return;
+      // A process that ended has given up, too.
+      const isTooLate = time.nowMs > this.#process.endedMs + LATE_WRITE_MS;
+      if (this.#isCutOff || isCarriedOut || isTooLate) return;
       isCarriedOut = true;
       if (refusal > 0) {
         const text = refusal === 429 ? "later" : "etcd is slow";

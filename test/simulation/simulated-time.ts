@@ -14,7 +14,8 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 /** A program that may end, stop for a while, and start again as another process. */
 export class Process {
   readonly name: string;
-  isDead = false;
+  /** When it ended; infinite while it lives. */
+  endedMs = Number.POSITIVE_INFINITY;
   /** The machine or the process stands still until then: nothing of it runs. {@link SimulatedTime.pause} and resume change it. */
   pausedUntilMs = 0;
   /** What was due meanwhile, in order. */
@@ -26,6 +27,10 @@ export class Process {
   constructor(name: string, seed: number) {
     this.name = name;
     this.random = new Seeded(seed);
+  }
+
+  get isDead(): boolean {
+    return this.endedMs < Number.POSITIVE_INFINITY;
   }
 }
 
@@ -97,6 +102,11 @@ export class SimulatedTime {
   /** Nothing of the process runs for so long, or until the end of an earlier pause that lasts longer. */
   pause(process: Process, milliseconds: number): void {
     process.pausedUntilMs = Math.max(process.pausedUntilMs, this.nowMs + milliseconds);
+  }
+
+  /** As by `kill -9`: nothing of the process runs any more. */
+  end(process: Process): void {
+    process.endedMs = Math.min(process.endedMs, this.nowMs);
   }
 
   /** What was due during the pause runs now, before anything that comes later. */

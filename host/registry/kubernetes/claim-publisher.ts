@@ -104,8 +104,8 @@ export class ClaimPublisher {
     await this.#journal.confirm([row]);
   }
 
-  /** `isSuperseded`: the member has other addresses in their place. */
-  async undo(given: readonly Allocation[], isSuperseded = false): Promise<void> {
+  /** `superseded`: those in whose place the member has other addresses. */
+  async undo(given: readonly Allocation[], superseded: readonly Allocation[] = []): Promise<void> {
     const created: Allocation[] = [];
     // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object changes.
     for (const row of given) {
@@ -117,9 +117,11 @@ export class ClaimPublisher {
       const source = this.#sources.get(nameOf(row));
       return source?.version === row.version ? source.kind : undefined;
     };
-    const isForeign = (kind: Source["kind"] | undefined): boolean =>
-      kind !== undefined && (kind !== "inherited" || isSuperseded);
-    await this.#journal.disown(created.filter((row) => isForeign(sourceOf(row))));
+    const isForeign = (row: Allocation): boolean => {
+      const kind = sourceOf(row);
+      return kind !== undefined && (kind !== "inherited" || superseded.some((each) => nameOf(each) === nameOf(row)));
+    };
+    await this.#journal.disown(created.filter(isForeign));
     for (const row of created.filter((each) => sourceOf(each) === "taken over")) await this.#journal.collect(row);
     await this.#journal.undo(created.filter((each) => sourceOf(each) !== "taken over"));
     for (const row of created) {

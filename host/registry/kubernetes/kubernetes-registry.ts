@@ -124,8 +124,8 @@ export class KubernetesRegistry implements Registry {
     return this.#claims.claim(claim, signal);
   }
 
-  undo(created: readonly Allocation[], isSuperseded?: boolean): Promise<void> {
-    return this.#claims.undo(created, isSuperseded);
+  undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void> {
+    return this.#claims.undo(created, superseded);
   }
 
   retain(claimed: readonly Allocation[]): Promise<void> {
@@ -241,11 +241,11 @@ export class KubernetesRegistry implements Registry {
     return found.filter((_, index) => isUndone[index] !== true);
   }
 
-  /** Returns whether the object of this node is left of a claim that was undone. */
-  async #isUndone({ state, space, ip }: Allocation): Promise<boolean> {
+  /** Returns whether the object of this node is left of a claim that was undone. A row of another pod is older than the object: a journal was restored. */
+  async #isUndone({ state, space, ip, owner }: Allocation): Promise<boolean> {
     if (state !== "Bound" || this.#foreign.find(nameOf({ space, ip }))?.node !== this.#options.node) return false;
     const row = await this.#journal.findAddress(space, ip);
-    return row?.state === "Cooling" && row.workload === undefined;
+    return row?.state === "Cooling" && row.workload === undefined && row.owner === owner;
   }
 
   countUsage(): Promise<readonly UsageCount[]> {

@@ -151,6 +151,8 @@ export class ScaleWorld {
       onReleased: () => {},
       macOf: () => undefined,
       loseJournal: () => {},
+      copyJournal: () => {},
+      restoreJournal: () => {},
     };
     const network = this.network;
     // Full agents are spread evenly, so that every zone has some.

@@ -135,7 +135,7 @@ export class RetainedAddresses implements AddressSource {
         assignments.assign(chosen);
         // What the journal has taken in of the other family is the NIC's as before.
         const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
-        await registry.undo([...new Set([...created, ...superseded])], true);
+        await registry.undo([...new Set([...created, ...superseded])], superseded);
         this.#own.skipCooling = false;
         return true;
       }
@@ -237,8 +237,8 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
     const all = await registry.findRetained(member, demand.deadline.signal);
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       const isOwn = kept.state === "Bound" && kept.owner === demand.claimant.owner;
-      // What this pod itself has is in the journal, or left of a claim that is being undone.
-      if (isOwn && (await registry.findAddress(kept.space, kept.ip)) !== undefined) continue;
+      // What this pod itself has is in the journal, or left of a claim that is being undone; another pod's row there will give way.
+      if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) continue;
       const isOlder = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
       const isLate = kept.state === "Bound" && !isOwn && all.some(isOlder);

@@ -374,3 +374,15 @@ it("retention: a surplus address that this node itself had retained is free when
   await node.pass(COOLDOWN_MS);
   expect(allocationLines(node.server)).toEqual([]);
 });
+
+it("retention: a restored journal's row of an earlier pod does not hide what the member has had since", async () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+  const node = await openClusterNode();
+  await claimAndRetain(node.registry, claim("b", [proposal(NAME)], { workload }));
+  const restored = await openClusterNode({ server: node.server });
+  restored.gate = () => new Promise(() => {});
+  const row = { ...proposal(NAME), state: "Cooling", ifName: "eth0", namespace: "shop", pod: "db-0" } as const;
+  await restored.registry.adopt({ ...row, owner: "a" });
+  restored.gate = async (_call, commit) => commit();
+  expect(await restored.registry.findRetained(workload)).toMatchObject([{ ip: ip(NAME), owner: "b" }]);
+});

@@ -4,10 +4,11 @@
 
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../../host/net/ip.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
 import { allocationLines, type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
-import { held, spanOfTen } from "../registry-suite.ts";
+import { COOLDOWN_MS, held, spanOfTen } from "../registry-suite.ts";
 
 const FOUR = "10.0.0.1";
 const SIX = "fd00::1";
@@ -195,6 +196,29 @@ describe("a member's claim that is undone", () => {
     const cooling = async ({ registry }: ClusterNode) =>
       (await registry.findCooling([spanOfTen()], 1, "blue"))[0]?.version;
     expect(await undone(cooling, first)).toEqual([`${FOUR} Cooling n2`]);
+  });
+
+  it("leaves the address of an earlier pod, which a lost journal took in, kept unless it has another in its place", async () => {
+    for (const [superseded, left] of [
+      [[FOUR], ["fd00-0000-0000-0000-0000-0000-0000-0001 Kept n1"]],
+      [[FOUR, SIX], []],
+    ] as const) {
+      const six = { ...proposal(SIX, { prefixLength: 64 }), workload };
+      const first = await openClusterNode({ poolSize: 256 });
+      await claimAndRetain(first.registry, claim("b", [six], { workload }));
+      const node = await openClusterNode({ poolSize: 256, server: first.server });
+      const row = await node.registry.adopt({ ...six, state: "Bound", owner: "b", namespace: "shop", pod: "web-0" });
+      const cooling = row && (await node.registry.collect(row));
+      if (cooling === undefined) throw new Error("The address was not taken in");
+      const outcome = await node.registry.claim(
+        claim("a", [tenFour, { ...six, replaces: cooling.version }], { workload }),
+      );
+      if (outcome.kind !== "bound") throw new Error(outcome.kind);
+      const isSuperseded = (each: Allocation): boolean => superseded.some((one) => formatIp(each.ip) === one);
+      await node.registry.undo(outcome.created, outcome.created.filter(isSuperseded));
+      await node.pass(COOLDOWN_MS);
+      expect(allocationLines(node.server)).toEqual(left);
+    }
   });
 
   it("leaves what is kept for it kept", async () => {

@@ -42,7 +42,8 @@ function open({ retained = [], rows = [], demand = {}, evicted, hasChanged = tru
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
-      undo: async (created) => void said.push(`undo ${texts(created)}`),
+      undo: async (created, superseded = []) =>
+        void said.push(`undo ${texts(created)}${superseded.length === 0 ? "" : `, superseded ${texts(superseded)}`}`),
     },
     cluster: {
       releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
@@ -152,6 +153,14 @@ describe("retention: a search that is short takes what is retained", () => {
     expect(alone.assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
     const known = open({ retained: [orphan], rows: [rowOf("10.6.0.8")] });
     expect([await known.source.next(known.short), known.assigned()]).toEqual([false, []]);
+  });
+
+  it("takes what only the API server knows as its own while another pod of the node tries to claim it", async () => {
+    const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
+    const other = rowOf("10.6.0.8", { owner: "u9", isConfirmed: false });
+    const { source, short, assigned } = open({ retained: [orphan], rows: [other] });
+    await source.next(short);
+    expect(assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
   });
 
   it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
@@ -293,7 +302,7 @@ describe("retention: a claim that was made before what is retained was known", (
     const { source, own, assigned, said } = open({ retained: [kept("10.6.0.9")] });
     own.skipCooling = true;
     expect(await source.prefer(bound([fresh, six]), PICKED)).toBe(true);
-    expect(said).toEqual(["lookup", "undo 10.6.0.1,fd00:6::1"]);
+    expect(said).toEqual(["lookup", "undo 10.6.0.1,fd00:6::1, superseded 10.6.0.1"]);
     expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined undefined"]);
     expect(own.skipCooling).toBe(false);
   });
