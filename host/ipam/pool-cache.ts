@@ -5,8 +5,8 @@
 import type { Pool } from "../core/pool.ts";
 import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
-import { compareIp, equalIp, type Ip } from "../net/ip.ts";
-import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
+import { PrefixTable } from "../net/prefix-table.ts";
 import { rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
@@ -29,16 +29,13 @@ interface Reservation {
 }
 
 /** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
-interface SubnetIndex {
-  readonly subnet: Prefix;
-  readonly entries: PoolEntry[];
-}
+type SubnetEntries = Set<PoolEntry>;
 
 export class PoolCache {
   readonly #core: PoolSpace;
   readonly #entries = new Map<string, PoolEntry>();
-  /** By address space. The subnets of a space are disjoint; they are sorted by family, then by first address. */
-  #subnets = new Map<string, SubnetIndex[]>();
+  /** By address space. The subnets of a space are disjoint. */
+  readonly #subnets = new Map<string, PrefixTable<SubnetEntries>>();
   readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
 
@@ -55,12 +52,11 @@ export class PoolCache {
     const { space, pools } = this.#core.clone(entries.map(({ bits }) => bits));
     const copy = new PoolCache(space);
     const copied = new Map(entries.map((entry, index) => [entry, { ...entry, bits: pools[index] ?? entry.bits }]));
-    for (const [{ pool }, entry] of copied) copy.#entries.set(pool.name, entry);
+    for (const entry of copied.values()) copy.#enter(entry);
     for (const [key, { ip, entries: own }] of this.#reservations) {
       copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
     }
     for (const version of this.takeOvers) copy.takeOvers.add(version);
-    copy.#subnets = indexSubnets([...copied.values()]);
     copy.#reserved = this.#reserved;
     return copy;
   }
@@ -68,19 +64,49 @@ export class PoolCache {
   /** Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses. */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
     const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));
-    for (const [name, entry] of this.#entries) {
-      if (isSameSubnet(entry.pool, wanted.get(name))) continue;
-      entry.bits.drop();
-      this.#entries.delete(name);
-    }
+    const gone = [...this.#entries.keys()].filter((name) => !wanted.has(name));
+    return this.apply([...gone.map((name) => [name, undefined] as const), ...wanted], reserved);
+  }
+
+  /** Like {@link update}, by the pools that are new or changed; undefined for one that is gone. */
+  apply(
+    changes: Iterable<readonly [name: string, pool: IpPool | undefined]>,
+    reserved: readonly ReservedIp[],
+  ): IpPool[] {
     const isReservedSame =
       reserved.length === this.#reserved.length && reserved.every((each, index) => each === this.#reserved[index]);
     this.#reserved = reserved;
-    // Most of a thousand pools are the same objects as in the last update.
+    // Other reserved addresses concern all pools.
+    const others = isReservedSame ? [] : [...this.#entries].map(([name, { pool }]) => [name, pool] as const);
+    const pools = new Map<string, IpPool | undefined>([...others, ...changes]);
+    for (const [name, pool] of pools) {
+      const entry = this.#entries.get(name);
+      if (entry !== undefined && !isSameSubnet(entry.pool, pool)) this.#leave(entry);
+    }
     const isUnchanged = (pool: IpPool): boolean => isReservedSame && this.#entries.get(pool.name)?.pool === pool;
-    const changed = pools.filter((pool) => !isUnchanged(pool) && this.#write(pool, reserved));
-    this.#subnets = indexSubnets([...this.#entries.values()]);
-    return changed;
+    return [...pools.values()].filter(
+      (pool) => pool !== undefined && !isUnchanged(pool) && this.#write(pool, reserved),
+    ) as IpPool[];
+  }
+
+  #enter(entry: PoolEntry): void {
+    const { name, spec } = entry.pool;
+    this.#entries.set(name, entry);
+    const subnets = this.#subnets.get(spec.addressSpace) ?? new PrefixTable<SubnetEntries>();
+    this.#subnets.set(spec.addressSpace, subnets);
+    const entries = subnets.get(spec.subnet) ?? new Set();
+    if (entries.size === 0) subnets.add(spec.subnet, entries);
+    entries.add(entry);
+  }
+
+  #leave(entry: PoolEntry): void {
+    const { name, spec } = entry.pool;
+    entry.bits.drop();
+    this.#entries.delete(name);
+    const subnets = this.#subnets.get(spec.addressSpace);
+    const entries = subnets?.get(spec.subnet);
+    entries?.delete(entry);
+    if (entries?.size === 0) subnets?.delete(spec.subnet);
   }
 
   /** Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be marked. */
@@ -89,7 +115,7 @@ export class PoolCache {
     const fingerprint = JSON.stringify(shape, (_, value) => (typeof value === "bigint" ? value.toString(16) : value));
     const entry = this.#entries.get(pool.name);
     if (entry === undefined) {
-      this.#entries.set(pool.name, { pool, fingerprint, shape, bits: this.#core.createPool(shape), isEstimate: false });
+      this.#enter({ pool, fingerprint, shape, bits: this.#core.createPool(shape), isEstimate: false });
       return true;
     }
     entry.pool = pool;
@@ -138,7 +164,7 @@ export class PoolCache {
 
   /** Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools. */
   neighboursOf(pool: IpPool): readonly IpPool[] {
-    const all = this.#entriesAround(pool.spec.addressSpace, pool.spec.subnet.ip).map((entry) => entry.pool);
+    const all = [...this.#entriesAround(pool.spec.addressSpace, pool.spec.subnet.ip)].map((entry) => entry.pool);
     const found = new Set(all.filter(({ name }) => name === pool.name));
     for (const each of found)
       for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
@@ -190,7 +216,7 @@ export class PoolCache {
   /** An entry that has just been edited may lack a used address that other entries have; theirs keep the mark on cancel. */
   #reserve(space: string, ip: Ip): void {
     const key = addressKey(space, ip);
-    const marked = this.#entriesAround(space, ip).filter(({ bits }) => bits.claim(ip) === "claimed");
+    const marked = [...this.#entriesAround(space, ip)].filter(({ bits }) => bits.claim(ip) === "claimed");
     this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
   }
 
@@ -209,18 +235,8 @@ export class PoolCache {
     return entry !== undefined && isSameSubnet(pool, entry.pool) ? entry : undefined;
   }
 
-  #entriesAround(space: string, ip: Ip): readonly PoolEntry[] {
-    const subnets = this.#subnets.get(space) ?? [];
-    let low = 0;
-    let high = subnets.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const index = subnets[middle];
-      if (index !== undefined && compareIp(ip, index.subnet.ip) >= 0) low = middle + 1;
-      else high = middle;
-    }
-    const found = subnets[low - 1];
-    return found !== undefined && prefixContains(found.subnet, ip) ? found.entries : [];
+  #entriesAround(space: string, ip: Ip): Iterable<PoolEntry> {
+    return this.#subnets.get(space)?.find(ip) ?? [];
   }
 }
 
@@ -236,18 +252,4 @@ function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
 
 function haveOverlap(a: IpPool, b: IpPool): boolean {
   return a.spec.ranges.some((range) => b.spec.ranges.some((other) => rangesOverlap(range, other)));
-}
-
-function indexSubnets(entries: readonly PoolEntry[]): Map<string, SubnetIndex[]> {
-  const spaces = new Map<string, SubnetIndex[]>();
-  const ordered = [...entries].sort((a, b) => compareIp(a.pool.spec.subnet.ip, b.pool.spec.subnet.ip));
-  for (const entry of ordered) {
-    const { addressSpace, subnet } = entry.pool.spec;
-    const subnets = spaces.get(addressSpace) ?? [];
-    spaces.set(addressSpace, subnets);
-    const last = subnets.at(-1);
-    if (last !== undefined && equalIp(firstIp(last.subnet), firstIp(subnet))) last.entries.push(entry);
-    else subnets.push({ subnet, entries: [entry] });
-  }
-  return spaces;
 }

@@ -44,6 +44,24 @@ function byAge(a: IpPool, b: IpPool): number {
 
 /** Of two pools with the same name or with partly overlapping subnets, accepts the older one, else the first one. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
+  const { fitting, refused, problems } = decidePools(pools);
+  const accepted = pools.filter((pool) => fitting.has(pool));
+  return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
+}
+
+/** Returns only why pools are refused, by name. */
+export function refusePools(pools: readonly IpPool[]): ReadonlyMap<string, string> {
+  return decidePools(pools).refused;
+}
+
+interface Decision {
+  readonly fitting: ReadonlySet<IpPool>;
+  readonly refused: ReadonlyMap<string, string>;
+  /** Sentences about the refused ones. */
+  readonly problems: readonly string[];
+}
+
+function decidePools(pools: readonly IpPool[]): Decision {
   const fitting = new Set<IpPool>();
   const problems: string[] = [];
   const refused = new Map<string, string>();
@@ -67,8 +85,7 @@ export function checkPools(pools: readonly IpPool[]): PoolCheck {
       for (const outer of wider) if (!inside.has(outer)) inside.set(outer, pool);
     }
   }
-  const accepted = pools.filter((pool) => fitting.has(pool));
-  return { accepted, refused, problems: [...problems, ...sharedRanges(accepted)] };
+  return { fitting, refused, problems };
 }
 
 /** Returns notices about pools that share addresses. This is allowed, because each address is still allocated once. */

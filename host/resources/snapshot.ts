@@ -9,7 +9,7 @@ import type { Pod } from "./pod.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 export interface Snapshot {
-  /** Usable pools, by name. */
+  /** Usable pools, by name. In a cluster the map changes with the next snapshot. */
   readonly pools: ReadonlyMap<string, IpPool>;
   /** Why the other pools are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
@@ -20,7 +20,7 @@ export interface Snapshot {
   /** The one named `default`. */
   readonly coordinator: Coordinator | undefined;
   readonly vendorConf: VendorConf;
-  /** One sentence each. */
+  /** One sentence each. In a cluster they cost a comparison of all pools. */
   readonly problems: readonly string[];
 }
 

@@ -257,7 +257,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     configNamespace: options.configNamespace,
     onPod: (change) => listeners.onPod(change),
     onWanted: publishCooling,
-    onChange: (snapshot) => inventory?.follow(snapshot),
+    onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
   });
   stack.defer(() => resources.close());
   const events = openEvents({ api, component: "berth-agent", node, log, nowMs });

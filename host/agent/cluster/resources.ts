@@ -1,29 +1,35 @@
 /**
- * The resources of the cluster backend: the state of the watches as one snapshot. Pools and settings are composed anew when they change; pods and
- * namespaces are the watches' own maps, so that a change of one costs nothing else.
+ * The resources of the cluster backend: the state of the watches as one snapshot. Settings are composed anew when they change, and of the pools those that
+ * have changed, because a large cluster has ten thousand; pods and namespaces are the watches' own maps.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
 import { Latch } from "../../lib/latch.ts";
-import { checkPools } from "../../resources/check-pools.ts";
+import { SortedMap } from "../../lib/sorted-map.ts";
+import { CheckedPools } from "../../resources/checked-pools.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { SYNC_WAIT_MS } from "../add-deadline.ts";
 
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
-import { type AnyWatch, openWatches, type WatchedPool, type Watches, type WatchesOptions } from "./watches.ts";
+import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
-interface ClusterResourcesOptions extends Omit<WatchesOptions, "onSetting"> {
-  /** A new snapshot; not called for pods and namespaces, whose maps change by themselves. */
-  readonly onChange: (snapshot: Snapshot) => void;
+interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSetting"> {
+  /** A new snapshot, and the names of the pools in which it differs; not called for pods and namespaces, whose maps change by themselves. */
+  readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
 }
 
 export class ClusterResources implements Resources, PoolChanges {
   readonly #watches: Watches;
-  readonly #onChange: (snapshot: Snapshot) => void;
+  readonly #onChange: ClusterResourcesOptions["onChange"];
+  readonly #pools = new CheckedPools();
+  /** Why pools cannot be read, by name. */
+  readonly #bad = new SortedMap<string>();
+  /** Names of pools of which the watch has told since they were composed. */
+  readonly #told = new Set<string>();
   #snapshot: Snapshot;
   #pending: NodeJS.Timeout | undefined;
   /** Opens with the next change. */
@@ -32,7 +38,14 @@ export class ClusterResources implements Resources, PoolChanges {
 
   constructor(options: ClusterResourcesOptions) {
     this.#onChange = options.onChange;
-    this.#watches = openWatches({ ...options, onSetting: () => this.#schedule() });
+    this.#watches = openWatches({
+      ...options,
+      onSetting: () => this.#schedule(),
+      onPool: (name, isSetting) => {
+        this.#told.add(name);
+        if (isSetting) this.#schedule();
+      },
+    });
     this.#snapshot = this.#compose();
   }
 
@@ -151,8 +164,9 @@ export class ClusterResources implements Resources, PoolChanges {
   #reload(): void {
     clearTimeout(this.#pending);
     this.#pending = undefined;
+    const changed = this.#takePools();
     this.#snapshot = this.#compose();
-    this.#onChange(this.#snapshot);
+    this.#onChange(this.#snapshot, changed);
     this.#notify();
   }
 
@@ -162,25 +176,36 @@ export class ClusterResources implements Resources, PoolChanges {
     this.#next = new Latch();
   }
 
+  /** Returns the names of pools that differ now. */
+  #takePools(): ReadonlySet<string> {
+    const { items } = this.#watches.pools;
+    const changes = [...this.#told].map((name) => [name, items.get(name)] as const);
+    this.#told.clear();
+    for (const [name, watched] of changes)
+      if (watched?.kind === "bad") this.#bad.set(name, `cannot be used: ${watched.reason}`);
+      else this.#bad.delete(name);
+    return this.#pools.apply(
+      changes.map(([name, watched]) => [name, watched?.kind === "pool" ? watched.pool : undefined]),
+    );
+  }
+
+  /** The pools are those that {@link #takePools} has taken. */
   #compose(): Snapshot {
-    const { pools, reserved, coordinators, vendorConf, pods, namespaces } = this.#watches;
-    const watched = [...pools.items.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-    const bad = watched.filter((each) => each.kind === "bad");
-    const good = watched.flatMap((each) => (each.kind === "pool" ? [each.pool] : []));
-    const { accepted, refused, problems } = checkPools(good);
+    const { reserved, coordinators, vendorConf, pods, namespaces } = this.#watches;
+    const [pools, bad] = [this.#pools, this.#bad];
+    let problems: readonly string[] | undefined;
     return {
-      pools: new Map(accepted.map((pool) => [pool.name, pool])),
-      refused: new Map([...refused, ...bad.map(({ name, reason }) => [name, `cannot be used: ${reason}`] as const)]),
+      pools: pools.accepted,
+      refused: new Map([...pools.refused, ...bad]),
       reserved: [...reserved.items.values()],
       namespaces: namespaces.items,
       pods: pods.items,
       coordinator: coordinators.items.get("default"),
       vendorConf: [...vendorConf.items.values()][0]?.conf ?? DEFAULT_VENDOR_CONF,
-      problems: [...bad.map(({ name, reason }) => `IPPool "${name}" cannot be used: ${reason}`), ...problems],
+      get problems() {
+        problems ??= [...[...bad].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...pools.problems];
+        return problems;
+      },
     };
   }
-}
-
-function nameOf(watched: WatchedPool): string {
-  return watched.kind === "pool" ? watched.pool.name : watched.name;
 }

@@ -29,7 +29,9 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** A pool, a reserved address, a coordinator or a setting has changed; of a pool's status only its shortfall. */
+  /** Something of a pool has changed. `isSetting`: more than its status, of which only the shortfall counts. */
+  readonly onPool: (name: string, isSetting: boolean) => void;
+  /** A reserved address, a coordinator or a setting has changed. */
   readonly onSetting: () => void;
   /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
   readonly onWanted: (pool: string) => void;
@@ -37,7 +39,7 @@ export interface WatchesOptions {
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
-export type WatchedPool = (
+type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
@@ -67,7 +69,7 @@ export interface Watches {
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onSetting, onWanted, onPod } = options;
+  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
@@ -80,7 +82,8 @@ export function openWatches(options: WatchesOptions): Watches {
       decode: decodePool,
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
-        if (now === undefined || now.revision === undefined || now.revision !== before?.revision) onSetting();
+        const isSetting = now === undefined || now.revision === undefined || now.revision !== before?.revision;
+        onPool(change.key, isSetting);
         if (now?.wanted !== undefined && now.wanted !== before?.wanted) onWanted(change.key);
       },
     }),

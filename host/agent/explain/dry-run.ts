@@ -38,7 +38,7 @@ export class DryRun implements AsyncDisposable {
     const detection = new DryRunDetection(ipam.detection);
     const copied: AddDeps = {
       ...ipam,
-      inventory: new PoolInventory(poolCache, registry, snapshot),
+      inventory: new PoolInventory(poolCache, registry, { ...snapshot, pools: new Map(snapshot.pools) }),
       detection,
       clock,
       log: ipam.log.child({}, { level: "silent" }),

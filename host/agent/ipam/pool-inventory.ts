@@ -1,6 +1,7 @@
 /** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
+import { SortedMap } from "../../lib/sorted-map.ts";
 import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
@@ -20,10 +21,11 @@ export class PoolInventory {
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
-  /** Those that the registry has, as text. It runs in another thread. */
-  #cooldowns = "";
-
-  #problems: readonly string[] = [];
+  /** Those that the registry has, by pool and by default; undefined before the first snapshot was applied. It may run in another thread. */
+  readonly #cooldowns = new Map<string, number>();
+  #defaultCooldownMs: number | undefined;
+  /** Sentences about default pools without an address, by name. */
+  readonly #emptyDefaults = new SortedMap<string>();
   readonly #warned = new BoundedMap<string, true>(MAX_REMEMBERED_WARNINGS);
 
   constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot, metrics?: ClaimMetrics) {
@@ -37,18 +39,42 @@ export class PoolInventory {
     return this.#snapshot;
   }
 
-  /** Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache. */
-  follow(snapshot: Snapshot): void {
+  /**
+   * Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache. `changed`: names of the pools in which it
+   * differs from the one before; absent: all may differ.
+   */
+  follow(snapshot: Snapshot, changed?: ReadonlySet<string>): void {
+    const isFirst = this.#defaultCooldownMs === undefined;
+    const all = (): Set<string> => new Set([...this.#snapshot.pools.keys(), ...snapshot.pools.keys()]);
+    const names = changed === undefined || isFirst ? all() : changed;
     this.#snapshot = snapshot;
     this.#warned.clear();
-    const cooldowns = cooldownsOf(snapshot);
-    const text = JSON.stringify([cooldowns.defaultMs, [...cooldowns.byPool]]);
-    if (text !== this.#cooldowns) this.registry.setCooldowns(cooldowns);
-    this.#cooldowns = text;
-    for (const pool of this.poolCache.update([...snapshot.pools.values()], snapshot.reserved)) {
-      this.#unread.set(pool.name, pool);
+    this.#followCooldowns(names);
+    const changes = [...names].map((name) => [name, snapshot.pools.get(name)] as const);
+    const reshaped = this.poolCache.apply(changes, snapshot.reserved);
+    for (const pool of reshaped) this.#unread.set(pool.name, pool);
+    for (const name of [...names, ...reshaped.map((pool) => pool.name)]) this.#checkDefault(name);
+  }
+
+  #followCooldowns(names: Iterable<string>): void {
+    const { pools, vendorConf } = this.#snapshot;
+    const defaultMs = vendorConf.allocationCooldownMs;
+    let isOther = defaultMs !== this.#defaultCooldownMs;
+    this.#defaultCooldownMs = defaultMs;
+    for (const name of names) {
+      const own = pools.get(name)?.spec.cooldownMs;
+      if (own === this.#cooldowns.get(name)) continue;
+      isOther = true;
+      if (own === undefined) this.#cooldowns.delete(name);
+      else this.#cooldowns.set(name, own);
     }
-    this.#problems = [...snapshot.pools.values()].filter((pool) => this.#isEmptyDefault(pool)).map(describeEmpty);
+    if (isOther) this.registry.setCooldowns({ defaultMs, byPool: new Map(this.#cooldowns) });
+  }
+
+  #checkDefault(name: string): void {
+    const pool = this.#snapshot.pools.get(name);
+    if (pool !== undefined && this.#isEmptyDefault(pool)) this.#emptyDefaults.set(name, describeEmpty(pool));
+    else this.#emptyDefaults.delete(name);
   }
 
   /** Returns whether a warning of selection is new: it was not given since pools or settings changed. */
@@ -60,7 +86,7 @@ export class PoolInventory {
 
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
-    return this.#problems;
+    return [...this.#emptyDefaults.values()];
   }
 
   #isEmptyDefault({ name, spec }: IpPool): boolean {

@@ -1,0 +1,108 @@
+/**
+ * Which pools may be used, kept along with their changes: what {@link checkPools} finds in all of them, at the cost of those that have changed and of those
+ * in networks that overlap theirs.
+ */
+import { SortedMap } from "../lib/sorted-map.ts";
+import type { Prefix } from "../net/prefix.ts";
+import { PrefixTable } from "../net/prefix-table.ts";
+import { checkPools, refusePools } from "./check-pools.ts";
+import type { IpPool } from "./ip-pool.ts";
+
+/** The pools of one subnet in one address space, usable or not, by name. */
+interface Network {
+  readonly space: string;
+  readonly subnet: Prefix;
+  readonly pools: Map<string, IpPool>;
+}
+
+export class CheckedPools {
+  /** All of them. */
+  readonly #known = new SortedMap<IpPool>();
+  readonly #accepted = new SortedMap<IpPool>();
+  readonly #refused = new Map<string, string>();
+  /** By address space. */
+  readonly #networks = new Map<string, PrefixTable<Network>>();
+
+  /** The usable pools, in the order of their names. It changes with {@link apply}. */
+  get accepted(): ReadonlyMap<string, IpPool> {
+    return this.#accepted;
+  }
+
+  /** Why the others are not usable, by name: `is refused: …`. */
+  get refused(): ReadonlyMap<string, string> {
+    return this.#refused;
+  }
+
+  /** Sentences about refused pools and about shared addresses. Compares all pools anew. */
+  get problems(): readonly string[] {
+    return checkPools([...this.#known.values()]).problems;
+  }
+
+  /** Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be usable now and were not, or the other way round, or have changed. */
+  apply(changes: Iterable<readonly [name: string, pool: IpPool | undefined]>): ReadonlySet<string> {
+    const changed = new Set<string>();
+    const contested = new Set<Network>();
+    for (const [name, pool] of changes) {
+      const before = this.#known.get(name);
+      if (before === pool) continue;
+      if (before !== undefined) this.#remove(before, contested);
+      if (pool !== undefined) this.#add(pool, contested);
+      this.#decide(name, pool, undefined);
+      changed.add(name);
+    }
+    for (const network of contested) {
+      const relatives = this.#relativesOf(network);
+      for (const each of relatives) contested.delete(each);
+      const pools = relatives.flatMap((each) => [...each.pools.values()]).sort((a, b) => (a.name < b.name ? -1 : 1));
+      const refused = refusePools(pools);
+      for (const pool of pools) if (this.#decide(pool.name, pool, refused.get(pool.name))) changed.add(pool.name);
+    }
+    return changed;
+  }
+
+  /** Notes the networks whose pools may be decided otherwise from now on. */
+  #remove(pool: IpPool, contested: Set<Network>): void {
+    const { addressSpace, subnet } = pool.spec;
+    const table = this.#networks.get(addressSpace);
+    const network = table?.get(subnet);
+    if (network === undefined) return;
+    this.#contest(network, contested);
+    this.#known.delete(pool.name);
+    network.pools.delete(pool.name);
+    if (network.pools.size > 0) return;
+    table?.delete(subnet);
+    contested.delete(network);
+  }
+
+  #add(pool: IpPool, contested: Set<Network>): void {
+    const { addressSpace: space, subnet } = pool.spec;
+    const table = this.#networks.get(space) ?? new PrefixTable<Network>();
+    this.#networks.set(space, table);
+    const network = table.get(subnet) ?? { space, subnet, pools: new Map<string, IpPool>() };
+    if (network.pools.size === 0) table.add(subnet, network);
+    network.pools.set(pool.name, pool);
+    this.#known.set(pool.name, pool);
+    this.#contest(network, contested);
+  }
+
+  /** Pools of a network that overlaps no other are all accepted. */
+  #contest(network: Network, contested: Set<Network>): void {
+    const relatives = this.#relativesOf(network);
+    if (relatives.length > 1) for (const each of relatives) contested.add(each);
+  }
+
+  #relativesOf({ space, subnet }: Network): readonly Network[] {
+    return this.#networks.get(space)?.relativesOf(subnet) ?? [];
+  }
+
+  /** Returns whether the pool was decided otherwise before. */
+  #decide(name: string, pool: IpPool | undefined, refusal: string | undefined): boolean {
+    const usable = refusal === undefined ? pool : undefined;
+    if (this.#accepted.get(name) === usable && this.#refused.get(name) === refusal) return false;
+    if (usable === undefined) this.#accepted.delete(name);
+    else this.#accepted.set(name, usable);
+    if (refusal === undefined) this.#refused.delete(name);
+    else this.#refused.set(name, refusal);
+    return true;
+  }
+}

@@ -1,0 +1,53 @@
+import { expect, it } from "vitest";
+import {
+  formatPrefix,
+  maskPrefix,
+  type Prefix,
+  parsePrefix,
+  prefixContains,
+  prefixesOverlap,
+} from "../../../host/net/prefix.ts";
+import { PrefixTable } from "../../../host/net/prefix-table.ts";
+import { Seeded } from "../../world/seeded.ts";
+
+const SEED = Number(process.env.SEED ?? 20_261_122);
+
+function prefixOf(chance: Seeded): Prefix {
+  const length = 24 + chance.below(6);
+  const text = chance.chance(0.7)
+    ? `10.0.0.${chance.below(256)}/${length}`
+    : `fd00::${chance.below(99)}/${96 + length}`;
+  return maskPrefix(parsePrefix(text) ?? expect.fail(text));
+}
+
+/** All that overlap the prefix, directly or through others. */
+function relativesAmong(all: readonly Prefix[], prefix: Prefix): string[] {
+  const found = new Set([prefix]);
+  for (const each of found) for (const other of all) if (prefixesOverlap(each, other)) found.add(other);
+  return all
+    .filter((each) => found.has(each))
+    .map(formatPrefix)
+    .sort();
+}
+
+it(`a table of prefixes finds what a comparison of all of them does, seed ${SEED}`, () => {
+  const chance = new Seeded(SEED);
+  for (let walk = 0; walk < 200; walk++) {
+    const table = new PrefixTable<string>();
+    const all = new Map<string, Prefix>();
+    for (let step = 0; step < 30; step++) {
+      const prefix = prefixOf(chance);
+      const text = formatPrefix(prefix);
+      expect(table.get(prefix)).toBe(all.has(text) ? text : undefined);
+      if (!all.has(text)) table.add(prefix, text);
+      else table.delete(prefix);
+      if (!all.delete(text)) all.set(text, prefix);
+      const known = [...all.values()];
+      const other = prefixOf(chance);
+      expect([...table.relativesOf(other)].sort()).toEqual(relativesAmong(known, other));
+      const around = known.filter((each) => prefixContains(each, other.ip));
+      const isDisjoint = known.every((each) => known.every((one) => one === each || !prefixesOverlap(one, each)));
+      if (isDisjoint) expect(table.find(other.ip)).toEqual(around.map(formatPrefix)[0]);
+    }
+  }
+});
