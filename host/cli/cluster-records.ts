@@ -1,8 +1,10 @@
 /** The API server's objects as records. An object that cannot be decoded is shown as far as it can be read. */
+
 import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
+import { byName } from "../lib/order.ts";
 import { compareIp, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
@@ -34,7 +36,7 @@ export function poolsOf(pools: readonly KubeObject[], usages: readonly KubeObjec
     .map(({ name, pool, refused: invalid }) =>
       poolRecordOf(name, pool, usageOf.get(name), invalid ?? refused.get(name)),
     )
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+    .sort(byName);
 }
 
 function poolRecordOf(

@@ -1,5 +1,7 @@
 /** The records of one node, from its agent's status API. */
+
 import * as z from "zod";
+import { byName } from "../lib/order.ts";
 import { decode, formatMismatches } from "../lib/schema.ts";
 import { type AddressRecord, addressRecord } from "../records/address-record.ts";
 import { type AllocationRecord, allocationRecord } from "../records/allocation-record.ts";
@@ -28,7 +30,7 @@ export class NodeSource implements Source {
 
   async pools(): Promise<readonly PoolRecord[]> {
     const pools = this.#decode(poolRecord, await askForList(this.#socket, "/v1/pools"));
-    return pools.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return pools.toSorted(byName);
   }
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {

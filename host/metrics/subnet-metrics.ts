@@ -1,4 +1,5 @@
 /** Metrics of Subnets: how much of each is left for pools, for a bounded number of Subnets. */
+import { byName } from "../lib/order.ts";
 import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
 
 /** Most names in the label `subnet`. Subnets beyond, in the order of their names, are counted together as `_other`. @limit */
@@ -31,7 +32,7 @@ export interface MeasuredSubnet {
 /** Sets the metrics to these Subnets. */
 export function collectSubnets(metrics: OpenedMetrics<typeof SUBNET_METRICS>, subnets: Iterable<MeasuredSubnet>): void {
   const sums = new Map<string, { labels: { subnet: string; family: string }; size: number; states: number[] }>();
-  const sorted = [...subnets].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = [...subnets].sort(byName);
   for (const [at, { name, family, size, states }] of sorted.entries()) {
     // An underscore is in no name of a Subnet.
     const labels = { subnet: at < MAX_SUBNET_LABELS ? name : OTHER_SUBNETS, family: `IPv${family}` };

@@ -1,9 +1,11 @@
 /** The address map's answers to GET /api/v1/…: records of records/map-records.ts, the bytes of a map, and streams of changes. */
+
 import type * as z from "zod";
 import { readCoreWasm } from "../core/instance.ts";
 import { PoolSpace } from "../core/pool-space.ts";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { describeValue } from "../lib/describe.ts";
+import { byName } from "../lib/order.ts";
 import { answerJson, type HttpAnswer } from "../metrics/listen.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -176,7 +178,7 @@ function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
       }),
     };
   });
-  pools.sort((a, b) => (a.name < b.name ? -1 : 1));
+  pools.sort(byName);
   const { mode } = source;
   const canExplain = source.questions !== undefined;
   return { mode, canExplain, problems: viewer === "all" ? [...source.problems()] : [], pools };

@@ -1,5 +1,6 @@
 /** What a conversion does not carry over as it is, and where that was found. */
 import { describeValue } from "../../lib/describe.ts";
+import { compareText } from "../../lib/order.ts";
 
 /**
  * `problem`: the input is invalid or contradicts itself. `lost`: it has a meaning for the peer and no counterpart in Berth. `changed`: the counterpart
@@ -57,11 +58,6 @@ export class Findings {
       return before === undefined || before.level !== finding.level || keyOf(before) !== keyOf(finding);
     });
   }
-}
-
-/** Orders texts by their code units: the same on every machine. */
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** Longest list or object that a finding shows: characters of JSON. */

@@ -1,4 +1,5 @@
 /** Which agents of a cluster a support bundle asks, of thousands. */
+import { compareText } from "../../lib/order.ts";
 
 /** Most nodes whose own files a support bundle of a cluster has. The unhealthy come first, then the newest. @limit */
 export const MAX_BUNDLE_NODES = 16;
@@ -29,12 +30,7 @@ function compareAgents(a: AgentStatus, b: AgentStatus): number {
   return (
     Number(a.isReady) - Number(b.isReady) ||
     Number(b.restarts > 0) - Number(a.restarts > 0) ||
-    compareTexts(b.startedAt, a.startedAt) ||
-    compareTexts(a.node, b.node)
+    compareText(b.startedAt, a.startedAt) ||
+    compareText(a.node, b.node)
   );
-}
-
-function compareTexts(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

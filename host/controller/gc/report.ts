@@ -1,5 +1,7 @@
 /** What the collection reports: events on nodes and pools, and problems. */
+
 import type { KubeEvent } from "../../kubernetes/events.ts";
+import { compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
@@ -84,5 +86,5 @@ function count(counts: Map<string, number>, key: string): void {
 
 function lines(counts: ReadonlyMap<string, number>, line: (key: string, many: string) => string): string[] {
   const many = (number: number): string => (number === 1 ? "1 of its addresses is" : `${number} of its addresses are`);
-  return [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, number]) => line(key, many(number)));
+  return [...counts].sort(([a], [b]) => compareText(a, b)).map(([key, number]) => line(key, many(number)));
 }

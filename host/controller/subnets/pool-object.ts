@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { rangesOf, type Spans, sizeOf } from "../../core/spans.ts";
+import { byName } from "../../lib/order.ts";
 import { type Family, formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange } from "../../net/range.ts";
@@ -86,7 +87,7 @@ export function subnetStatus(
   entries: readonly AssignmentEntry[],
   revision: number,
 ): SubnetStatus {
-  const sorted = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = entries.toSorted(byName);
   return {
     total: countOf(total),
     assigned: countOf(sorted.reduce((sum, { spans }) => sum + sizeOf(spans), 0n)),

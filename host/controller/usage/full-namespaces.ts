@@ -2,7 +2,9 @@
  * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses of its own node. The list is in
  * the status of the Coordinator `default`, which every agent watches; it is written when a namespace joins or leaves it.
  */
+
 import { statusPath } from "../../kubernetes/paths.ts";
+import { byName } from "../../lib/order.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { fullNamespacesOf } from "../../resources/coordinator.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
@@ -85,7 +87,7 @@ class NamespaceTally {
   /** Returns at most `most` namespaces with at least `limit` addresses, in the order of their names. */
   full(limit: number, most: number): { readonly name: string; readonly addresses: number }[] {
     const full = [...this.#counts].flatMap(([name, addresses]) => (addresses >= limit ? [{ name, addresses }] : []));
-    return full.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, most);
+    return full.sort(byName).slice(0, most);
   }
 
   #add(namespace: string, count: number): void {
