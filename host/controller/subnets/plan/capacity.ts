@@ -13,7 +13,7 @@ export class Network {
   readonly capacities: SubnetCapacity[] = [];
   /** Nothing is given in this plan: the addresses of a pool that no status reserves must be reserved first. */
   isClosed = false;
-  /** What generated pools have, and what is reserved for them. */
+  /** What is reserved for generated pools. If one has more than that, nothing is given. */
   #taken: Span[] = [];
 
   constructor(addressSpace: string, family: Family) {

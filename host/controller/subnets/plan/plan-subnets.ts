@@ -10,6 +10,7 @@
 
 import { spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
+import { byName } from "../../../lib/order.ts";
 import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
@@ -85,7 +86,7 @@ class Draft {
     this.pools = view.pools.map((now) => {
       const subnet = subnetOf(subnets, now);
       const capacity = subnet && this.capacities.get(subnet.object.name);
-      return new PlannedPool(now.object.name, now, capacity, now.generated);
+      return new PlannedPool(now.object.name, { now, capacity }, now.generated);
     });
     // The status does not list an empty pool, which may get addresses at any time.
     for (const { capacity, entry } of this.pools) {
@@ -111,9 +112,10 @@ class Draft {
     }
     for (const pool of this.pools) {
       const { capacity } = pool;
-      capacity?.network.has(pool.ranges);
-      if (capacity !== undefined && pool.isUnknown) capacity.network.isClosed = true;
-      if (capacity !== undefined && !pool.isDeleting) pool.keepOnly(capacity.offered, this.isHeldIn(pool));
+      if (capacity !== undefined) {
+        if (pool.isUnknown) capacity.network.isClosed = true;
+        pool.keepOnly(capacity.offered, this.isHeldIn(pool));
+      }
       this.spend(pool.generated.application.namespace, pool.size);
     }
   }
@@ -146,8 +148,7 @@ class Draft {
     this.#budgets.set(namespace, this.budgetOf(namespace) - count);
   }
 
-  isHeldIn({ now, capacity }: PlannedPool): IsBusy {
-    const { addressSpace, family } = now?.spec ?? capacity?.network ?? { addressSpace: "", family: 4 as const };
+  isHeldIn({ spec: { addressSpace, family } }: PlannedPool): IsBusy {
     return (address) => this.view.isHeld(addressSpace, family, address);
   }
 
@@ -170,7 +171,7 @@ class Draft {
       name = poolNameOf({ application, ifName, family, subnet }, attempt);
     }
     const generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
-    const pool = new PlannedPool(name, undefined, capacity, generated);
+    const pool = new PlannedPool(name, { now: undefined, capacity }, generated);
     this.#names.add(name);
     this.pools.push(pool);
     this.#byKey.set(pool.key, [pool]);
@@ -185,7 +186,7 @@ class Draft {
 
   /** Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the others keep what is in use. */
   #mergeDuplicates(pools: readonly PlannedPool[]): readonly PlannedPool[] {
-    const sorted = pools.toSorted((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+    const sorted = pools.toSorted((a, b) => b.size - a.size || byName(a, b));
     for (const pool of sorted.slice(1)) {
       const { size } = pool;
       pool.keepOnly([], this.isHeldIn(pool));
@@ -201,7 +202,7 @@ function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
     const { application, ifName, family } = demand;
     return { demand, name: `${application.namespace}/${application.name}/${application.kind}/${ifName}/${family}` };
   });
-  named.sort((a, b) => Number(b.demand.isCurrent) - Number(a.demand.isCurrent) || (a.name < b.name ? -1 : 1));
+  named.sort((a, b) => Number(b.demand.isCurrent) - Number(a.demand.isCurrent) || byName(a, b));
   return named.map(({ demand }) => demand);
 }
 

@@ -11,6 +11,7 @@ import {
   withoutSpans,
 } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
+import { byName } from "../../../lib/order.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
 import { type AddressSpec, MAX_RANGES } from "../../../resources/fields/address-spec.ts";
@@ -19,12 +20,20 @@ import type { CurrentPool, PoolTarget } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 import type { IsBusy } from "./free-spans.ts";
 
+/** A pool that exists, whose Subnet may not; or a Subnet, in which a pool may have to be created. */
+type Place =
+  | { readonly now: CurrentPool; readonly capacity: undefined }
+  | { readonly now: CurrentPool | undefined; readonly capacity: SubnetCapacity };
+
 export class PlannedPool {
   readonly name: string;
   /** undefined for a pool that will be created. */
   readonly now: CurrentPool | undefined;
   /** undefined if its Subnet does not exist. */
   readonly capacity: SubnetCapacity | undefined;
+  /** The Subnet's; its own if that does not exist. */
+  readonly spec: Pick<AddressSpec, "addressSpace" | "family" | "gateway" | "routes">;
+  readonly isDeleting: boolean;
   /** The addresses in its specification. */
   readonly ranges: Spans;
   /** What the Subnet's status reserves for it. */
@@ -35,24 +44,18 @@ export class PlannedPool {
   target: Spans;
   generated: SubnetPoolSpec;
 
-  constructor(
-    name: string,
-    now: CurrentPool | undefined,
-    capacity: SubnetCapacity | undefined,
-    generated: SubnetPoolSpec,
-  ) {
+  constructor(name: string, place: Place, generated: SubnetPoolSpec) {
+    const { now, capacity } = place;
     this.name = name;
     this.now = now;
     this.capacity = capacity;
+    this.spec = place.capacity === undefined ? place.now.spec : place.capacity.subnet.spec;
+    this.isDeleting = now?.object.deleting === true;
     this.generated = generated;
     this.ranges = now === undefined ? [] : spansOf(now.spec.ranges);
     this.entry = capacity?.entries.get(name) ?? [];
     this.promised = this.entry;
     this.target = this.ranges;
-  }
-
-  get isDeleting(): boolean {
-    return this.now?.object.deleting === true;
   }
 
   /** What the Subnet still offers of the target. */
@@ -66,7 +69,7 @@ export class PlannedPool {
 
   get key(): string {
     const { application, interface: ifName, subnet } = this.generated;
-    return keyOf(application, ifName, this.now?.spec.family ?? this.capacity?.network.family ?? 4, subnet);
+    return keyOf(application, ifName, this.spec.family, subnet);
   }
 
   /** Returns whether it has addresses that its Subnet's status does not reserve. */
@@ -122,9 +125,9 @@ export function resolveOverlaps(
 ): void {
   const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
   const all = [...owners.map(({ spans }) => spans), ...foreign];
-  if (!areContested(all.flatMap((spans, owner) => spans.map((span) => ({ ...span, owner }))))) return;
+  if (!areContested(all)) return;
   const assigned: Span[] = [];
-  for (const { pool } of owners.toSorted((a, b) => (a.pool.name < b.pool.name ? -1 : 1))) {
+  for (const { pool } of owners.toSorted((a, b) => byName(a.pool, b.pool))) {
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
     const theirs = joinSpans([...assigned, ...withoutSpans(promised, pool.entry)]);
     // The Subnet may be known in an older version than the pool: what a pod has is never taken because of it.
@@ -135,13 +138,10 @@ export function resolveOverlaps(
   }
 }
 
-function areContested(spans: readonly (Span & { readonly owner: number })[]): boolean {
-  let reach: (Span & { readonly owner: number }) | undefined;
-  for (const span of spans.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
-    if (reach !== undefined && span.first <= reach.last && span.owner !== reach.owner) return true;
-    if (reach === undefined || span.last > reach.last) reach = span;
-  }
-  return false;
+/** Returns whether an address is in more than one of them. */
+function areContested(owned: readonly Spans[]): boolean {
+  const all = owned.flat();
+  return sizeOf(joinSpans(all)) < sizeOf(all);
 }
 
 /** Returns the pool as it is. */
@@ -150,21 +150,18 @@ export function unchangedTarget(state: PlannedPool): PoolTarget {
 }
 
 export function targetOf(state: PlannedPool): PoolTarget {
-  const { name, now, capacity, target: spans, generated, entry } = state;
-  const { gateway, routes } = capacity?.subnet.spec ?? now?.spec ?? { gateway: undefined, routes: [] };
-  const common = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes };
-  if (now === undefined) return { ...common, isChanged: spans.length > 0 };
-  if (state.isDeleting) {
-    // It gets nothing more, and what is reserved for it beyond what it has goes back.
-    const isMore = capacity !== undefined && withoutSpans(entry, state.ranges).length > 0;
-    return { ...common, generated: now.generated, spans: state.ranges, isChanged: isMore || state.isUnknown };
-  }
+  const { name, now, capacity, generated, entry, ranges, isDeleting } = state;
+  const { gateway, routes } = state.spec;
+  // A pool in deletion stays as it is, and what is reserved for it beyond that goes back.
+  const spans = isDeleting ? ranges : state.target;
+  const target = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes };
+  if (now === undefined) return { ...target, isChanged: spans.length > 0 };
   const isOther =
-    !areSame(spans, state.ranges) ||
+    !areSame(spans, ranges) ||
     JSON.stringify(generated) !== JSON.stringify(orderedLike(generated, now.generated)) ||
-    describeWay(common) !== describeWay(now.spec);
-  const isPromisedMore = capacity !== undefined && withoutSpans(entry, spans).length > 0;
-  return { ...common, isChanged: isOther || isPromisedMore || state.isUnknown };
+    describeWay(target) !== describeWay(now.spec);
+  const isPromisedMore = withoutSpans(entry, spans).length > 0;
+  return { ...target, isChanged: (isOther && !isDeleting) || isPromisedMore || state.isUnknown };
 }
 
 /** Returns the value with the keys in the model's order: the API server's order differs. */
@@ -180,20 +177,16 @@ function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes"
   return [gateway === undefined ? "" : formatIp(gateway), ...way].join();
 }
 
-/** Returns whether the pool was retained for a later workload of the same kind, namespace and name, for the same NIC. */
+/** Returns whether the pool, which serves no request, was retained for a later workload of the same kind, namespace and name, for the same NIC. */
 export function isOrphanFor(
-  { generated, now, capacity }: PlannedPool,
-  demand: PoolDemand,
+  { generated, capacity }: PlannedPool,
+  { application, ifName }: PoolDemand,
   from: SubnetCapacity,
 ): boolean {
   const { application: former } = generated;
-  const { application } = demand;
   return (
-    now !== undefined &&
     capacity === from &&
-    generated.interface === demand.ifName &&
-    now.spec.family === demand.family &&
-    former.uid !== application.uid &&
+    generated.interface === ifName &&
     former.kind === application.kind &&
     groupOf(former) === groupOf(application) &&
     former.namespace === application.namespace &&

@@ -91,6 +91,21 @@ describe("what should not be", () => {
     expect(world.pools.size).toBe(2);
   });
 
+  test("a pool in deletion stays as it is, whatever becomes of its Subnet or of another pool with its addresses", () => {
+    world.applications.want("a", "u1", { count: 2 });
+    world.step();
+    const [[name, pool] = ["", undefined]] = world.pools;
+    world.pool("a-first", { ...pool?.spec });
+    if (pool !== undefined) pool.metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
+    const pools = [name, "a-first"].map((each) => ({ name: each, ips: ["10.9.0.2-10.9.0.3"] }));
+    world.subnet("blue", { subnet: "10.9.0.0/24", gateway: "10.9.0.1" });
+    const blue = world.subnets.get("blue");
+    if (blue !== undefined) blue.status = { pools };
+    const { networks } = world.step();
+    const target = networks[0]?.targets.find((each) => each.name === name);
+    expect(target).toMatchObject({ isChanged: false, spans: [{ first: 0x0a090002n, last: 0x0a090003n }] });
+  });
+
   test("a status that is lost is rebuilt before anything is given", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();
@@ -103,10 +118,13 @@ describe("what should not be", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 blue": "10.9.0.4-10.9.0.5" });
   });
 
-  test("two pools with one address: the first by name keeps it", () => {
+  test.each(["first", "last"])("two pools with one address: the first by name keeps it, listed %s", (place) => {
     world.applications.want("a", "u1", { count: 2 });
     world.applications.want("b", "u2", { count: 2 });
     world.step();
+    const pools = [...world.pools];
+    world.pools.clear();
+    for (const [name, pool] of place === "first" ? pools : pools.toReversed()) world.pools.set(name, pool);
     for (const { spec } of world.pools.values()) spec.ips = ["10.9.0.2-10.9.0.3"];
     delete world.subnets.get("blue")?.status;
     for (let step = 0; step < 3; step++) world.step();
@@ -128,19 +146,35 @@ describe("what should not be", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 blue": "10.9.0.4-10.9.0.5" });
   });
 
+  test("an address that a Subnet reserves for another pool goes from the one that has it", () => {
+    world.applications.want("a", "u1", { count: 2 });
+    world.applications.want("b", "u2", { count: 2 });
+    world.step();
+    const [[first = ""] = [], [second = "", pool] = []] = world.pools;
+    const blue = world.subnets.get("blue");
+    const pools = [
+      { name: first, ips: ["10.9.0.2-10.9.0.4"] },
+      { name: second, ips: ["10.9.0.5"] },
+    ];
+    if (blue !== undefined) blue.status = { pools };
+    expect(pool?.spec.ips).toEqual(["10.9.0.4-10.9.0.5"]);
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 blue": "10.9.0.5" });
+  });
+
   test("an address that a Subnet reserves for a pool that is not known yet goes to no other pool, even if it is reserved for that one, too", () => {
     world.applications.want("a", "u1", { count: 2 });
     world.step();
     const [name] = world.pools.keys();
     const entries = [
-      { name, ips: ["10.9.0.2-10.9.0.5"] },
+      { name, ips: ["10.9.0.2-10.9.0.5", "10.9.0.80"] },
       { name: "unseen", ips: ["10.9.0.4-10.9.0.7"] },
     ];
     const blue = world.subnets.get("blue");
     if (blue !== undefined) blue.status = { pools: entries };
     world.applications.want("a", "u1", { count: 4 });
     world.step();
-    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1-10.9.0.3 10.9.0.8" });
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3 10.9.0.8 10.9.0.80" });
   });
 
   test("what was reserved for a pool and never given is given to it first, and taken back when it is not wanted", () => {
@@ -172,7 +206,8 @@ describe("what should not be", () => {
     world.subnets.delete("blue");
     world.subnet("new", { subnet: "10.9.0.0/24", ips: ["10.9.0.1-10.9.0.4"] });
     world.applications.want("b", "u2", { count: 4, subnets: ["new"] });
-    world.step();
+    const { networks } = world.step();
+    expect(networks.find(({ subnets }) => subnets.length === 0)?.targets).toMatchObject([{ isChanged: false }]);
     expect(world.division()).toMatchObject({ "a eth0 blue": "10.9.0.2-10.9.0.3", "b eth0 new": "10.9.0.1 10.9.0.4" });
   });
 });

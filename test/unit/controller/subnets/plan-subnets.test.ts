@@ -119,8 +119,11 @@ describe("a Subnet that is full", () => {
   test("the pool is there all the same: it says what is lacking", () => {
     world.subnet("blue", { subnet: "10.9.0.0/29", ips: [] });
     world.applications.want("a", "u1", { count: 2 });
-    expect(world.step().shortfalls[0]?.reason).toBe("SubnetFull");
+    const { shortfalls, networks } = world.step();
+    expect(shortfalls[0]?.reason).toBe("SubnetFull");
     expect(world.division()).toEqual({ "a eth0 blue": "" });
+    // It is created as it should be.
+    expect(networks[0]?.targets).toMatchObject([{ isChanged: false }]);
   });
 });
 
@@ -360,10 +363,19 @@ test("a pool has no more ranges than its specification may list", () => {
   world.byHand = Array.from({ length: 2_000 }, (_, at) => `10.0.${(at * 2) >> 8}.${(at * 2) & 255}`);
   world.byHand = [...world.byHand, "10.0.15.160-10.0.255.255"];
   world.maxPoolSize = 5_000;
-  world.applications.want("web", "u1", { count: 1_500 });
-  const { shortfalls } = world.step();
-  expect(world.division()["web eth0 blue"]?.split(" ")).toHaveLength(1_024);
-  expect(shortfalls.map(({ reason }) => reason)).toEqual(["TooScattered"]);
+  const grow = (count: number) => {
+    world.applications.want("web", "u1", { count });
+    const lacks = world.step().shortfalls.map(({ message }) => message.replace(/^.*: /, ""));
+    return [world.division()["web eth0 blue"]?.split(" ").length, ...lacks];
+  };
+  const scattered = "a pool has at most 1024 ranges, and what is free lies scattered";
+  expect(grow(1_000)).toEqual([1_000]);
+  expect(grow(1_500)).toEqual([1_024, scattered]);
+  expect(grow(1_024)).toEqual([1_024]);
+  // What lies beside its last range needs no other one.
+  world.byHand = world.byHand.filter((address) => address !== "10.0.8.0");
+  expect(grow(1_026)).toEqual([1_024]);
+  expect(world.division()["web eth0 blue"]).toMatch(/ 10\.0\.7\.255-10\.0\.8\.1$/);
   world.applications.want("db", "u2", { count: 2 });
   world.step();
   expect(world.division()["db eth0 blue"]?.split(" ")).toHaveLength(2);

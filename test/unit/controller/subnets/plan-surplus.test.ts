@@ -162,6 +162,20 @@ test("a shortfall tells how many pools a Subnet has, each once, and not more tha
   expect(message()).toEqual([`${has}; ${rest}; and 2 more Subnets`]);
 });
 
+test("a shortfall of one address, in a Subnet with one pool", () => {
+  world.subnet("blue", { subnet: "10.9.0.0/30", ips: [] });
+  world.applications.want("a", "u1", { count: 1, reason: "1 replica" });
+  expect(world.step().shortfalls[0]?.message).toBe(
+    'Wants 1 address (1 replica) for eth0, IPv4, and has 0: Subnet "blue" has 0 free of 0 addresses, and 1 pool',
+  );
+});
+
+test("of a Subnet that is closed to the namespace and one that does not exist, the first is the reason", () => {
+  world.subnet("blue", { subnet: "10.9.0.0/24", namespaceName: ["bank"] });
+  world.applications.want("a", "u1", { count: 1, subnets: ["blue", "red"] });
+  expect(world.step().shortfalls).toMatchObject([{ reason: "SubnetRefused" }]);
+});
+
 describe("the first pool of a workload", () => {
   const wanted = () =>
     Object.fromEntries(
@@ -263,12 +277,21 @@ describe("a later workload of the name takes over", () => {
     expect(uids).toEqual(["u1", "u2"]);
   });
 
-  test("a pool of another version of its group's kind", () => {
+  test.each([
+    ["apps/v1beta2", "apps/v1"],
+    ["v1beta3", "v1"],
+  ])("a pool of another version of its group's kind: of %s for %s", (before, now) => {
     world.applications.want("a", "u1", { count: 2, reclaim: false });
     world.step();
     const [pool] = world.pools.values();
     const generated = pool?.spec.generated as { application: PoolOwner };
-    generated.application = { ...generated.application, apiVersion: "apps/v1beta2" };
+    generated.application = { ...generated.application, apiVersion: before };
+    const read = world.applications.demands;
+    world.applications.demands = () => {
+      const { demands, faults } = read.call(world.applications);
+      const own = demands.map((each) => ({ ...each, application: { ...each.application, apiVersion: now } }));
+      return { demands: own, faults };
+    };
     expect(later()).toEqual(["u2"]);
   });
 });
@@ -284,6 +307,10 @@ test("a pool follows the gateway and the routes of its Subnet", () => {
   world.subnet("blue", { subnet: "10.9.0.0/24", gateway: "10.9.0.1", routes });
   world.step();
   expect(way()).toEqual([["10.9.0.1", routes]]);
+  routes.splice(0, 1, { dst: "10.0.0.0/8", gw: "10.9.0.253" });
+  world.subnet("blue", { subnet: "10.9.0.0/24", gateway: "10.9.0.1", routes });
+  world.step();
+  expect(way()).toEqual([["10.9.0.1", [{ dst: "10.0.0.0/8", gw: "10.9.0.253" }]]]);
   expect(world.step().networks[0]?.targets).toMatchObject([{ isChanged: false }]);
   world.subnet("blue", { subnet: "10.9.0.0/24", routes });
   world.step();
