@@ -1,6 +1,7 @@
 /** The findings about every pool, Subnet and ReservedIP. Each kind of problem has a planner of its own. */
 
 import { joinRanges } from "../../core/spans.ts";
+import { byName, compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -12,7 +13,7 @@ import type { Controlled, ControlledPool, ControlledReservation, ControlledSubne
 import { absent, type Finding } from "./plan-conditions.ts";
 import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
 import { planOutside } from "./plan-outside.ts";
-import { planOverlap, type Sharing } from "./plan-overlap.ts";
+import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
 export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf"> {
@@ -34,7 +35,7 @@ export interface Findings {
 export function planFindings(world: FindingsInput): Findings {
   const { pools, subnets, reserved, allocations } = world;
   // The order in which agents check pools, so that both refuse the same ones.
-  const known = valuesOf(pools).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
   const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
   const supply = planSupplied(world);
@@ -42,10 +43,10 @@ export function planFindings(world: FindingsInput): Findings {
     refused,
     inUse,
     supply,
-    subnets: valuesOf(subnets).sort((a, b) => (a.name < b.name ? -1 : 1)),
-    sharing: planOverlap(accepted.map(rangesOfPool)),
+    subnets: valuesOf(subnets).sort(byName),
+    sharing: planOverlap(accepted.map(rangesOf)),
   };
-  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOfSubnet));
+  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOf));
   return {
     pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
@@ -58,12 +59,8 @@ function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
   return controlled.flatMap(({ value }) => (value === undefined ? [] : [value]));
 }
 
-function rangesOfPool({ name, spec }: IpPool) {
-  return { name, addressSpace: spec.addressSpace, ranges: joinRanges(spec.ranges, spec.family) };
-}
-
-function rangesOfSubnet({ name, spec }: Subnet) {
-  return { name, addressSpace: spec.addressSpace, ranges: joinRanges(spec.ranges, spec.family) };
+function rangesOf({ name, spec: { addressSpace, family, ranges } }: IpPool | Subnet): RangeOwner {
+  return { name, addressSpace, family, ranges: joinRanges(ranges, family) };
 }
 
 interface About {
@@ -133,7 +130,7 @@ function outsideSubnet(pool: IpPool | undefined, subnets: readonly Subnet[]): Fi
   const found = pool === undefined ? undefined : planOutside(pool, subnets);
   if (found === undefined) return absent("OutsideSubnet", "NoSubnet");
   const { count, total, first } = found;
-  if (count === 0n || first === undefined) return absent("OutsideSubnet", "Inside");
+  if (first === undefined) return absent("OutsideSubnet", "Inside");
   const names = found.subnets.slice(0, MAX_EXAMPLES).map((name) => `"${name}"`);
   const message = `${count} of ${addresses(total)}, from ${formatIp(first)} on, are not in Subnet ${listed(names, found.subnets.length)}, whose network the pool's overlaps`;
   return { type: "OutsideSubnet", isTrue: true, reason: count === total ? "NotInside" : "PartlyInside", message };
@@ -148,7 +145,7 @@ function outsideRange(used: PoolInUse | undefined): Finding {
 
 function deletedWithHolders({ deleting }: ControlledPool, used: PoolInUse | undefined): Finding {
   if (!deleting) return absent("DeletedWithHolders", "NotDeleted");
-  if (used === undefined || used.all.count === 0) return absent("DeletedWithHolders", "NoHolders");
+  if (used === undefined) return absent("DeletedWithHolders", "NoHolders");
   const message = `The pool goes when ${used.all.count === 1 ? "its last address is" : `${used.all.count} addresses are`} free: ${used.all}`;
   return { type: "DeletedWithHolders", isTrue: true, reason: "HoldersRemain", message };
 }
@@ -166,7 +163,7 @@ function findingsOfSubnet(
   supply: SuppliedFindings,
 ): Finding[] {
   const full = supply.subnets.get(subnet.name);
-  return [ready(subnet), shared("Subnets", sharing.get(subnet.name)), ...(full === undefined ? [] : [full])];
+  return [ready(subnet), shared("Subnets", sharing.get(subnet.name)), full].flatMap((finding) => finding ?? []);
 }
 
 function findingsOfReservation(reserved: ControlledReservation, { reserved: held }: InUse): Finding[] {
@@ -185,7 +182,7 @@ function ready(object: Controlled<unknown>): Finding {
 /** Allocations of deleted pools: legal, and reported nowhere else (pool-changes). */
 function vanished(pools: readonly ControlledPool[], { pools: used }: InUse): string[] {
   const names = new Set(pools.map(({ name }) => name));
-  const gone = [...used].filter(([name]) => !names.has(name)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const gone = [...used].filter(([name]) => !names.has(name)).sort(([a], [b]) => compareText(a, b));
   const shown = gone.slice(0, MAX_EXAMPLES).map(([name, { all }]) => {
     return `There is no IPPool "${name}", but ${addresses(all.count)} of it ${all.count === 1 ? "is" : "are"} in use: ${all}`;
   });

@@ -1,6 +1,8 @@
 /** Finds allocations that are where they should not be, in one pass over all of them with two searches each. */
+
 import { joinRanges } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
+import { compareText } from "../../lib/order.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
@@ -60,11 +62,8 @@ export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
 
 /** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */
 export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found: Examples } | undefined {
-  const suspects = [...byMac]
-    .filter(([, { count }]) => count >= PROXY_ARP_ADDRESSES)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  const [mac, found] = suspects[0] ?? [];
-  return mac === undefined || found === undefined ? undefined : { mac, found };
+  const suspects = [...byMac].flatMap(([mac, found]) => (found.count >= PROXY_ARP_ADDRESSES ? [{ mac, found }] : []));
+  return suspects.sort((a, b) => compareText(a.mac, b.mac))[0];
 }
 
 function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: CachedAllocation["spec"]) {

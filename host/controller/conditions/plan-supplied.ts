@@ -1,6 +1,7 @@
 /** Whether generated pools have the addresses that their workloads need, and if not, why: a full or missing Subnet, or a limit. */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
+import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
@@ -136,7 +137,7 @@ function exhaustion(
 ): Obstacle | undefined {
   const assigned = use.assignedTo(name, subnet);
   const numbers = use.numbersOf(subnet);
-  if (numbers === undefined || (assigned !== undefined && assigned > has)) return undefined;
+  if (numbers === undefined || (assigned ?? 0) > has) return undefined;
   if (assigned === undefined && numbers.pools >= MAX_POOLS_OF_SUBNET)
     return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${numbers.pools} pools, as many as it can have` };
   if (numbers.free > 0) return undefined;
@@ -154,7 +155,7 @@ function fullness(subnet: ControlledSubnet, use: SubnetUse, waiting: readonly Si
   if (numbers === undefined) return absent("Full", "NobodyWaits");
   const lacking = waiting.reduce((sum, { generated, has }) => sum + generated.wanted - has, 0);
   const names = waiting
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .toSorted(byName)
     .slice(0, MAX_EXAMPLES)
     .map(({ name, generated, has }) => {
       return `"${name}" (${describePoolOwner(generated.application)}, ${has} of ${generated.wanted})`;

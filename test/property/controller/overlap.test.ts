@@ -21,7 +21,7 @@ function owner(chance: Seeded, name: string): RangeOwner & { readonly has: Reado
       last: { family: 4, value: BASE + BigInt(last) },
     } as const;
   });
-  return { name, addressSpace: chance.chance(0.2) ? "lab" : "", ranges: ordinalsOf(ranges).ranges, has };
+  return { name, addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges: ordinalsOf(ranges).ranges, has };
 }
 
 it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, () => {
@@ -34,6 +34,7 @@ it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, ()
       const shared = [...one.has].filter((at) => near.some(({ has }) => has.has(at))).sort((a, b) => a - b);
       const partners = near.filter(({ has }) => shared.some((at) => has.has(at))).map(({ name }) => name);
       const sharing = found.get(one.name);
+      expect(found.has(one.name)).toBe(shared.length > 0);
       expect(sharing?.count ?? 0n).toBe(BigInt(shared.length));
       if (sharing === undefined) continue;
       expect(sharing.first).toBe(formatIp({ family: 4, value: BASE + BigInt(shared[0] ?? -1) }));

@@ -49,6 +49,11 @@ describe("conditions", () => {
     expect(conditions?.[1]).toEqual(had(other));
     expect(turnedBad).toEqual([]);
   });
+  it("whose status was edited by hand are written again", () => {
+    const edited = had(bad, { status: "False" });
+    expect(plan([had(ready), edited], [ready, bad]).conditions?.[1]).toEqual(had(bad, { lastTransitionTime: NOW }));
+    expect(isOtherThan(bad, [edited])).toBe(true);
+  });
   it("follow a new generation of the specification", () => {
     const { conditions } = plan([had(ready, { observedGeneration: 2 })], [ready]);
     expect(conditions).toEqual([had(ready)]);

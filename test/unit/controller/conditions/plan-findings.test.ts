@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { type FindingsInput, planFindings } from "../../../../host/controller/conditions/plan-findings.ts";
+import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
 function look(world: Partial<FindingsInput>): ReturnType<typeof planFindings> {
@@ -17,6 +18,25 @@ function of(findings: readonly Finding[] | undefined, type: ConditionType) {
 const BORN = (second: number) => ({ metadata: { creationTimestamp: `2026-01-01T00:00:0${second}Z` } });
 const NOTHING = { isTrue: false, message: "" };
 const blue = pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.19"] });
+
+it("all kinds of findings are judged, and no others", () => {
+  const made = subnet("s", { subnet: "10.6.0.0/24" });
+  const { pools, subnets } = look({ pools: [blue], subnets: [made] });
+  const kinds = (findings: readonly Finding[] | undefined) => findings?.map(({ type, isTrue }) => [type, isTrue]);
+  expect(kinds(pools.get("blue"))).toEqual([
+    ["Ready", true],
+    ["Overlap", false],
+    ["OutsideSubnet", false],
+    ["InUseOutsideRange", false],
+    ["DeletedWithHolders", false],
+    ["ProxyArpSuspected", false],
+  ]);
+  expect(kinds(subnets.get("s"))).toEqual([
+    ["Ready", true],
+    ["Overlap", false],
+    ["Full", false],
+  ]);
+});
 
 describe("Ready of a pool", () => {
   const readyOf = (one: typeof blue) => of(look({ pools: [one] }).pools.get(one.name), "Ready");
@@ -79,6 +99,19 @@ describe("Overlap of pools", () => {
       /^2 addresses, from 10.6.0.18 on, are also in IPPools "blue"/,
     );
     expect(of(pools.get("blue"), "Ready").isTrue).toBe(true);
+  });
+  it("of one address is told in the singular", () => {
+    const last = pool("last", { subnet: "10.6.0.0/24", ips: ["10.6.0.19-10.6.0.30"] });
+    expect(of(look({ pools: [blue, last] }).pools.get("blue"), "Overlap").message).toMatch(
+      /^1 address, from 10.6.0.19 on, is also in/,
+    );
+  });
+  it("names others by name, wherever they begin", () => {
+    const parts = ["c", "a", "b"].map((name, at) => pool(name, { subnet: "10.6.0.0/24", ips: [`10.6.0.${at + 1}0`] }));
+    const whole = pool("whole", { subnet: "10.6.0.0/24" });
+    expect(of(look({ pools: [whole, ...parts] }).pools.get("whole"), "Overlap").message).toMatch(
+      /^3 addresses, from 10.6.0.10 on, are also in IPPools "a", "b", "c";/,
+    );
   });
   it("names a few of many", () => {
     const many = Array.from({ length: 9 }, (_, index) => pool(`p${index}`, { subnet: "10.6.0.0/24" }));
@@ -148,6 +181,17 @@ describe("OutsideSubnet", () => {
   it("distinguishes a pool that is not inside at all from one that is in part", () => {
     expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1"] }), "OutsideSubnet").reason).toBe("NotInside");
   });
+  it("of a pool that cannot be used is not judged", () => {
+    const bad = pool("bad", { subnet: "10.6.0.0/24", ips: ["10.6.0.9-10.6.0.1"] });
+    const { pools } = look({ pools: [bad], subnets: [subnet("s", { subnet: "10.6.0.0/24" })] });
+    expect(of(pools.get("bad"), "OutsideSubnet").reason).toBe("NoSubnet");
+  });
+  it("names a few of many Subnets, by name", () => {
+    const many = ["d", "c", "b", "a"].map((name) => subnet(name, { subnet: "10.6.0.0/24", ips: [] }));
+    expect(of(look({ pools: [blue], subnets: many }).pools.get("blue"), "OutsideSubnet").message).toContain(
+      `are not in Subnet "a", "b", "c" and 1 more, whose network the pool's overlaps`,
+    );
+  });
 });
 
 describe("OutsideSubnet of a generated pool", () => {
@@ -205,6 +249,11 @@ describe("pool-changes: InUseOutsideRange", () => {
         "5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released",
     });
   });
+  it("counts an address of another space than the pool has now", () => {
+    expect(outside(allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).message).toMatch(
+      /^1 address of the pool is in use and not among those that it gives out now: 10.6.0.10 /,
+    );
+  });
   it("counts excluded addresses and the gateway", () => {
     const gated = pool("blue", { subnet: "10.6.0.0/24", gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
     const allocations = [
@@ -238,6 +287,12 @@ describe("pool-changes: DeletedWithHolders", () => {
         "The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)",
     });
   });
+  it("waits for the last address in the singular", () => {
+    const allocations = [allocation("10.6.0.10", "blue")];
+    expect(of(look({ pools: [gone], allocations }).pools.get("blue"), "DeletedWithHolders").message).toBe(
+      "The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)",
+    );
+  });
   it("an allocation of a pool that has vanished is reported", () => {
     const { problems } = look({ pools: [], allocations: [allocation("10.6.0.10", "blue")] });
     expect(problems).toEqual(['There is no IPPool "blue", but 1 address of it is in use: 10.6.0.10 (pod shop/web-10)']);
@@ -258,8 +313,9 @@ describe("pool-changes: DeletedWithHolders", () => {
 });
 
 describe("conflict: ProxyArpSuspected", () => {
-  const quarantined = (last: number, mac: string, reason: "Conflict" | "NodeLost" = "Conflict") =>
-    allocation(`10.6.0.${last}`, "blue", "Quarantined", { quarantine: { reason, mac, parent: "eth0" } });
+  const answered = (last: number, mac: string, state: AllocationState, reason: "Conflict" | "NodeLost" = "Conflict") =>
+    allocation(`10.6.0.${last}`, "blue", state, { quarantine: { reason, mac, parent: "eth0" } });
+  const quarantined = (last: number, mac: string, reason?: "NodeLost") => answered(last, mac, "Quarantined", reason);
   const suspected = (...allocations: ReturnType<typeof allocation>[]) =>
     of(look({ pools: [blue], allocations }).pools.get("blue"), "ProxyArpSuspected");
   it("is false for two addresses of one machine, for three machines, and for lost nodes", () => {
@@ -273,6 +329,14 @@ describe("conflict: ProxyArpSuspected", () => {
     expect(suspected(...[13, 14, 15].map((last) => quarantined(last, "02:00:00:00:00:01", "NodeLost"))).isTrue).toBe(
       false,
     );
+  });
+  it("is false for addresses that pods have got all the same", () => {
+    const bound = [13, 14, 15].map((last) => answered(last, "02:00:00:00:00:01", "Bound"));
+    expect(suspected(...bound).isTrue).toBe(false);
+  });
+  it("of two machines names the first by its address", () => {
+    const found = [13, 14, 15, 10, 11, 12].map((last) => quarantined(last, `02:00:00:00:00:0${last > 12 ? 2 : 1}`));
+    expect(suspected(...found).message).toMatch(/^The machine 02:00:00:00:00:01 answers for 3 addresses/);
   });
   it("is true when one machine answers for three", () => {
     const found = suspected(...[12, 11, 10].map((last) => quarantined(last, "02:00:00:00:00:01")));
@@ -292,6 +356,7 @@ describe("ReservedInUse", () => {
     expect(held(ten, allocation("10.6.0.13", "blue")).reason).toBe("NoneInUse");
     expect(held(ten, allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).isTrue).toBe(false);
     expect(held(ten, allocation("10.6.0.10", "blue", "Cooling")).isTrue).toBe(false);
+    expect(held(ten, allocation("10.6.0.10", "blue", "Quarantined")).isTrue).toBe(false);
   });
   it("says how many are in use, and names pods", () => {
     expect(held(ten, allocation("10.6.0.12", "blue"), allocation("10.6.0.10", "blue"))).toEqual({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { planSupplied, type SuppliedView } from "../../../../host/controller/conditions/plan-supplied.ts";
+import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
 import { decodeAssignments } from "../../../../host/resources/subnet.ts";
 import { DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
@@ -17,6 +18,7 @@ const THREE = generatedPool("web", { ips: ["10.6.0.1-10.6.0.3"], wanted: 5 });
 const OWN = { name: "web", ips: ["10.6.0.1-10.6.0.3"] };
 const DB = { name: "db", ips: ["10.6.0.4-10.6.0.20"] };
 const FULL = blue(20, [OWN, DB]);
+const MANY = Array.from({ length: MAX_POOLS_OF_SUBNET }, (_, index) => ({ name: `p${index}` }));
 
 function check(name: string, view: Partial<SuppliedView>, wanted: Omit<Finding, "type"> | undefined): void {
   it(name, () => {
@@ -61,9 +63,8 @@ describe("Supplied does not hold", () => {
     no("SubnetFull", 'Subnet "blue" has 0 free of 20, 3 assigned to 1 pool')); // biome-ignore format: a row
   check("when an edited Subnet offers less than the pool has: that is not what was wanted", { pools: [generatedPool("web", { ips: ["10.6.0.1-10.6.0.5"], wanted: 5 })], subnets: [blue(3, [{ ...OWN, ips: ["10.6.0.1-10.6.0.3"] }])] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 3, 3 assigned to 1 pool')); // biome-ignore format: a row
-  const many = Array.from({ length: 4_096 }, (_, index) => ({ name: `p${index}` }));
-  check("because the Subnet has so many pools", { pools: [empty], subnets: [blue(20, many)] },
-    no("SubnetFull", 'Subnet "blue" has 4096 pools, as many as it can have', 0)); // biome-ignore format: a row
+  check("because the Subnet has so many pools", { pools: [empty], subnets: [blue(20, MANY)] },
+    no("SubnetFull", `Subnet "blue" has ${MAX_POOLS_OF_SUBNET} pools, as many as it can have`, 0)); // biome-ignore format: a row
   check("because there is no Subnet", { pools: [THREE] }, no("SubnetGone", 'there is no Subnet "blue"'));
   check("because it is being deleted", { pools: [THREE], subnets: [subnet("blue", { subnet: "10.6.0.0/24" }, DELETED)] },
     no("SubnetTerminating", 'Subnet "blue" is being deleted')); // biome-ignore format: a row
@@ -100,7 +101,9 @@ describe("nothing is said about a pool", () => {
   check("while the Subnet's numbers are not known", { pools: [THREE], subnets: [subnet("blue", { subnet: "10.6.0.0/24" })] }, undefined); // biome-ignore format: a row
   check("made by hand", { pools: [pool("web", { subnet: "10.6.0.0/24", ips: [] })], subnets: [FULL] }, undefined); // biome-ignore format: a row
   const dying = generatedPool("web", { ips: [], wanted: 5 }, DELETED);
-  check("that is being deleted", { pools: [dying], subnets: [FULL] }, undefined);
+  const others = blue(20, [{ ...DB, ips: ["10.6.0.1-10.6.0.20"] }]);
+  check("that is being deleted", { pools: [dying], subnets: [others] }, undefined);
+  check("that is one of the most that the Subnet can have", { pools: [THREE], subnets: [blue(20, [OWN, ...MANY.slice(1)])] }, undefined); // biome-ignore format: a row
 });
 
 describe("Full of a Subnet", () => {
