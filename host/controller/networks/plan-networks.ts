@@ -26,10 +26,7 @@ export function findPodNetworks(source: PodNetworkSource, states: SourceStates):
 function findAutomatically(states: SourceStates): NetworkFinding {
   const calico = findInCalico(states);
   const cilium = findInCilium(states);
-  if (calico.kind === "absent" || cilium.kind === "absent") {
-    const plugin = firstOf(calico, cilium);
-    return plugin.kind === "absent" ? firstOf(plugin, findInCluster(states)) : plugin;
-  }
+  if (calico.kind === "absent" || cilium.kind === "absent") return firstOf(calico, cilium, findInCluster(states));
   if (calico.kind === "unread") return calico;
   if (cilium.kind === "unread") return cilium;
   const reason = `${states.calico.place} and ${states.cilium.place} are both installed; set podCIDRType to the one that counts`;
@@ -113,7 +110,7 @@ function findInNodes(nodes: SourceStates["nodes"]): NetworkFinding {
     faults: [],
   };
   const faulty = statements.filter(({ faults }) => faults.length > 0);
-  return unite("Nodes (spec.podCIDRs)", faulty.length > 0 ? faulty : networks.length === 0 ? [] : [all]);
+  return unite("Nodes (spec.podCIDRs)", faulty.length > 0 ? faulty : [all]);
 }
 
 export function findServiceNetworks({ serviceCidrs, kubeadm, controlPlane }: SourceStates): NetworkFinding {

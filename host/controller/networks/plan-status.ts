@@ -44,22 +44,21 @@ export function planStatus(
     };
   }
   const { spec } = value;
-  const outcomes = [
-    wanted("serviceCIDR", spec.serviceCIDR) ?? outcomeOf("serviceCIDR", findServiceNetworks(states), before),
+  const services =
+    wanted("serviceCIDR", spec.serviceCIDR) ?? outcomeOf("serviceCIDR", findServiceNetworks(states), before);
+  const pods =
     wanted("overlayPodCIDR", spec.overlayPodCIDR) ??
-      (spec.podCIDRType === "none"
-        ? { key: "overlayPodCIDR" as const, isKnown: true, text: "none, since podCIDRType is none", networks: [] }
-        : outcomeOf("overlayPodCIDR", findPodNetworks(spec.podCIDRType, states), before)),
-  ];
-  if (outcomes.includes(undefined)) return undefined;
-  const known = outcomes.filter((each) => each !== undefined);
-  const inOrder = [...known.filter(({ isKnown }) => !isKnown), ...known.filter(({ isKnown }) => isKnown)];
-  const networksOf = (key: Key): readonly string[] => known.find((each) => each.key === key)?.networks ?? [];
+    (spec.podCIDRType === "none"
+      ? { key: "overlayPodCIDR" as const, isKnown: true, text: "none, since podCIDRType is none", networks: [] }
+      : outcomeOf("overlayPodCIDR", findPodNetworks(spec.podCIDRType, states), before));
+  if (services === undefined || pods === undefined) return undefined;
+  const both = [services, pods];
+  const inOrder = [...both.filter(({ isKnown }) => !isKnown), ...both.filter(({ isKnown }) => isKnown)];
   return {
-    phase: known.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
+    phase: both.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
     reason: inOrder.map(({ key, text }) => `${key}: ${cut(text)}`).join("; "),
-    overlayPodCIDR: networksOf("overlayPodCIDR"),
-    serviceCIDR: networksOf("serviceCIDR"),
+    overlayPodCIDR: pods.networks,
+    serviceCIDR: services.networks,
   };
 }
 

@@ -11,14 +11,13 @@ interface ClaimStatus {
   readonly ownerPod: string;
 }
 
+/** The states of addresses that are given: those that a pod has count before retained ones. */
+const RANKED_STATES = ["Bound", "Kept"] as const;
+
 /** Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones. */
 export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAllocation[]): ClaimStatus | undefined {
-  const own = allocations.filter(({ spec }) => isOf(claim, spec.workload) && isGiven(spec.state));
-  // Bound addresses count before retained ones.
-  const ranked = [
-    ...own.filter(({ spec }) => spec.state === "Bound"),
-    ...own.filter(({ spec }) => spec.state === "Kept"),
-  ];
+  const own = allocations.filter(({ spec }) => isOf(claim, spec.workload));
+  const ranked = RANKED_STATES.flatMap((state) => own.filter(({ spec }) => spec.state === state));
   const given = FAMILIES.flatMap((family) => ranked.find(({ spec }) => spec.ip.family === family) ?? []);
   if (given.length === 0) return undefined;
   const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);
@@ -30,8 +29,4 @@ export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAl
 /** The UID alone is not enough: any pod may have it in its owner reference. */
 function isOf({ namespace, uid }: IpamClaim, workload: Workload | undefined): boolean {
   return workload?.kind === "IPAMClaim" && workload.namespace === namespace && workload.uid === uid;
-}
-
-function isGiven(state: CachedAllocation["spec"]["state"]): boolean {
-  return state === "Bound" || state === "Kept";
 }

@@ -20,11 +20,14 @@ type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
 /** Throws ConfigError. */
 type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
 
-/** Members with the same request for one NIC and family. */
-interface MemberSum {
+/** What a template asks for one NIC and family. */
+interface Requested {
   readonly request: NicRequest;
-  /** The newest member's. */
   readonly template: SubnetRequests;
+}
+
+/** Members with the same request for one NIC and family. The template is the newest member's. */
+interface MemberSum extends Requested {
   readonly need: Need;
   readonly objectCount: number;
 }
@@ -36,19 +39,17 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
   const head = own ?? newest;
   if (head === undefined) return { demands: [], faults: [] };
   const { application } = head;
-  const refusal = own === undefined && newest !== undefined ? refuseUnfollowed(newest) : undefined;
+  const refusal = refuseUnfollowed(head);
   if (refusal !== undefined) return { demands: [], faults: [{ application, message: refusal }] };
   const sums = sumUp(sorted, planNicRequests);
   // For a followed kind only its own object says what is current.
   const speaker = own ?? (findKind(application) !== undefined ? undefined : newest);
   const current = speaker === undefined ? NOTHING : readRequests(speaker.template, planNicRequests);
-  const wanted = current.requests.flatMap((request): PoolDemand[] => {
-    const { template } = current;
-    if (template === undefined) return [];
-    const size = sizeOf(own, sums.get(keyOf(request)), template);
-    return [{ application, ...request, ...size, reclaim: template.reclaim, isCurrent: true }];
+  const wanted = current.requested.map(({ request, template }): PoolDemand => {
+    const size = sizeOf(head, sums.get(keyOf(request)), template);
+    return { application, ...request, ...size, reclaim: template.reclaim, isCurrent: true };
   });
-  const taken = new Set(current.requests.map(keyOf));
+  const taken = new Set(current.requested.map(({ request }) => keyOf(request)));
   const former = [...sums.entries()].flatMap(([key, { request, need, template, objectCount }]): PoolDemand[] => {
     if (taken.has(key) || need.count === 0) return [];
     const size = planFormerSize(need, template.number, objectCount);
@@ -60,12 +61,11 @@ export function planDemands({ own, members }: Group, planNicRequests: PlanNicReq
 }
 
 interface Current {
-  readonly requests: readonly NicRequest[];
-  readonly template?: SubnetRequests;
+  readonly requested: readonly Requested[];
   readonly fault?: string;
 }
 
-const NOTHING: Current = { requests: [] };
+const NOTHING: Current = { requested: [] };
 
 /**
  * For a kind that is not followed only pods are known, and their owner may be forged. So its pools are sized by the number of pods, and deleted with them.
@@ -83,31 +83,28 @@ function refuseUnfollowed({ application, template }: TrackedObject): string | un
 }
 
 function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests): Current {
-  if (template.kind === "fault") return { requests: [], fault: template.message };
+  if (template.kind === "fault") return { requested: [], fault: template.message };
   try {
-    return { requests: planNicRequests(template), template };
+    return { requested: planNicRequests(template).map((request) => ({ request, template })) };
   } catch (error) {
-    if (error instanceof ConfigError) return { requests: [], fault: error.message };
+    if (error instanceof ConfigError) return { requested: [], fault: error.message };
     throw error;
   }
 }
 
-/** `own` is undefined for a kind that is not followed: its members are all there is. */
-function sizeOf(own: TrackedObject | undefined, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
-  if (own === undefined) return planSize(sum?.need ?? NONE, number, sum?.objectCount);
+/** `head` is the workload itself or, of a kind that is not followed, its newest member: the members are all there is. */
+function sizeOf(head: TrackedObject, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
+  const { need, objectCount, isOwner } = head;
   // A CronJob does not count Jobs that were created from it by hand.
-  const isMore = own.need.unit === "parallelism" && sum !== undefined && sum.need.count > own.need.count;
-  return isMore ? planSize(sum.need, number, sum.objectCount) : planSize(own.need, number, own.objectCount);
+  const isSum = sum !== undefined && (!isOwner || (need.unit === "parallelism" && sum.need.count > need.count));
+  return isSum ? planSize(sum.need, number, sum.objectCount) : planSize(need, number, objectCount);
 }
-
-const NONE: Need = { unit: "pod", count: 0, surge: 0, isSuspended: false };
 
 /** By `keyOf`. A member with invalid annotations has no pods that could use a pool. */
 function sumUp(members: readonly TrackedObject[], planNicRequests: PlanNicRequests): Map<string, MemberSum> {
   const sums = new Map<string, MemberSum>();
-  for (const { template, need, objectCount } of members) {
-    if (template.kind === "fault") continue;
-    for (const request of readRequests(template, planNicRequests).requests) {
+  for (const { template: read, need, objectCount } of members) {
+    for (const { request, template } of readRequests(read, planNicRequests).requested) {
       const key = keyOf(request);
       const sum = sums.get(key);
       if (sum === undefined) sums.set(key, { request, template, need, objectCount });
@@ -118,12 +115,7 @@ function sumUp(members: readonly TrackedObject[], planNicRequests: PlanNicReques
 }
 
 function add(a: Need, b: Need): Need {
-  return {
-    unit: a.unit === b.unit ? a.unit : "pod",
-    count: a.count + b.count,
-    surge: 0,
-    isSuspended: a.isSuspended && b.isSuspended,
-  };
+  return { ...a, unit: a.unit === b.unit ? a.unit : "pod", count: a.count + b.count };
 }
 
 function keyOf({ ifName, family, subnets }: NicRequest): string {

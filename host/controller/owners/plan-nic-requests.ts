@@ -36,8 +36,7 @@ export function planNicRequests(
   };
   if (subnets !== undefined)
     return subnets.flatMap((entry, index) => requestsOf("subnets", `[${index}]`, entry)(entry.interface));
-  if (subnet === undefined) return [];
-  return nicsOf(template, settings, attachments).flatMap(requestsOf("subnet", "", subnet));
+  return nicsOf(template, settings, attachments).flatMap(requestsOf("subnet", "", subnet ?? {}));
 }
 
 function familiesOf(

@@ -164,6 +164,7 @@ describe("pod networks", () => {
     ["auto", "of kubeadm without either", { kubeadm: seen("", kubeadm("10.244.0.0/16,fd00::/48", "")) }, ["10.244.0.0/16", "fd00::/48"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cluster", "of kubeadm although Calico is there", { calico: seen("", pool("a", "10.7.0.0/16")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cluster", "of the controller manager", { controlPlane: seen("", controlPlane(KCM, "kcm", "10.244.0.0/16", "")), nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24"] }] }, ["10.244.0.0/16"], "of Pod kcm, --cluster-cidr"], // biome-ignore format: one row
+    ["cluster", "of the controller manager, whatever other components are told", { controlPlane: seen("", controlPlane("kube-apiserver", "api", "10.9.0.0/16", ""), controlPlane(KCM, "kcm", "10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of Pod kcm, --cluster-cidr"], // biome-ignore format: one row
     ["cluster", "of the nodes, if nothing else", { nodes: [{ name: "n1", podCidrs: ["10.9.0.0/24", "fd00::/64"] }, { name: "n2", podCidrs: ["10.9.1.0/24"] }, { name: "n3", podCidrs: [] }] }, ["10.9.0.0/23", "fd00::/64"], "of the Nodes' own shares (spec.podCIDRs), since no source names the cluster's network"], // biome-ignore format: one row
     ["calico", "of Calico although Cilium is there", { calico: seen("", pool("a", "10.7.0.0/16")), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }, ["10.7.0.0/16"], "of Calico's IPPool a"], // biome-ignore format: one row
     ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
@@ -228,6 +229,8 @@ describe("a source that has not answered", () => {
     expect(plan({ serviceCidrs: unread("ServiceCIDR objects"), kubeadm: seenKubeadm })).toBeUndefined();
     expect(plan({ calico: unread("Calico's IPPools"), kubeadm: seenKubeadm })).toBeUndefined();
     expect(plan({ cilium: unread("cilium-config"), calico: seen("", pool("a", "10.7.0.0/16")) })).toBeUndefined();
+    const seenCilium = seen("", cilium("cluster-pool", "10.0.0.0/8"));
+    expect(plan({ calico: unread("Calico's IPPools"), cilium: seenCilium })).toBeUndefined();
   });
 
   it("is not waited for when it is not needed", () => {
@@ -258,9 +261,8 @@ describe("a source that has not answered", () => {
 
   it("keeps nothing of a status that was edited and is invalid", () => {
     const sources = { serviceCidrs: unread<never>("ServiceCIDR objects", "Forbidden") };
-    expect(plan(sources, {}, { serviceCIDR: ["10.1.0.0/16", "x"], overlayPodCIDR: 3 })).toMatchObject({
-      serviceCIDR: [],
-    });
+    for (const serviceCIDR of [["10.1.0.0/16", "x"], ["10.1.0.0/16", 7], 3])
+      expect(plan(sources, {}, { serviceCIDR })).toMatchObject({ serviceCIDR: [] });
   });
 });
 
@@ -277,6 +279,17 @@ it("the reason fits into the status whatever it is about", () => {
   expect([...(status?.reason ?? "")].length).toBeLessThanOrEqual(1_024);
   expect(status?.reason.isWellFormed()).toBe(true);
   expect(status?.reason).toContain(`${"y".repeat(MAX_FINDING_LENGTH - 100)}`);
+});
+
+it.each([
+  [MAX_FINDING_LENGTH, `y`],
+  [MAX_FINDING_LENGTH + 1, `…`],
+])("of a finding of %i characters the last is %s", (length, last) => {
+  const start = "ServiceCIDR objects cannot be read: ";
+  const problem = "y".repeat(length - start.length);
+  const reason = plan({ serviceCidrs: unread("ServiceCIDR objects", problem) }, { podCIDRType: "none" })?.reason ?? "";
+  const [text = ""] = reason.replace("serviceCIDR: ", "").split("; ");
+  expect(text).toBe(`${start}${"y".repeat(MAX_FINDING_LENGTH - start.length - 1)}${last}`);
 });
 
 it("a status that says it already is not written again", () => {

@@ -50,6 +50,19 @@ it.each([
     undefined,
   ],
   [
+    "kept, and the status was lost: the addresses are said again",
+    claimOf(),
+    [allocation("10.6.0.7", "Kept")],
+    { ips: ["10.6.0.7/24"], ownerPod: "" },
+  ],
+  [
+    "another address of the same pod",
+    claimOf({ ips: ["10.6.0.9/24"], ownerPod: "a" }),
+    [FOUR],
+    { ips: ["10.6.0.7/24"], ownerPod: "a" },
+  ],
+  ["of no workload: nothing", claimOf(), [{ ...FOUR, spec: { ...FOUR.spec, workload: undefined } }], undefined],
+  [
     "what a pod has before what is kept",
     claimOf(),
     [allocation("10.6.0.9", "Kept"), FOUR],

@@ -77,6 +77,11 @@ it.each<[what: string, objects: readonly TrackedObject[], expected: string | str
   ],
   ["a Deployment that has moved", [top("Deployment", green), set("old", 3), set("new", 1, green)], [GREENS, FORMER]],
   [
+    "a Deployment that has moved, whose former pool stays",
+    [top("Deployment", green), set("old", 3, numbered({ "ippool-reclaim": "false" }))],
+    [GREENS, `${FORMER}*`],
+  ],
+  [
     "a Deployment that has got a second Subnet",
     [top("Deployment", { annotations: { subnet: { ipv4: ["blue", "green"] } } }), set("old", 3)],
     ["Deployment top blue,green 2: 1 replica and 1 more", FORMER],
@@ -145,10 +150,15 @@ it.each<[what: string, objects: readonly TrackedObject[], expected: string | str
     [pod("a", created(1)), pod("b", created(1)), pod("c", { ...green, ...created(2) })],
     ["CloneSet top green 2: 1 pod and 1 more", "~CloneSet top blue 3: 2 pods of a former version and 1 more"],
   ],
-  [
-    "pods and ReplicaSets of another kind",
-    [part("a", 2), pod("b", { owner: rollout })],
+  ...[1, 3].map((day): [string, TrackedObject[], string] => [
+    `pods and ReplicaSets of another kind, the pod of day ${day}`,
+    [part("a", 2, created(2)), pod("b", { owner: rollout, ...created(day) })],
     "Rollout top blue 4: 3 pods and 1 more",
+  ]),
+  [
+    "pods of another kind with an annotation that cannot be read",
+    [pod("a", { annotations: { subnet: "{" } })],
+    '!CloneSet top annotation "ipam.vendor.io/subnet": Malformed JSON at line 1, column 2: found the end of the text, want a key in quotes or "}"',
   ],
   [
     "a CronJob with Jobs that it does not count",
@@ -159,6 +169,11 @@ it.each<[what: string, objects: readonly TrackedObject[], expected: string | str
     "a CronJob with a Job that it counts",
     [top("CronJob", { ...three, status: { active: [{}] } }), job("a", 3)],
     "CronJob top blue 4: parallelism 3 and 1 more",
+  ],
+  [
+    "a CronJob with two Jobs that need no more than one of its own",
+    [top("CronJob", { spec: { parallelism: 4 } }), job("a", 2), job("b", 2)],
+    "CronJob top blue 5: parallelism 4 and 1 more",
   ],
   [
     "a CronJob that has moved",
@@ -174,3 +189,8 @@ it.each<[what: string, objects: readonly TrackedObject[], expected: string | str
     "CronJob top blue 4: parallelism 3 and 1 more",
   ],
 ])("%s", (_what, objects, expected) => check(objects, [expected].flat()));
+
+it("an internal error is not taken for a wrong annotation", () => {
+  const plan = () => planDemands({ own: top("Deployment"), members: [] }, () => expect.fail("a bug"));
+  expect(plan).toThrow("a bug");
+});

@@ -123,3 +123,8 @@ it("a network with a larger configuration than is used is not Berth's", () => {
 });
 
 it("an object without a name is not Berth's", () => expect(isServedByBerth({ metadata: {} })).toBe(false));
+
+it("an internal error is not taken for a foreign network", () => {
+  const definition = { metadata: { name: "lan", namespace: "shop" }, get spec() { return expect.fail("a bug"); } }; // biome-ignore format: a row
+  expect(() => isServedByBerth(definition)).toThrow("a bug");
+});
