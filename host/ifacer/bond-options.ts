@@ -108,12 +108,6 @@ export const NEED_MIIMON: readonly BondNumberName[] = ["updelay", "downdelay", "
 /** Modes that enable `miimon` by default, with 100 ms. */
 const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
 
-/** Returns whether the mode allows the target. */
-export function allowsTarget(mode: number, target: BondTarget): boolean {
-  const options = Object.values(BOND_OPTIONS).filter((option) => option.target === target);
-  return options.every(({ modes }) => modes === undefined || modes.includes(mode));
-}
-
 /** Most addresses in `arp_ip_target` and in `ns_ip6_target`, which is the kernel's limit (BOND_MAX_ARP_TARGETS). @limit */
 export const MAX_TARGETS = 16;
 

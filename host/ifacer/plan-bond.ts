@@ -8,7 +8,7 @@ import type { BondSettings } from "../plan/bond.ts";
 import { bondWords } from "../plan/bond.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { LinkSettings, LinkState, NamespaceState } from "../plan/state.ts";
-import { allowsTarget, NEED_MIIMON } from "./bond-options.ts";
+import { NEED_MIIMON } from "./bond-options.ts";
 import { findLink, kindOf, refuse, requireInterface } from "./host-links.ts";
 import { ipConfigOf, planMove, refuseIpConfig, requireStatic } from "./plan-takeover.ts";
 
@@ -18,6 +18,7 @@ interface BondSpec {
   readonly name: string;
   /** Undefined accepts any mode; a new bond gets the kernel's default. */
   readonly mode: number | undefined;
+  /** The mode allows all of them. */
   readonly options: BondSettings;
   readonly members: readonly string[];
   readonly takeOver: boolean;
@@ -35,31 +36,43 @@ interface BondPlan {
 const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
   links.filter(({ master }) => master === bond);
 
+/** Returns whether `upper` is a device on top of `lower`. The parent of a veth is its peer. */
+function isOn(upper: LinkState, lower: LinkState): boolean {
+  return upper.parent === lower.index && !upper.parentElsewhere && upper.kind !== "veth";
+}
+
 /** Returns whether the bond was created by the kernel module when it was loaded, and is neither configured nor used yet. */
-function isUntouched(host: NamespaceState, link: LinkState): boolean {
-  const { name, index, up, bond } = link;
-  if (!/^bond[0-9]+$/.test(name) || up || bond?.numbers.mode !== 0) return false;
+function isUntouched(host: NamespaceState, link: LinkState, mode: number): boolean {
+  const { name, up } = link;
+  if (!/^bond[0-9]+$/.test(name) || up || mode !== 0) return false;
   const { addresses, routes } = ipConfigOf(host, link);
-  const isOnIt = (each: LinkState): boolean =>
-    each.master === name || (each.parent === index && !each.parentElsewhere && each.kind !== "veth");
-  return addresses.length === 0 && routes.length === 0 && !host.links.some(isOnIt);
+  const isUsed = host.links.some((each) => each.master === name || isOn(each, link));
+  return addresses.length === 0 && routes.length === 0 && !isUsed;
+}
+
+interface FoundBond {
+  readonly settings: BondSettings;
+  readonly isUntouched: boolean;
 }
 
 /**
  * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the administrator
  * and are left alone.
  */
-function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): void {
+function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): FoundBond {
   const { name, mode } = spec;
-  const found = link.bond?.numbers.mode;
-  if (link.kind !== "bond" || found === undefined) {
+  const { bond: settings } = link;
+  if (settings === undefined) {
     refuse(
       `Device "${name}" already exists and is ${kindOf(link)}, not a bond; remove it or choose another "bond.name"`,
     );
   }
-  if (mode !== undefined && found !== mode && !isUntouched(host, link)) {
+  const { mode: found = 0 } = settings.numbers;
+  const isNew = isUntouched(host, link, found);
+  if (mode !== undefined && found !== mode && !isNew) {
     refuse(`Bond "${name}" already exists in mode ${formatBondMode(found)}, want mode ${formatBondMode(mode)}`);
   }
+  return { settings, isUntouched: isNew };
 }
 
 /**
@@ -69,16 +82,14 @@ function standsOn({ links }: NamespaceState, link: LinkState, lower: string): bo
   const seen = new Set([link]);
   for (const upper of seen) {
     if (upper.name === lower) return true;
-    const isBelow = ({ index, master }: LinkState): boolean =>
-      master === upper.name || (index === upper.parent && !upper.parentElsewhere && upper.kind !== "veth");
-    for (const each of links.filter(isBelow)) seen.add(each);
+    for (const each of links.filter((below) => below.master === upper.name || isOn(upper, below))) seen.add(each);
   }
   return false;
 }
 
 /** Throws CniError 106 for an interface that cannot join, or whose joining would cut off something else. */
 function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOver }: BondSpec): void {
-  const { name, index, master } = link;
+  const { name, master } = link;
   if (link.loopback) refuse(`Interface "${name}" is the loopback, which cannot be a member of a bond`);
   if (master !== undefined) {
     const what = findLink(host, master)?.kind ?? "link";
@@ -94,9 +105,7 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
     const text = `Interface "${name}" has the member "${member.name}", which the bond "${bond}" would cut off`;
     refuse(`${text}; name its members instead, or remove them from it first`);
   }
-  const upper = host.links.find(
-    ({ parent, parentElsewhere, kind }) => parent === index && !parentElsewhere && kind !== "veth",
-  );
+  const upper = host.links.find((each) => isOn(each, link));
   if (upper !== undefined) {
     refuse(
       `Interface "${name}" carries the device "${upper.name}", which the bond "${bond}" would cut off; remove it first`,
@@ -145,12 +154,12 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
   ];
 }
 
-/** Returns the bond's current values of those options that the mode allows. */
-function currentOptions(now: BondSettings, mode: number, options: BondSettings): BondSettings {
+/** Returns the bond's current values of those options. */
+function currentOptions(now: BondSettings, options: BondSettings): BondSettings {
   const numbers = Object.keys(options.numbers).flatMap((key) => {
     const name = key as keyof BondSettings["numbers"];
     const value = now.numbers[name];
-    return value === undefined || !allowsTarget(mode, name) ? [] : [[name, value]];
+    return value === undefined ? [] : [[name, value]];
   });
   return {
     numbers: Object.fromEntries(numbers),
@@ -173,8 +182,8 @@ function configure(name: string, now: BondSettings, mode: number, options: BondS
     bondWords(to).length === 0 ? [] : [{ kind: "set-bond", place, link: name, from, to }];
   return [
     ...set({ numbers: { mode: was, miimon, arp_interval } }, { numbers: { mode } }),
-    ...set(currentOptions(now, mode, early), early),
-    ...set(currentOptions(now, mode, late), late),
+    ...set(currentOptions(now, early), early),
+    ...set(currentOptions(now, late), late),
   ];
 }
 
@@ -188,13 +197,12 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
   const { name, mode = 0, options } = spec;
   const members = spec.members.map((member) => requireInterface(host, member));
   const link = findLink(host, name);
-  if (link !== undefined) requireSame(host, link, spec);
-  const joining = members.filter(({ master }) => link === undefined || master !== name);
+  const found = link && requireSame(host, link, spec);
+  const joining = members.filter(({ master }) => master !== name);
   for (const member of joining) requireFree(host, member, spec);
 
   const { primary, activeSlave, ...early } = options;
-  const now = link?.bond;
-  const isOurs = link === undefined || isUntouched(host, link);
+  const isOurs = found?.isUntouched !== false;
   const settings = { ...early, numbers: { mode, ...early.numbers } };
   const make: Operation[] = [
     { kind: "add-device", place, device: { kind: "bond", name, mtu: mtuOf(members), settings } },
@@ -210,7 +218,7 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
   return {
     link,
     operations: [
-      ...(now === undefined ? make : isOurs ? configure(name, now, mode, early) : []),
+      ...(found === undefined ? make : found.isUntouched ? configure(name, found.settings, mode, early) : []),
       ...joining
         .filter(({ up }) => up)
         .map((member): Operation => ({ kind: "try-member", place, link: member.name, bond: name })),
@@ -224,6 +232,6 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
       isOurs && activeSlave !== undefined
         ? [{ kind: "set-bond", place, link: name, from: { numbers: {} }, to: { numbers: {}, activeSlave } }]
         : [],
-    warnings: now === undefined || isOurs ? [] : differences(name, now, options),
+    warnings: found?.isUntouched === false ? differences(name, found.settings, options) : [],
   };
 }

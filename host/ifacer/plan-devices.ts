@@ -4,7 +4,7 @@
  * (docs/decisions/0015).
  */
 import type { Operation } from "../plan/operation.ts";
-import type { NamespaceState } from "../plan/state.ts";
+import type { LinkState, NamespaceState } from "../plan/state.ts";
 import type { DeviceSpec } from "./device-spec.ts";
 import { requireInterface } from "./host-links.ts";
 import { planBond } from "./plan-bond.ts";
@@ -27,15 +27,19 @@ export function needsTraffic({ bond, interfaces }: DeviceSpec, { links }: Namesp
   );
 }
 
+function parentOf(link: LinkState) {
+  return { parentLink: link, isParentDown: !link.up };
+}
+
 /** Throws CniError 106 for an existing device that must not be changed, before anything is done. */
 export function planDevices(spec: DeviceSpec, host: NamespaceState): DevicePlan {
   const { interfaces, bond, takeOver, options, vlanName, vlanId } = spec;
   const base = bond && planBond(host, { ...bond, options, members: interfaces, takeOver });
   const parent = bond?.name ?? interfaces[0] ?? "";
-  const parentLink = base === undefined ? requireInterface(host, parent) : base.link;
-  const parentWillBeUp = base !== undefined;
-  const vlan =
-    vlanName === undefined ? [] : planVlan(host, { name: vlanName, id: vlanId, parent, parentLink, parentWillBeUp });
+  // A bond is set up by its own plan.
+  const below =
+    base === undefined ? parentOf(requireInterface(host, parent)) : { parentLink: base.link, isParentDown: false };
+  const vlan = vlanName === undefined ? [] : planVlan(host, { name: vlanName, id: vlanId, parent, ...below });
   return {
     operations: [...(base?.operations ?? []), ...vlan],
     lastly: base?.lastly ?? [],

@@ -39,7 +39,7 @@ const isDefault = ({ destination }: RouteState): boolean => destination.length =
 
 /** Throws CniError 106 for a member with addresses or routes: a member of a bond has none of its own. */
 export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, bond: string): void {
-  const [route] = [...routes.filter(isDefault), ...routes.filter((each) => !isDefault(each))];
+  const route = routes.find(isDefault) ?? routes[0];
   const carried = [
     ...addresses.slice(0, 1).map((address) => `address ${formatAddress(address)}`),
     ...(route === undefined ? [] : [`route ${formatRoute(route)}`]),
@@ -106,9 +106,8 @@ function onBond(address: AddressState, bond: string): AddressState {
   return { ...withoutDetection(address), link: bond, rest };
 }
 
-function routeOnBond(route: RouteState, members: ReadonlySet<string>, bond: string): RouteState {
-  const moved = <T extends string | undefined>(link: T): T | string =>
-    link !== undefined && members.has(link) ? bond : link;
+function routeOnBond(route: RouteState, members: ReadonlySet<string | undefined>, bond: string): RouteState {
+  const moved = <T extends string | undefined>(link: T): T | string => (members.has(link) ? bond : link);
   const nextHops = route.nextHops?.map((hop): NextHopState => ({ ...hop, link: moved(hop.link) }));
   return { ...route, link: moved(route.link), nextHops };
 }
@@ -129,11 +128,8 @@ interface Move {
 export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
   const place = "host";
   const members = new Set(joining.map(({ name }) => name));
-  const loads = joining.map((link) => ipConfigOf(host, link));
-  const addresses = joining.flatMap((link, index) => [
-    ...(loads[index]?.addresses ?? []),
-    ...ownLinkLocals(host, link),
-  ]);
+  const loads = joining.map((link) => ({ link, ...ipConfigOf(host, link) }));
+  const addresses = loads.flatMap(({ link, addresses: own }) => [...own, ...ownLinkLocals(host, link)]);
   const neighbours = host.neighbours.filter(({ link }) => members.has(link));
   const own = new Set(loads.flatMap((load) => load.routes));
   // The kernel also deletes routes over other links that have one of these addresses as their source.

@@ -12,8 +12,8 @@ interface VlanSpec {
   readonly parent: string;
   /** Undefined if it does not exist yet. */
   readonly parentLink: LinkState | undefined;
-  /** The parent will be up by then. */
-  readonly parentWillBeUp: boolean;
+  /** It has to be set up, too. */
+  readonly isParentDown: boolean;
 }
 
 function parentName(host: NamespaceState, { parent, parentElsewhere }: LinkState): string {
@@ -30,7 +30,7 @@ function findDifference(
 ): [found: string, wanted: string] | undefined {
   const { id, parent, parentLink } = spec;
   const { vlan } = link;
-  if (link.kind !== "vlan" || vlan === undefined) return [kindOf(link), `of kind vlan on "${parent}"`];
+  if (vlan === undefined) return [kindOf(link), `of kind vlan on "${parent}"`];
   if (parentLink === undefined || link.parentElsewhere || link.parent !== parentLink.index) {
     return [`on ${parentName(host, link)}`, `on "${parent}"`];
   }
@@ -46,11 +46,12 @@ function requireSame(host: NamespaceState, link: LinkState, spec: VlanSpec): voi
 
 /** Throws CniError 106 if another device has this VLAN ID on the parent: the kernel allows only one. */
 function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink }: VlanSpec): void {
+  if (parentLink === undefined) return;
   const taken = links.find(
     ({ vlan, parent: index, parentElsewhere }) =>
-      vlan?.id === id && vlan.protocol === ETH_P_8021Q && !parentElsewhere && index === parentLink?.index,
+      vlan?.id === id && vlan.protocol === ETH_P_8021Q && !parentElsewhere && index === parentLink.index,
   );
-  if (parentLink === undefined || taken === undefined) return;
+  if (taken === undefined) return;
   refuse(
     `VLAN ${id} on "${parent}" already exists as device "${taken.name}", want it as "${name}"; rename or remove "${taken.name}"`,
   );
@@ -61,7 +62,7 @@ function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink
  * passes no frames.
  */
 export function planVlan(host: NamespaceState, spec: VlanSpec): Operation[] {
-  const { name, id, parent, parentLink, parentWillBeUp } = spec;
+  const { name, id, parent, isParentDown } = spec;
   const link = findLink(host, name);
   if (link === undefined) requireFreeId(host, spec);
   else requireSame(host, link, spec);
@@ -77,7 +78,7 @@ export function planVlan(host: NamespaceState, spec: VlanSpec): Operation[] {
     ...(link === undefined
       ? [{ kind: "add-device", place: "host", device: { kind: "vlan", name, parent, id } } as const]
       : []),
-    ...(!parentWillBeUp && parentLink?.up === false ? [setUp(parent)] : []),
+    ...(isParentDown ? [setUp(parent)] : []),
     setUp(name),
   ];
 }

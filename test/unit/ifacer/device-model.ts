@@ -1,5 +1,6 @@
 /** A node's links, addresses and routes as values that change as the kernel's do under the operations of the ifacer. */
 
+import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_LABEL } from "../../../host/kernel/netlink/address/constants.ts";
 import { formatPrefix, maskPrefix } from "../../../host/net/prefix.ts";
 import { formatBondSettings } from "../../../host/plan/bond.ts";
 import { inverseOfAll, type Operation } from "../../../host/plan/operation.ts";
@@ -47,6 +48,7 @@ function routeOf({ link, prefix }: AddressState): RouteState {
 
 /** IPv4 keeps the route of the first address of a prefix. */
 function withAddress(state: NamespaceState, address: AddressState): NamespaceState {
+  if ((address.flags & IFA_F_NOPREFIXROUTE) !== 0) return { ...state, addresses: [...state.addresses, address] };
   const route = routeOf(address);
   const sameDestination = (other: RouteState): boolean =>
     other.protocol === 2 &&
@@ -158,14 +160,36 @@ export function undoAll(state: NamespaceState, operations: readonly Operation[])
   return inverseOfAll(operations).reduce(applyOperation, state);
 }
 
+/** Attributes of an address that are copied, by the words of `ip`; 4 is IFA_BROADCAST. */
+export const COPIED: Readonly<Record<string, number>> = { label: IFA_LABEL, brd: 4 };
+
+/** What the line of an operation does not say of its address: ` nodad label e0:1` */
+export function describeMore({ flags, rest = [] }: AddressState): string {
+  const copied = rest.map(({ type, value }) => {
+    const word = Object.entries(COPIED).find(([, each]) => each === type)?.[0];
+    return ` ${word} ${Buffer.from(value)}`;
+  });
+  return `${(flags & IFA_F_NODAD) === 0 ? "" : " nodad"}${copied.join("")}`;
+}
+
+/** The kernel tells no target as an empty list or not at all. */
+function someOf<T>(list: readonly T[] | undefined): readonly T[] | undefined {
+  return list?.length === 0 ? undefined : list;
+}
+
 /** What there is, in no order; without what the kernel makes along with an address. */
 export function inventory({ links, addresses, routes, neighbours }: NamespaceState): string[] {
   return [
     ...links.map(({ bond, ...link }) => {
-      const has = bond && { ...bond, primary: bond.primary || undefined };
+      const has = bond && {
+        ...bond,
+        primary: bond.primary || undefined,
+        arpIpTargets: someOf(bond.arpIpTargets),
+        nsIp6Targets: someOf(bond.nsIp6Targets),
+      };
       return `link ${JSON.stringify({ ...link, bond: has && formatBondSettings(has) })}`;
     }),
-    ...addresses.map((each) => `addr ${formatAddress(each)}`),
+    ...addresses.map((each) => `addr ${formatAddress(each)}${describeMore({ ...each, flags: 0 })}`),
     ...routes.map((each) => `route ${formatRoute(each)}`),
     ...neighbours.map((each) => `neigh ${formatNeighbour(each)}`),
   ].sort();

@@ -8,15 +8,21 @@ import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { type DeviceSpec, decodeDeviceSpec } from "../../../host/ifacer/device-spec.ts";
 import { needsTraffic, planDevices } from "../../../host/ifacer/plan-devices.ts";
+import type { Operation } from "../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { expectRecorded } from "../../fakes/recorded.ts";
-import { applyAll, inventory, undoAll } from "./device-model.ts";
+import { applyAll, describeMore, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
 /** What stands before an expected line. */
 const MARGIN = "    ";
+
+function lineOf(operation: Operation): string {
+  const more = "address" in operation ? describeMore(operation.address) : "";
+  return `${formatOperation(operation)}${more}`;
+}
 
 /** Plans, does it on the values, and sees that this was all that there was to do, and that it can be undone. */
 function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[]; after: NamespaceState } {
@@ -28,7 +34,7 @@ function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[];
     const lines = [
       `device: ${device}`,
       ...warnings.map((warning) => `warning: ${warning}`),
-      ...operations.map(formatOperation),
+      ...operations.map(lineOf),
       ...lastly.map((operation) => `lastly ${formatOperation(operation)}`),
       ...(operations.length === 0 ? ["nothing to do"] : []),
     ];
