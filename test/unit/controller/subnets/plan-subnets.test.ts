@@ -314,6 +314,13 @@ describe("the pool of a workload is not", () => {
     expect(owners("namespace")).toEqual(["attack", "shop"]);
   });
 
+  test("that of one of another namespace with its UID, even if both would get the same name", () => {
+    world.applications.want("x-web", "u1", { count: 2 });
+    wantToo({ namespace: "shop-x", name: "web" });
+    world.step();
+    expect(owners("namespace")).toEqual(["shop", "shop-x"]);
+  });
+
   test("that of one with its name of another group's kind", () => {
     world.applications.want("web", "u1", { count: 2, reclaim: false });
     world.step();

@@ -162,6 +162,24 @@ test("a shortfall tells how many pools a Subnet has, each once, and not more tha
   expect(message()).toEqual([`${has}; ${rest}; and 2 more Subnets`]);
 });
 
+describe("a shortfall counts no pool in a Subnet", () => {
+  const pools = () => world.step().shortfalls.map(({ message }) => message.match(/Subnet "green" .*/)?.[0]);
+  beforeEach(() => world.subnet("green", { subnet: "10.8.0.0/30" }));
+
+  test("of a workload that has enough of another one", () => {
+    world.applications.want("a", "u1", { count: 1, subnets: ["blue", "green"] });
+    world.applications.want("b", "u2", { count: 3, subnets: ["green"] });
+    expect(pools()).toEqual(['Subnet "green" has 0 free of 2 addresses, and 1 pool']);
+  });
+
+  test("of a workload for which it has nothing left", () => {
+    world.subnet("blue", { subnet: "10.9.0.0/30" });
+    world.applications.want("a", "u1", { count: 2, subnets: ["green"] });
+    world.applications.want("b", "u2", { count: 3, subnets: ["blue", "green"] });
+    expect(pools()).toEqual(['Subnet "green" has 0 free of 2 addresses, and 1 pool']);
+  });
+});
+
 test("a shortfall of one address, in a Subnet with one pool", () => {
   world.subnet("blue", { subnet: "10.9.0.0/30", ips: [] });
   world.applications.want("a", "u1", { count: 1, reason: "1 replica" });
