@@ -79,51 +79,16 @@ export const CONTROLLER_NOTES: readonly Note[] = [
   },
   {
     file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "capacity !== undefined",
-    note: "equivalent: a pool without a Subnet is not unknown to it; for the compiler",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "capacity?.network",
-    note: "equivalent: a pool that is not there yet has a Subnet",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: '{ addressSpace: "", family: 4',
-    note: "not reached: a pool that is not there yet has a Subnet",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "attempt++",
     note: "equivalent: another name all the same",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "this.#names.add(name)",
-    note: "equivalent: two demands have two names",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "a.name < b.name",
-    note: "equivalent: names are unique",
   },
   {
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "request.pools",
     note: "equivalent: a workload that is gone demands nothing",
   },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "missing() <= 0 && pools.length > 0",
-    note: "equivalent: a further pool would stay empty and is not created",
-  },
   { file: "host/controller/subnets/plan/plan-subnets.ts", text: "most <= 0", note: "equivalent: nothing is taken" },
   { file: "host/controller/subnets/plan/plan-subnets.ts", text: "rest > 0", note: "equivalent: nothing is taken" },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "pools.length > 0 && capacity.free.spans.length === 0",
-    note: "equivalent: a further pool would stay empty and is not created",
-  },
   {
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "orphan !== undefined",
@@ -148,5 +113,40 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "[]",
     note: "equivalent: the text that stands in for a span has no address",
+  },
+  {
+    file: "host/controller/subnets/plan/planned-pool.ts",
+    text: "odd.length === 0",
+    note: "equivalent but for time: nothing is outside, so all of it stays",
+  },
+  {
+    file: "host/controller/subnets/plan/planned-pool.ts",
+    text: "!areContested(all)",
+    note: "equivalent but for time: where no address is in two lists, nothing is taken",
+  },
+  {
+    file: "host/controller/subnets/plan/planned-pool.ts",
+    text: "sizeOf(joinSpans(all)) < sizeOf(all)",
+    note: "equivalent but for time: where no address is in two lists, nothing is taken",
+  },
+  {
+    file: "host/controller/conditions/plan-overlap.ts",
+    text: "others.size >= NAMES",
+    note: "equivalent but for time and for which of the others are named: more are collected than are shown",
+  },
+  {
+    file: "host/controller/conditions/plan-overlap.ts",
+    text: "found.others.size < NAMES",
+    note: "equivalent but for time and for which of the others are named: more are collected than are shown",
+  },
+  {
+    file: "host/controller/conditions/plan-findings.ts",
+    text: "[]",
+    note: "not reached: every Subnet has a finding Full",
+  },
+  {
+    file: "host/controller/conditions/plan-supplied.ts",
+    text: "numbers === undefined",
+    note: "equivalent: a Subnet without numbers is invalid, which was said before; for the compiler",
   },
 ];
