@@ -10,6 +10,7 @@ import { bitsOf, equalIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
+import { formatHop } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
@@ -47,19 +48,16 @@ function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: Addre
 function isCopyOf({ protocol, destination, link, gateway, nextHops }: RouteState, route: RouteState): boolean {
   if (protocol !== BERTH_PROTOCOL || formatPrefix(destination) !== formatPrefix(route.destination)) return false;
   const hops = nextHops ?? [{ link, gateway }];
-  return hops.some((hop) => hop.link === route.link && isSameIp(hop.gateway, route.gateway));
+  return hops.some((hop) => formatHop(hop) === formatHop(route));
 }
-
-const isSameIp = (a: Ip | undefined, b: Ip | undefined): boolean =>
-  a === undefined || b === undefined ? a === b : equalIp(a, b);
 
 /** Returns whether the route came later, with an address or from a router: no table of a NIC has a copy of it. */
 function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly AddressState[]): boolean {
-  const { table, protocol, destination, link, gateway } = route;
+  const { table, protocol, destination, link } = route;
   if (table !== RT_TABLE_MAIN || (protocol !== RTPROT_KERNEL && protocol !== RTPROT_RA)) return false;
   const isCopied = pod.routes.some((other) => isCopyOf(other, route));
   const isKept = kept.some((address) => address.link === link && prefixContains(destination, address.prefix.ip));
-  return !isCopied && (protocol === RTPROT_RA || (gateway === undefined && !isKept));
+  return !isCopied && (protocol === RTPROT_RA || !isKept);
 }
 
 /**
@@ -80,9 +78,9 @@ function withKnownNetworks(
 }
 
 /** Returns the input without later changes. `collected`: keys of the configuration that are collected, not configured. */
-export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[] = []): PlanInput {
+export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[]): PlanInput {
   const { pod, host } = situation.observed;
-  const kept = pod.addresses.filter((address) => address.scope !== 0 || isKnownPodAddress(situation, address));
+  const kept = pod.addresses.filter((address) => isKnownPodAddress(situation, address));
   const routes = pod.routes.filter((route) => !isLateRoute(route, pod, kept));
   return {
     ...situation,
@@ -113,7 +111,7 @@ function isRouterRoute(operation: Operation): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
   const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
-  return operation.place === "pod" && destination.length === 0 && isLearned;
+  return destination.length === 0 && isLearned;
 }
 
 /**
@@ -121,7 +119,6 @@ function isRouterRoute(operation: Operation): boolean {
  * collected.
  */
 function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
-  if (operation.kind !== "set-link" || operation.place !== "host" || !collected.includes("overlayPodCIDR"))
-    return false;
+  if (operation.kind !== "set-link" || !collected.includes("overlayPodCIDR")) return false;
   return Object.keys(operation.to).every((key) => key === "group");
 }

@@ -47,7 +47,8 @@ const TO_TABLE = 1;
 const INVERT = 2;
 const ONLINK = 4;
 
-function formatHop({ gateway, link }: Pick<RouteState, "gateway" | "link">): string {
+/** Formats `via GATEWAY dev LINK`, without what it does not have. */
+export function formatHop({ gateway, link }: Pick<RouteState, "gateway" | "link">): string {
   return words(gateway && `via ${formatIp(gateway)}`, link !== undefined && `dev ${link}`);
 }
 

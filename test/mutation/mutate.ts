@@ -1,6 +1,7 @@
 /**
  * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), group by group, with the unit tests. `--group TEXT`: only groups with
- * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page from what both have found.
+ * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--force`: all mutants, not only those of changed files and
+ * tests. `--page`: writes the page from what both have found.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
@@ -9,7 +10,12 @@ import { GROUPS, type Group } from "./modules.ts";
 import { mergeReports, pageWith, type Report, survivorRanges } from "./report.ts";
 
 const { values } = parseArgs({
-  options: { group: { type: "string" }, property: { type: "boolean" }, page: { type: "boolean" } },
+  options: {
+    group: { type: "string" },
+    property: { type: "boolean" },
+    force: { type: "boolean" },
+    page: { type: "boolean" },
+  },
 });
 const { group: wanted = "" } = values;
 
@@ -25,7 +31,7 @@ function measure({ modules, unit, property }: Group): boolean {
   if (mutate.length === 0) return true;
   const { status } = spawnSync(
     "node_modules/.bin/stryker",
-    ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(",")],
+    ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(","), ...(values.force ? ["--force"] : [])],
     {
       stdio: "inherit",
       env: {
