@@ -97,7 +97,7 @@ function operationsOfAdd(): Operation[] {
   };
   const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
   const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;
-  const { plan, warnings } = planAttachment({ conf: settings, ...nic, routable: undefined, observed });
+  const { plan, warnings } = planAttachment({ conf: settings, ...nic, routable: undefined, gateways: [], observed });
   expect(warnings).toEqual([]);
   return diffPlan(observed, plan);
 }

@@ -14,7 +14,7 @@ import { nameVeth } from "../../coordinator/plan/names.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
-import { withoutForeignNics } from "../../coordinator/plan/plan-nics.ts";
+import { withoutForeignRoutes } from "../../coordinator/plan/plan-nics.ts";
 import { ignoreLaterChanges, isDifference } from "../../coordinator/plan-check.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
@@ -107,7 +107,7 @@ function decide(
   const { containerId, ifName, netConf } = request;
   const { owner, namespace, name, subject } = facts.pod;
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
-  const observed = request.command === "CHECK" ? withoutForeignNics(found, conf.podDefaultCniNic, ifName) : found;
+  const observed = request.command === "CHECK" ? withoutForeignRoutes(found, conf.podDefaultCniNic, ifName) : found;
   const network = netConf.name;
   const first = conf.podDefaultCniNic;
   const mode = decideMode({ conf, ifName, network, pod: observed, isFirstNicBerth: facts.isFirstNicBerth });

@@ -29,7 +29,7 @@ const SPECIAL_PREFIXES: readonly Prefix[] = [
   "ff00::/8",
 ].flatMap((text) => parsePrefix(text) ?? []);
 
-function findHarm(ip: Ip, { observed, gateways = [] }: PlanInput): string | undefined {
+function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined {
   if (SPECIAL_PREFIXES.some((prefix) => prefixContains(prefix, ip))) return "it is not a unicast address of a machine";
   const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
   if (own !== undefined) return `the node has it on "${own.link}"`;
@@ -109,9 +109,7 @@ export function selectRoutable(
         'traffic for that address to the pod; use the IPAM plugin "berth", or add the network of the address to "hostRouteCIDR" of vendor-conf',
     );
   }
-  const learned = observed.pod.addresses.filter(
-    (address) => address.link === ifName && isLearnedInPoolSubnet(address, routable),
-  );
+  const learned = observed.pod.addresses.filter((address) => isLearnedInPoolSubnet(address, routable));
   const isServed = (ip: Ip): boolean => isRoutable(ip) || learned.some(({ prefix }) => equalIp(prefix.ip, ip));
   const left = all.filter((ip) => !isServed(ip));
   return {

@@ -24,16 +24,14 @@ const ALIAS_BYTES = 255;
 export function formatAlias({ owner, containerId, network, pod }: VethOwner): string {
   const words = ["berth", owner, containerId, network, pod].filter((word) => word !== "");
   const text = words.map((word) => word.replace(/\s/g, "_")).join(" ");
-  const bytes = new TextEncoder().encode(text);
-  return bytes.length <= ALIAS_BYTES
-    ? text
-    : new TextDecoder().decode(bytes.subarray(0, ALIAS_BYTES)).replace(/\ufffd+$/, "");
+  // A stream keeps back the first part of a character.
+  return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, ALIAS_BYTES), { stream: true });
 }
 
 /** Returns undefined for the alias of a link that is not Berth's. */
 export function parseAlias(alias: string): VethOwner | undefined {
-  const [word, owner, containerId, network, pod = ""] = alias.split(" ");
-  if (word !== "berth" || owner === undefined || containerId === undefined || network === undefined) return undefined;
+  const [word, owner = "", containerId = "", network, pod = ""] = alias.split(" ");
+  if (word !== "berth" || network === undefined) return undefined;
   return { owner, containerId, network, pod };
 }
 

@@ -4,16 +4,11 @@ import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
 import { equalIp, type Family, type Ip } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
+import { BERTH_PROTOCOL } from "./constants.ts";
 
 /** Returns each address once, in the order of first occurrence. A pod may have very many. */
 export function uniqueIps(ips: readonly Ip[]): Ip[] {
-  const unique = new Map<string, Ip>();
-  for (const ip of ips) {
-    const key = `${ip.family} ${ip.value}`;
-    if (!unique.has(key)) unique.set(key, ip);
-  }
-  return [...unique.values()];
+  return [...new Map(ips.map((ip) => [`${ip.family} ${ip.value}`, ip])).values()];
 }
 
 export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
@@ -47,9 +42,7 @@ export function ruleTo(table: number, rule: Pick<RuleState, "family" | "preferen
 
 /** Returns the tables of the node that Berth's rules look up. */
 export function ruleTablesOf({ rules }: Pick<NamespaceState, "rules">): Set<number> {
-  const isOurs = ({ preference, protocol }: RuleState): boolean =>
-    preference === HOST_RULE_PREFERENCE && protocol === BERTH_PROTOCOL;
-  return new Set(rules.filter(isOurs).map(({ table }) => table));
+  return new Set(rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL).map(({ table }) => table));
 }
 
 /** Returns the same tables and `named`. */

@@ -131,7 +131,7 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
   const { conf, mode, alias, observed, ifName } = situation;
   const isFirst = ifName === conf.podDefaultCniNic;
   const families = familiesOf(ips);
-  const snat = mode === "underlay" && isFirst ? decideSnat(conf, ips) : "none";
+  const snat = isFirst ? decideSnat(conf, ips) : "none";
   const settings: LinkSettings = isFirst ? { up: true, alias, group: SNAT_GROUPS[snat] } : { up: true };
   const { link } = path.host;
   const ofUnderlay = mode === "underlay" ? [link] : [];
@@ -156,9 +156,10 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
   };
 }
 
-function findPath(situation: PlanInput, nics: readonly Nic[], nearTo: readonly Ip[]): ServicePath | undefined {
+/** `first` is the pod's first NIC; undefined if it is gone. */
+function findPath(situation: PlanInput, first: Nic | undefined, ips: readonly Ip[]): ServicePath | undefined {
+  const nearTo = first?.addresses ?? ips;
   if (situation.mode === "underlay") return findUnderlayPath(situation, nearTo);
-  const first = nics.find(({ name }) => name === situation.conf.podDefaultCniNic);
   return first && findOverlayPath(situation, first, nearTo);
 }
 
@@ -167,13 +168,13 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const { conf, mode, ifName, observed, pair } = situation;
   const { pod } = observed;
   requireOwnPair(situation);
-  const nics = findNics(pod, conf.podDefaultCniNic, ifName, []);
-  const nic = nics.find(({ name }) => name === ifName);
-  const { ips, warnings: leftOut } = selectRoutable(situation, nic?.addresses ?? []);
+  const nics = findNics(pod, conf.podDefaultCniNic, ifName);
+  const own = nics.filter(({ name }) => name === ifName).flatMap(({ addresses }) => addresses);
+  const { ips, warnings: leftOut } = selectRoutable(situation, own);
   requireSafeAddresses(situation, ips);
   if (mode === "underlay") requireFreeVethName(situation);
   const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
-  const path = findPath(situation, nics, first === undefined || first === nic ? ips : first.addresses);
+  const path = findPath(situation, first, ips);
   const families = familiesOf(ips);
   const { networks, warnings } = findNetworks(situation, nics);
   const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
@@ -196,7 +197,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
     ...pairEnd.map((name): [string, LinkSettings] => [name, { up: true }]),
-    ...(situation.mac === undefined ? [] : [[ifName, { mac: situation.mac }] as [string, LinkSettings]]),
+    [ifName, { mac: situation.mac }],
   ];
   return {
     plan: {

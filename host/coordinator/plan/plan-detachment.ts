@@ -11,21 +11,23 @@ import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 
 /** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
-  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "routable">,
+  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable">,
 ): PlanResult {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
   const isFirst = ifName === conf.podDefaultCniNic;
   const gone = pod.addresses.filter(({ link, scope }) => link === ifName && scope === 0);
   const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
-  const nics = findNics(pod, conf.podDefaultCniNic, ifName, [ifName]);
+  const links = pod.links.filter(({ name }) => name !== ifName);
+  const nics = findNics({ ...pod, links }, conf.podDefaultCniNic, ifName);
   const hasPair = host.links.some(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
   const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
   // The pair of another container that has been given the same address meanwhile keeps its neighbours and routes.
-  const others = new Set(host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name));
+  const pairs = host.links.filter(({ alias }) => parseAlias(alias) !== undefined).map(({ name }) => name);
+  const others = new Set<string | undefined>(pairs);
   others.delete(pair.host.name);
-  const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => link === undefined || !others.has(link);
+  const isOurs = ({ link }: { readonly link?: string | undefined }): boolean => !others.has(link);
   // The pod's own addresses are not trusted: the node must reach them over the pod's pair or by its MAC.
   const ownMacs = pod.links.filter(({ name }) => name === conf.podDefaultCniNic).map(({ mac }) => mac);
   const isReached = (ip: Ip): boolean =>

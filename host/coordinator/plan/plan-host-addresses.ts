@@ -1,7 +1,8 @@
 /** Selects the node's addresses that a pod uses to reach it. */
-import { equalIp, type Family, type Ip } from "../../net/ip.ts";
+import type { Family, Ip } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState } from "../../plan/state.ts";
+import { uniqueIps } from "./own-objects.ts";
 
 /** Links of container networks, tunnels and local services: no other machine can reach their addresses. */
 const VIRTUAL_LINKS =
@@ -24,8 +25,8 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
  * (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
  */
 function kernelSourceAddress(host: NamespaceState, family: Family): AddressState[] {
-  const first = host.addresses.find((address) => address.prefix.ip.family === 4 && isReliable(address));
-  return family === 4 && first !== undefined ? [first] : [];
+  const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
+  return family === 4 ? candidates.slice(0, 1) : [];
 }
 
 /**
@@ -36,8 +37,6 @@ export function findHostAddresses(host: NamespaceState, family: Family, podAddre
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
-  const far = own.filter((address) => !isNear(address));
-  const ordered = [...own.filter(isNear), ...far, ...(own.length === 0 ? [] : kernelSourceAddress(host, family))];
-  const ips = ordered.map(({ prefix }) => prefix.ip);
-  return ips.filter((ip, index) => ips.findIndex((other) => equalIp(ip, other)) === index);
+  const ordered = [...own.filter(isNear), ...own, ...(own.length === 0 ? [] : kernelSourceAddress(host, family))];
+  return uniqueIps(ordered.map(({ prefix }) => prefix.ip));
 }

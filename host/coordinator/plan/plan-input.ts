@@ -30,7 +30,7 @@ export interface PlanInput {
   /** `hostRuleTable` of definitions that name none: the resource Coordinator's, else the default. */
   readonly clusterTable?: number | undefined;
   /** The node's gateways; no pod may have one of these addresses. */
-  readonly gateways?: readonly Ip[] | undefined;
+  readonly gateways: readonly Ip[];
   /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
 }

@@ -25,10 +25,8 @@ export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[
 
 /** Returns the MAC of the address. `prefix` is two octets as text. */
 export function macOfAddress(prefix: string, ip: Ip): Mac {
-  const octets = Number(ip.value & 0xffff_ffffn)
-    .toString(16)
-    .padStart(8, "0");
-  const mac = parseMac([prefix, ...(octets.match(/../g) ?? [])].join(":"));
+  const octets = [24n, 16n, 8n, 0n].map((shift) => Number((ip.value >> shift) & 0xffn));
+  const mac = parseMac([prefix, ...octets.map((octet) => octet.toString(16).padStart(2, "0"))].join(":"));
   invariant(mac !== undefined, `"${prefix}" is two octets`);
   return mac;
 }

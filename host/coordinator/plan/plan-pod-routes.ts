@@ -81,13 +81,14 @@ const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(d
 /** Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. */
 function joinSame(routes: readonly RouteState[]): RouteState[] {
   return [...Map.groupBy(routes, keyOf).values()].flatMap((same) => {
-    const [first] = same;
-    if (first === undefined || same.length === 1) return same;
+    if (same.length === 1) return same;
     const hops = same.flatMap(({ link, gateway, nextHops, flags }): readonly NextHopState[] => {
       if (nextHops !== undefined) return nextHops;
       return link === undefined ? [] : [{ link, gateway, weight: 1, flags }];
     });
-    return [{ ...first, link: undefined, gateway: undefined, flags: 0, nextHops: hops }];
+    return same
+      .slice(0, 1)
+      .map((first) => ({ ...first, link: undefined, gateway: undefined, flags: 0, nextHops: hops }));
   });
 }
 

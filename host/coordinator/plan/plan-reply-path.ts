@@ -57,11 +57,10 @@ export function replyRule(family: Family): RuleState {
   return ruleTo(REPLY_TABLE, { family, preference: REPLY_RULE_PREFERENCE, mark });
 }
 
-/** Returns the route that sends all replies to the node. */
-export function replyRoute(path: ServicePath, family: Family): RouteState[] {
-  const gateway = path.hostAddresses[family][0];
-  if (gateway === undefined || !path.families.includes(family)) return [];
-  return [routeTo(EVERYWHERE[family], { link: path.pod.link, gateway }, REPLY_TABLE)];
+/** Returns the route that sends all replies to the node; none if the node has no address of the family. */
+export function replyRoute({ pod, hostAddresses }: ServicePath, family: Family): RouteState[] {
+  const nextHop = hostAddresses[family].slice(0, 1);
+  return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { link: pod.link, gateway }, REPLY_TABLE));
 }
 
 /** Links of the node that lead to its pods, of Berth and of other plugins. */

@@ -75,7 +75,7 @@ function gatewayOf(route: RouteState | undefined): Ip | undefined {
 
 /** Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a recognised link. */
 export function findOverlayPath(
-  { observed, conf }: PlanInput,
+  { observed, conf }: Pick<PlanInput, "observed" | "conf">,
   first: Nic,
   ips: readonly Ip[],
 ): ServicePath | undefined {
@@ -136,12 +136,13 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
  * Returns the pod's permanent neighbours for the node's addresses, so that they need no resolution. A pod without IPv6 may not
  * even accept neighbours of it.
  */
-export function podNeighbours(path: ServicePath, families: readonly Family[]): NeighbourState[] {
-  const { pod, host, hostAddresses } = path;
+export function podNeighbours(
+  { pod, host, hostAddresses }: ServicePath,
+  families: readonly Family[],
+): NeighbourState[] {
   const { mac } = host;
   if (mac === undefined) return [];
-  const usable = families.filter((family) => path.families.includes(family));
-  return usable.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
+  return families.flatMap((family) => hostAddresses[family].map((ip) => ({ link: pod.link, ip, mac })));
 }
 
 /** Returns the node's permanent neighbours for the pod's addresses. */
@@ -232,7 +233,7 @@ export function requireUnusedAddresses(
         link !== path.host.link,
     );
     const link = observed.host.links.find(({ name }) => name === route?.link);
-    if (route === undefined || link === undefined) continue;
+    if (link === undefined) continue;
     const holder = parseAlias(link.alias);
     if (holder?.owner === owner) continue; // an older sandbox of the same pod
     const other = holder && (holder.pod === "" ? `container ${holder.containerId}` : `pod ${holder.pod}`);

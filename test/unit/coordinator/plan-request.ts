@@ -11,7 +11,7 @@ import { planAttachment } from "../../../host/coordinator/plan/plan-attachment.t
 import { planDetachment } from "../../../host/coordinator/plan/plan-detachment.ts";
 import type { PlanInput } from "../../../host/coordinator/plan/plan-input.ts";
 import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
-import { withoutForeignNics } from "../../../host/coordinator/plan/plan-nics.ts";
+import { withoutForeignRoutes } from "../../../host/coordinator/plan/plan-nics.ts";
 import { ignoreLaterChanges, isDifference } from "../../../host/coordinator/plan-check.ts";
 import { RT_TABLE_MAIN } from "../../../host/kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../../host/net/ip.ts";
@@ -87,7 +87,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
   }
   const isCheck = verb === "CHECK";
-  const pod = isCheck ? withoutForeignNics(all.pod, conf.podDefaultCniNic, ifName) : all.pod;
+  const pod = isCheck ? withoutForeignRoutes(all.pod, conf.podDefaultCniNic, ifName) : all.pod;
   const mode = decideMode({ conf, ifName, network, pod, isFirstNicBerth: firstIsOurs });
   if (mode === undefined) return { mode, plan: undefined, operations: [], warnings: [], observed: all };
   const host = hostPart(all.host, conf, mode.mode === "underlay" ? pair.host.name : undefined, addresses);

@@ -139,7 +139,7 @@ function readHops(words: Words): NextHopState[] | undefined {
   return hops.length === 0 ? undefined : hops;
 }
 
-const TYPES: Readonly<Record<string, number>> = { blackhole: 6, unreachable: 7 };
+const TYPES: Readonly<Record<string, number>> = { local: 2, blackhole: 6, unreachable: 7 };
 
 function readRoute(words: Words, family: 4 | 6): RouteState {
   const type = Object.keys(TYPES).find((word) => words.has(word));

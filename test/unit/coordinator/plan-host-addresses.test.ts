@@ -1,0 +1,44 @@
+/** Which of the node's addresses a pod uses. */
+import { describe, expect, it } from "vitest";
+import { findHostAddresses } from "../../../host/coordinator/plan/plan-host-addresses.ts";
+import { type Family, formatIp } from "../../../host/net/ip.ts";
+import { ip } from "../../world/values.ts";
+import { applyStatement, NOTHING } from "./plan-model.ts";
+import { readStatement } from "./plan-words.ts";
+
+function find(family: Family, pod: string, lines: readonly string[]): string[] {
+  const { host } = lines.map((line) => readStatement(`host: addr ${line}`)).reduce(applyStatement, NOTHING);
+  return findHostAddresses(host, family, [ip(pod)]).map(formatIp);
+}
+
+describe("the address of a link", () => {
+  it.each(["eth0", "bond0", "vlan7", "br-ex", "br-ab", "eth0-veth", "wlo1"])("of the machine counts: %s", (link) => {
+    expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]);
+  });
+
+  it.each(["lo", "docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico"])(
+    "of containers, tunnels or services does not: %s",
+    (link) => {
+      expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual([]);
+    },
+  );
+});
+
+describe("the node's addresses", () => {
+  it.each<[what: string, family: Family, lines: string[], expected: string[]]>([
+    ["near the pod come first", 4, ["192.0.2.2/24 dev eth1", "10.6.0.2/24 dev eth0"], ["10.6.0.2", "192.0.2.2"]],
+    ["are told once", 4, ["10.6.0.2/24 dev eth0", "10.6.0.2/16 dev eth1"], ["10.6.0.2"]],
+    ["of the other family are not told", 6, ["10.6.0.2/24 dev eth0"], []],
+    ["that follow the first of a subnet count", 4, ["10.6.0.3/24 dev eth0 flags 0x81"], ["10.6.0.3"]],
+    ["that are temporary do not", 6, ["fd00:6::dead/64 dev eth0 flags 0x1"], []],
+    ["that are being probed do not", 6, ["fd00:6::2/64 dev eth0 flags 0x40"], []],
+    [
+      "end with the kernel's source address",
+      4,
+      ["172.17.0.1/16 dev docker0", "172.18.0.1/16 dev docker1", "10.6.0.2/24 dev eth0"],
+      ["10.6.0.2", "172.17.0.1"],
+    ],
+  ])("%s", (_, family, lines, expected) => {
+    expect(find(family, "10.6.0.21", lines)).toEqual(expected);
+  });
+});
