@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { GROUPS, type Group } from "./modules.ts";
-import { mergeReports, pageWith, type Report, survivorRanges } from "./report.ts";
+import { mergeReports, pageWith, type Report, survivorRanges, withoutSurvivedTests } from "./report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -19,8 +19,11 @@ const { values } = parseArgs({
 });
 const { group: wanted = "" } = values;
 
+const level = values.property ? "property" : "unit";
+const pathOf = (level: "unit" | "property"): string => `node_modules/.cache/mutation-${level}.json`;
+
 function read(level: "unit" | "property"): Report {
-  const path = `node_modules/.cache/mutation-${level}.json`;
+  const path = pathOf(level);
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : { files: {} };
 }
 
@@ -29,6 +32,7 @@ function measure({ modules, unit, property }: Group): boolean {
   const files = globSync([...modules]);
   const mutate = values.property ? survivorRanges(read("unit"), new Set(files)) : files;
   if (mutate.length === 0) return true;
+  if (existsSync(pathOf(level))) writeFileSync(pathOf(level), JSON.stringify(withoutSurvivedTests(read(level))));
   const { status } = spawnSync(
     "node_modules/.bin/stryker",
     ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(","), ...(values.force ? ["--force"] : [])],
@@ -36,7 +40,7 @@ function measure({ modules, unit, property }: Group): boolean {
       stdio: "inherit",
       env: {
         ...process.env,
-        BERTH_MUTATE: values.property ? "property" : "unit",
+        BERTH_MUTATE: level,
         BERTH_MUTATE_TESTS: globSync([...(values.property ? property : unit)]).join(","),
       },
     },

@@ -16,6 +16,7 @@ interface Mutant {
   readonly mutatorName: string;
   readonly replacement?: string;
   readonly status: string;
+  readonly coveredBy?: readonly string[];
 }
 
 export interface Report {
@@ -56,6 +57,15 @@ export function survivorRanges(report: Report, wanted: ReadonlySet<string>): str
       .filter(({ status }) => status === "Survived" || status === "NoCoverage")
       .map(({ location: { start, end } }) => `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column}`),
   );
+}
+
+/** StrykerJS repeats a mutant that survived only for a test of a new name. Returns the report without the names of the tests that did not kill it. */
+export function withoutSurvivedTests({ files, ...rest }: Report): Report {
+  const reset = (mutant: Mutant): Mutant => (mutant.status === "Killed" ? mutant : { ...mutant, coveredBy: [] });
+  const entries = Object.entries(files).map(
+    ([file, { mutants, ...other }]) => [file, { ...other, mutants: mutants.map(reset) }] as const,
+  );
+  return { ...rest, files: Object.fromEntries(entries) };
 }
 
 function textAt(source: string, { start, end }: Location): string {
