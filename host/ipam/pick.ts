@@ -51,7 +51,10 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
       const found =
         given ?? pickOne(poolCache, nic.ifName, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
-        cancelReservations(poolCache, picked, assigned);
+        cancelReservations(
+          poolCache,
+          picked.filter((each) => !assigned.includes(each)),
+        );
         return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, demand) } };
       }
       picked.push(found);
@@ -60,11 +63,8 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
   return { kind: "picked", picked };
 }
 
-/** Cancels the reservations of the picked addresses that were not assigned before. */
-export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[], assigned: readonly Picked[]): void {
-  for (const each of picked) {
-    if (!assigned.includes(each)) poolCache.cancel(each.pool.spec.addressSpace, each.ip);
-  }
+export function cancelReservations(poolCache: PoolCache, picked: readonly Picked[]): void {
+  for (const { pool, ip } of picked) poolCache.cancel(pool.spec.addressSpace, ip);
 }
 
 function pickOne(

@@ -15,6 +15,7 @@ type Shortages = ReadonlyMap<string, string>;
 
 /** No pool has an address for one demand. With generated pools this may be temporary. */
 export class PoolShortage extends CniError {
+  declare readonly forLog: string;
   readonly ifName: string;
   readonly demand: FamilyDemand;
 

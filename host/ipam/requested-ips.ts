@@ -3,7 +3,7 @@
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
-import { formatIp, type Ip } from "../net/ip.ts";
+import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
@@ -34,13 +34,14 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
  * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
-  return requested.map(({ ip, length, source }, index) => {
-    const first = requested.findIndex((other) => other.ip.family === ip.family);
-    if (first !== index) {
-      const both = [requested[first]?.ip ?? ip, ip].map(formatIp).join(" and ");
-      const text = `${both}: a NIC gets one ${familyName(ip.family)} address`;
+  const byFamily = new Map<Family, Ip>();
+  return requested.map(({ ip, length, source }) => {
+    const first = byFamily.get(ip.family);
+    if (first !== undefined) {
+      const text = `${formatIp(first)} and ${formatIp(ip)}: a NIC gets one ${familyName(ip.family)} address`;
       throw refuseRequested(ErrorCode.InvalidNetworkConfig, source, text);
     }
+    byFamily.set(ip.family, ip);
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
     const found = findPoolOfRequested(poolCache, nic, ip);

@@ -5,6 +5,7 @@ import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
+import { poolsOf } from "./pick.ts";
 import type { PoolShortage } from "./refusal.ts";
 
 /** Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool made by hand. */
@@ -23,11 +24,8 @@ export function describeAbsence({ application, request: { subnets } }: Generated
 }
 
 /** Returns whether one of the pools has fewer addresses than wanted, and no reason is known why it would not get them. */
-export function isGrowing({ candidates }: FamilyDemand): boolean {
-  return candidates.some(
-    ({ pool, refusal }) =>
-      pool !== undefined && refusal === undefined && pool.shortfall === undefined && !isSupplied(pool),
-  );
+export function isGrowing(demand: FamilyDemand): boolean {
+  return poolsOf(demand).some((pool) => pool.shortfall === undefined && !isSupplied(pool));
 }
 
 /** State of a Subnet as read from the API server. */
@@ -53,7 +51,7 @@ export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, statu
   if (!isAbsent && !isGrowing(demand)) return shortage;
   const why = isAbsent ? describeObstacle(demand, status) : `no more have come within ${waitedMs / 1000} s`;
   const text = `${message}: ${why}`;
-  return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: forLog && `${forLog}: ${why}` });
+  return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: `${forLog}: ${why}` });
 }
 
 /** Returns why there may be no pool for the demand, from the state of its first Subnet; `status` is undefined if it was not read. */

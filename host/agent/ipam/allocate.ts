@@ -76,7 +76,7 @@ class AddressAllocator {
     this.#requested = new RequestedAddresses(search, cooling);
     this.#retained = new RetainedAddresses(search, this.#own);
     this.#free = new FreeAddresses(search);
-    this.#sources = [this.#own, this.#requested, this.#retained, this.#free, cooling, othersCooling, quarantined];
+    this.#sources = [this.#own, this.#retained, this.#free, cooling, othersCooling, quarantined];
   }
 
   async run(): Promise<Claimed> {

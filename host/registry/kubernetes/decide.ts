@@ -110,7 +110,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (object.deleting === true) return { kind: "wait" };
   if (isRetained) return { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
-  if (!isPublic || (object.state === "Cooling" && object.node === node)) return { kind: "wait" };
+  if (!isPublic || object.state === "Cooling") return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };
 }
 

@@ -239,7 +239,7 @@ export const FAULTS: readonly Fault[] = [
     edits: [
       edit(
         DECIDE,
-        `if (!isPublic || (object.state === "Cooling" && object.node === node)) return { kind: "wait" };`,
+        `if (!isPublic || object.state === "Cooling") return { kind: "wait" };`,
         `if (!isPublic || object.node === node) return { kind: "wait" };`,
       ),
     ],
@@ -359,13 +359,7 @@ export const FAULTS: readonly Fault[] = [
     breaks: "review of correctness, 1",
     profile: "statefulsets",
     limit: 400_000,
-    edits: [
-      edit(
-        "host/agent/ipam/allocate.ts",
-        "[this.#own, this.#requested, this.#retained, this.#free,",
-        "[this.#own, this.#requested, this.#free,",
-      ),
-    ],
+    edits: [edit("host/agent/ipam/allocate.ts", "[this.#own, this.#retained, this.#free,", "[this.#own, this.#free,")],
   },
   {
     name: "a cooling address is taken over before what is retained is looked for",
@@ -375,8 +369,8 @@ export const FAULTS: readonly Fault[] = [
     edits: [
       edit(
         "host/agent/ipam/allocate.ts",
-        "[this.#own, this.#requested, this.#retained, this.#free, cooling, othersCooling, quarantined]",
-        "[this.#own, this.#requested, this.#free, cooling, this.#retained, othersCooling, quarantined]",
+        "[this.#own, this.#retained, this.#free, cooling, othersCooling, quarantined]",
+        "[this.#own, this.#free, cooling, this.#retained, othersCooling, quarantined]",
       ),
       edit(
         RETAINED,

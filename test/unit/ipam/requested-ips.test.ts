@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { RequestedIp } from "../../../host/cni/request.ts";
+import type { FamilyDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { assignRequested, refuseRequested } from "../../../host/ipam/requested-ips.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { demandOf, openCore, pool, poolsByName } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -13,10 +15,16 @@ const POOLS = [
 ];
 const SOURCE = "CNI_ARGS IP";
 
-function assign(requested: readonly { address: string; length?: number }[], pools = [["blue", "green"], ["six"]]) {
+function assign(
+  requested: readonly { address: string; length?: number }[],
+  pools = [["blue", "green"], ["six"]],
+  generated?: FamilyDemand,
+) {
   const poolCache = new PoolCache(openCore());
   poolCache.update(POOLS, []);
-  const nic = demandOf({ ifName: "eth0", pools }, poolsByName(...POOLS));
+  const demanded = demandOf({ ifName: "eth0", pools }, poolsByName(...POOLS));
+  const families = demanded.families.map((each) => (each.family === generated?.family ? generated : each));
+  const nic = { ...demanded, families };
   const ips = requested.map(({ address, length }): RequestedIp => ({ ip: ip(address), length, source: SOURCE }));
   return assignRequested(poolCache, nic, ips).map(
     (each) => `${each.ifName} ${formatIp(each.ip)} of ${each.pool.name}, requested: ${each.requested}`,
@@ -51,6 +59,26 @@ describe("a requested address", () => {
     ["of another length", [{ address: "10.6.0.1", length: 16 }], 7, '10.6.0.1/16: the subnet of pool "blue" has length 24'], // biome-ignore format: one row
   ])("is refused: %s", (_, requested, code, text, pools) => {
     expect(() => assign(requested, pools)).toThrow(expect.objectContaining({ code, message: refused(text) }));
+  });
+
+  const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
+  const request = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue"] };
+  const generated: FamilyDemand = { family: 4, candidates: [], generated: { application: WEB, request } };
+
+  it("of a pool that has yet to be generated is a shortage of its NIC", () => {
+    expect(() => assign([{ address: "10.6.0.1" }], undefined, generated)).toThrow(
+      expect.objectContaining({
+        ...{ code: 100, demand: generated },
+        details: expect.stringMatching(/^eth0: by the test\neth0 IPv4 no pool has been generated .*\neth0 IPv6 pool/),
+      }),
+    );
+  });
+
+  it.each<[what: string, address: string, demand: FamilyDemand]>([
+    ["of a generated pool", "10.6.0.1", { ...generated, candidates: [{ name: "blue", pool: POOLS[0] as IpPool }] }],
+    ["of one family beside a pool of the other that has yet to be generated", "fd00:6::9", generated],
+  ])("is assigned: %s", (_, address, demand) => {
+    expect(assign([{ address }], undefined, demand)).toHaveLength(1);
   });
 
   it("is refused for the pod's owner in other words than for the administrator", () => {

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, FamilyDemand } from "../../../host/ipam/model.ts";
+import { PoolShortage } from "../../../host/ipam/refusal.ts";
 import {
   describeAbsence,
   describeObstacle,
   describeSupply,
   isGrowing,
+  refuseUnsupplied,
   type SubnetState,
 } from "../../../host/ipam/subnet-capacity.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -53,6 +55,7 @@ describe("more addresses may come", () => {
       ],
       true,
     ],
+    ["not to one that was made by hand", [{ name: "p", pool: pool("p", "10.1.0.0/24", { ips: [] }) }], false],
     ["not without a pool", [], false],
   ])("%s", (_, candidates, wanted) => expect(isGrowing(demandOf(...candidates))).toBe(wanted));
 });
@@ -69,3 +72,24 @@ it.each<[state: SubnetState | undefined, text: string]>([
     'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
   ],
 ])("there is no pool: %j", (state, text) => expect(describeObstacle(demandOf(), state)).toBe(text));
+
+it.each<[what: string, candidates: readonly Candidate[], why: string]>([
+  ["that has yet to be generated", [], 'Subnet "blue" does not exist'],
+  ["that has yet to grow", [{ name: "p", pool: made(["10.1.0.1"], 3) }], "no more have come within 5 s"],
+])(
+  "an ADD that has waited for a pool %s is to be tried again, and the log has the names of other namespaces",
+  (_, candidates, why) => {
+    const shortage = new PoolShortage(101, "No address is free", {
+      ...{
+        ifName: "eth0",
+        demand: demandOf(...candidates),
+        details: "eth0: by the test",
+        forLog: "No address for lab/x",
+      },
+    });
+    expect(refuseUnsupplied(shortage, 5_000, { kind: "absent" })).toMatchObject({
+      ...{ code: 11, message: `No address is free: ${why}`, details: "eth0: by the test" },
+      forLog: `No address for lab/x: ${why}`,
+    });
+  },
+);

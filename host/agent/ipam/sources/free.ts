@@ -48,7 +48,7 @@ export class FreeAddresses implements AddressSource {
 
   /** Cancels the reservations that have not become allocations. */
   cancel(): void {
-    cancelReservations(this.#search.poolCache, this.#reserved, []);
+    cancelReservations(this.#search.poolCache, this.#reserved);
     this.#reserved = [];
   }
 

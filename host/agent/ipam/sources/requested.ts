@@ -8,9 +8,9 @@ import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { MIN_COOLING_MS } from "../../add-deadline.ts";
 import type { CoolingAddresses } from "./cooling.ts";
-import type { AddressSource, Search } from "./source.ts";
+import type { Search } from "./source.ts";
 
-export class RequestedAddresses implements AddressSource {
+export class RequestedAddresses {
   readonly #search: Search;
   readonly #cooling: CoolingAddresses;
 
@@ -25,11 +25,6 @@ export class RequestedAddresses implements AddressSource {
     assignments.assign(assignRequested(poolCache, nic, demand.requested));
   }
 
-  /** They were assigned before the first claim. */
-  async next(): Promise<boolean> {
-    return false;
-  }
-
   /**
    * Another owner has an assigned address. Returns false if the pod does not request it; else waits until it has cooled, and throws CniError 101
    * or 11 when it is not to be had.
@@ -37,9 +32,8 @@ export class RequestedAddresses implements AddressSource {
   async replace(holder: Allocation): Promise<boolean> {
     const { demand, assignments } = this.#search;
     const assigned = assignments.at(holder);
-    if (assigned?.requested !== true) return false;
     const request = demand.requested.find(({ ip }) => equalIp(ip, holder.ip));
-    if (request === undefined) return false;
+    if (assigned?.requested !== true || request === undefined) return false;
     const { source } = request;
     const address = formatIp(holder.ip);
     if (holder.state !== "Cooling") {

@@ -38,7 +38,7 @@ interface Retained {
   readonly picks: readonly Picked[];
   /** The pod's own according to the API server alone: an earlier life of the agent has claimed it, and its journal is lost. */
   readonly isOrphaned: boolean;
-  /** An earlier pod's, and written after the object of an address that the NIC has: left of a claim that was undone. */
+  /** Bound, and written after the object of an address that the NIC has: if it is an earlier pod's, left of a claim that was undone. */
   readonly isLate: boolean;
 }
 
@@ -48,7 +48,7 @@ export class RetainedAddresses implements AddressSource {
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: readonly Retained[] | undefined;
   /** Versions of what was found and the pod cannot have. */
-  readonly #refused = new Set<number>();
+  readonly #refused = new Set<Picked["replaces"]>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
 
@@ -63,12 +63,9 @@ export class RetainedAddresses implements AddressSource {
     if (setback.kind === "taken" && !setback.by.some(({ version }) => version < 0)) return false;
     const { assignments } = this.#search;
     this.#found = await findRetained(this.#search);
-    const isWanted = ({ ifName, ip }: Pick<Picked, "ifName" | "ip">): boolean => {
-      const nic = setback.nics.find((each) => each.ifName === ifName);
-      const isMissing = nic?.families.some(({ family }) => family === ip.family) === true;
-      return isMissing && assignments.find({ ifName, ip }) === undefined;
-    };
-    const chosen = this.#choose(isWanted);
+    const isMissing: IsWanted = ({ ifName, ip }) =>
+      setback.nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
+    const chosen = this.#choose((nic) => isMissing(nic) && assignments.find(nic) === undefined);
     assignments.assign(chosen);
     // What a NIC of the pod has no use for may be what another one is short of.
     if (chosen.length === 0) await this.#releaseSurplus([]);
@@ -86,14 +83,15 @@ export class RetainedAddresses implements AddressSource {
       return true;
     }
     // Each NIC retains its own: the address of another NIC of the member belongs to another owner.
-    const isItsNic = picked.some(
-      (each) => isAt(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName),
-    );
-    if (isItsNic && isFormer(demand, holder)) {
-      await this.#succeed(holder);
-      return true;
+    const pick = picked.find((each) => isAt(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName));
+    if (pick !== undefined && isOfOtherPod(demand, holder)) {
+      if (isReplaceable(holder)) {
+        await this.#succeed(holder, pick);
+        return true;
+      }
+      // It is alive on another node, and the member gets no second address meanwhile.
+      if (holder.state === "Bound") throw livesOn(holder);
     }
-    if (isItsNic) refuseLiving(demand, holder);
     const assigned = assignments.at(holder);
     if (assigned === undefined) return true;
     if (assigned.source === "retained" && isUndecided(holder)) {
@@ -124,9 +122,8 @@ export class RetainedAddresses implements AddressSource {
         const all = await findRetained(this.#search);
         this.#found = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
       }
-      const isFresh = (nic: Pick<Picked, "ifName" | "ip">): boolean =>
-        fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
-      const isCreated = (nic: Pick<Picked, "ifName" | "ip">): boolean => created.some((row) => isSameNic(row, nic));
+      const isFresh: IsWanted = (nic) => fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
+      const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
       const chosen = this.#choose(isFresh, isCreated);
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again.
@@ -172,20 +169,20 @@ export class RetainedAddresses implements AddressSource {
   /** What was found is not to be had: what is will be looked up again. */
   #forget({ replaces }: Picked): void {
     this.#found = undefined;
-    if (replaces !== undefined) this.#refused.add(replaces);
+    this.#refused.add(replaces);
   }
 
   /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
   async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
     const { demand, registry, cluster } = this.#search;
-    const found = this.#found ?? [];
-    if (!found.some(({ kept }) => kept.state === "Kept")) return;
+    const retained = (this.#found ?? []).filter(({ kept }) => kept.state === "Kept");
+    if (retained.length === 0) return;
     const own = await registry.findOwner(demand.claimant.owner);
     // The ADD of a NIC whose address the journal has lost and taken in will tell whether it is the member's.
     const isMembers = ({ state, isConfirmed, containerId }: Allocation): boolean =>
       state === "Bound" && isConfirmed === true && containerId !== UNKNOWN_CONTAINER;
     const rows = [...claimed, ...own.filter(isMembers)];
-    const surplus = surplusOf(found, demand, rows);
+    const surplus = surplusOf(retained, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
   }
 
@@ -206,22 +203,17 @@ export class RetainedAddresses implements AddressSource {
     await deadline.sleep(CLAIM_POLL_MS);
   }
 
-  /** An earlier pod of the same member has the address on this node, or had it until just now; or on a node that is lost. */
-  async #succeed(former: Allocation): Promise<void> {
-    const { poolCache, demand, assignments, cluster } = this.#search;
+  /** An earlier pod of the same member has the picked address on this node, or had it until just now; or on a node that is lost. */
+  async #succeed(former: Allocation, { ifName, pool, ip }: Picked): Promise<void> {
+    const { demand, assignments, cluster } = this.#search;
+    const pick = { ifName, pool, ip, source: "retained" } as const;
     if (former.version < 0) {
       assignments.drop(former);
-      const picks = inheritLost(poolCache, demand, former);
-      if (picks.length === 0) this.#refused.add(former.version);
-      assignments.assign(picks);
+      if (mayHave(demand, former)) assignments.assign([{ ...pick, replaces: former.version, needsProbe: true }]);
       return;
     }
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
-    const nic = demand.nics.find(({ ifName }) => ifName === former.ifName);
-    const found = nic === undefined ? undefined : findPoolOfRequested(poolCache, nic, former.ip);
-    if (cooling?.state !== "Cooling" || found?.kind !== "pool") return;
-    const { ifName, ip } = former;
-    assignments.assign([{ ifName, pool: found.pool, ip, replaces: cooling.version, source: "retained" }]);
+    if (cooling?.state === "Cooling") assignments.assign([{ ...pick, replaces: cooling.version }]);
   }
 }
 
@@ -236,12 +228,12 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = await registry.findRetained(member, demand.deadline.signal);
     for (const kept of all.filter((each) => mayHave(demand, each))) {
-      const isOwn = kept.state === "Bound" && kept.owner === demand.claimant.owner;
+      const isOwn = kept.owner === demand.claimant.owner;
       // What this pod itself has is in the journal, or left of a claim that is being undone; another pod's row there will give way.
       if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) continue;
       const isOlder = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
-      const isLate = kept.state === "Bound" && !isOwn && all.some(isOlder);
+      const isLate = kept.state === "Bound" && all.some(isOlder);
       found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate });
     }
   }
@@ -251,10 +243,7 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
-function choosePicks(
-  retained: readonly Retained[],
-  isWanted: (nic: Pick<Picked, "ifName" | "ip">) => boolean,
-): readonly Picked[] {
+function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonly Picked[] {
   const chosen: Picked[] = [];
   const isFree = (pick: Picked): boolean =>
     !chosen.some((each) => isSameNic(each, pick) || isSameAddress(addressOf(each), addressOf(pick)));
@@ -276,7 +265,7 @@ function surplusOf(
 ): readonly Allocation[] {
   const isDemanded = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
-    if (kept.state !== "Kept" || rows.some((row) => isSameAddress(row, kept))) return false;
+    if (rows.some((row) => isSameAddress(row, kept))) return false;
     return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isDemanded(kept.ifName));
   };
   return retained.filter(isSurplus).map(({ kept }) => kept);
@@ -307,15 +296,14 @@ function mayHave({ canProbe }: AddressDemand, { ip, workload, quarantine }: Allo
   throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** Returns what a search that met such an address goes on with; none when it has to find another one. */
-function inheritLost(poolCache: PoolCache, demand: AddressDemand, holder: Allocation): readonly Picked[] {
-  return mayHave(demand, holder) ? picksOf(poolCache, demand.nics, holder).slice(0, 1) : [];
+/** Returns whether the holder is another pod of the same member. */
+function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload }: Allocation): boolean {
+  return owner !== demand.claimant.owner && isSameMember(workloadOf(demand, ifName), workload);
 }
 
-/** Returns whether the holder is an earlier pod of the same member, on this node or on one that is lost: the live pod has more right to its address. */
-function isFormer(demand: AddressDemand, holder: Allocation): boolean {
-  const isHere = holder.version >= 0 || holder.quarantine !== undefined;
-  return isHere && holder.owner !== demand.claimant.owner && isOfMember(demand, holder);
+/** Returns whether the holder is on this node or on one that is lost: the live pod of its member has more right to the address. */
+function isReplaceable({ version, quarantine }: Allocation): boolean {
+  return version >= 0 || quarantine !== undefined;
 }
 
 /** Returns whether the pick was retained when it was chosen, and has become a fresh address. */
@@ -326,16 +314,6 @@ function isGone(pick: Picked, fresh: readonly Allocation[]): boolean {
 /** Returns whether a claim of another pod of this node is under way. */
 function isUndecided({ version, state, isConfirmed }: Allocation): boolean {
   return version >= 0 && state === "Bound" && isConfirmed !== true;
-}
-
-function isOfMember(demand: AddressDemand, { ifName, workload }: Allocation): boolean {
-  return isSameMember(workloadOf(demand, ifName), workload);
-}
-
-/** Throws CniError 11 when another node's pod of the same member is alive and keeps the address: the member gets no second one meanwhile. */
-function refuseLiving(demand: AddressDemand, holder: Allocation): void {
-  if (holder.version >= 0 || holder.state !== "Bound" || !isOfMember(demand, holder)) return;
-  throw livesOn(holder);
 }
 
 function addressOf({ pool, ip }: Picked): Address {

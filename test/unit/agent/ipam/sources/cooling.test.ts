@@ -163,6 +163,19 @@ describe("a requested address that another owner has", () => {
     expect(opened.search.assignments.all).toMatchObject([{ replaces: 4, requested: true }]);
   });
 
+  it("is taken at once when it has cooled", async () => {
+    const { opened, answer } = replace(released("10.6.0.9", MIN_COOLING_MS + 1));
+    expect([await answer, opened.clock.ms]).toEqual([true, NOW_MS]);
+  });
+
+  it("in another space is no matter of the request: another NIC has that one", async () => {
+    const { search, cooling } = open({ demand: { requested: [REQUEST] } });
+    const lab = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
+    search.assignments.assign([{ ifName: "net1", pool: lab, ip: REQUEST.ip, source: "cooling" }]);
+    const source = new RequestedAddresses(search, cooling);
+    expect(await source.replace(rowOf("10.6.0.9", { owner: "u9", space: "lab" }))).toBe(false);
+  });
+
   it("is refused for another attempt when it cools for too long", async () => {
     const { answer } = replace(released("10.6.0.9", -60_000));
     await expect(answer).rejects.toMatchObject({ code: 11, message: /10\.6\.0\.9 was released only just now$/ });
@@ -192,6 +205,7 @@ describe("a requested address that another owner has", () => {
     ],
     [quarantine("02:00:00:00:00:99"), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
     [quarantine(), "it is quarantined, because another machine answers for it"],
+    [{ state: "Quarantined", version: -4 }, "it is quarantined, because another machine answers for it"],
   ])("is refused: $1", async (row, text, forLog = text) => {
     const head = "The address requested by CNI_ARGS IP is refused: 10.6.0.9";
     const { answer } = replace(rowOf("10.6.0.9", row));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { LIVE_USAGE_MISSES } from "../../../../../host/agent/ipam/live-usage.ts";
 import { FreeAddresses } from "../../../../../host/agent/ipam/sources/free.ts";
 import type { Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
@@ -52,6 +53,15 @@ describe("free addresses", () => {
     expect(isFree("10.6.0.5")).toBe(false);
   });
 
+  it("an assigned one that another search has reserved stays reserved", () => {
+    const { search, free, picked, isFree } = open();
+    expect(search.poolCache.takeExactly(BLUE, ip("10.6.0.5"))).toBe("claimed");
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), requested: true }]);
+    expect(picked()).toEqual(["10.6.0.5"]);
+    free.cancel();
+    expect(isFree("10.6.0.5")).toBe(false);
+  });
+
   it("are in use when they are bound, or another owner has them", () => {
     const { free, picked, isFree } = open();
     const [first = ""] = picked();
@@ -61,9 +71,14 @@ describe("free addresses", () => {
     expect(second).not.toBe(first);
     free.learn({ kind: "taken", by: [rowOf(second, { owner: "u9" })] });
     expect(isFree(second)).toBe(false);
-    const [third = ""] = picked();
-    free.learn({ kind: "bound", held: [], created: [], previous: [] });
-    expect(isFree(third)).toBe(true);
+    for (const outcome of [
+      { kind: "bound", held: [], created: [], previous: [] },
+      { kind: "cooling", own: [rowOf("10.6.0.9")] },
+    ] as const) {
+      const [third = ""] = picked();
+      free.learn(outcome);
+      expect(isFree(third)).toBe(true);
+    }
   });
 
   const start = (seedText: string, demand: object = {}): string | undefined => {
@@ -99,6 +114,22 @@ describe("a search for free addresses", () => {
     const { search, free, expired } = open();
     const taken: Setback = { kind: "taken", by: [rowOf("10.6.0.1")], picked: [], nics: search.demand.nics };
     expect([await free.next(taken), expired()]).toEqual([true, 0]);
+  });
+
+  it.each<[what: string, versions: readonly number[], lists: number]>([
+    ["of another node, among others", [4, -1], 1],
+    ["of this node", [0, 4], 0],
+  ])("has the pool's use listed after two misses in a row, if the owner is one %s", async (_, versions, lists) => {
+    let listed = 0;
+    const registry = { expire: async () => 0, listUsed: async () => void listed++ };
+    const { search, free } = open({ registry: registry as never });
+    const by = versions.map((version) => rowOf("10.6.0.1", { version }));
+    const taken: Setback = { kind: "taken", by, picked: [{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.1") }], nics: search.demand.nics }; // biome-ignore format: one row
+    for (let miss = 0; miss < LIVE_USAGE_MISSES; miss++) {
+      expect(listed).toBe(0);
+      await free.next(taken);
+    }
+    expect(listed).toBe(lists);
   });
 
   it.each([

@@ -144,9 +144,12 @@ describe("what a pod has already", () => {
     expect(assigned(opened.search)).toEqual([]);
   });
 
-  const requested = (address: string) => ({ requested: [{ ip: ip(address), source: "CNI_ARGS IP" as const }] });
+  const requested = (addresses: string) => ({
+    requested: addresses.split(",").map((each) => ({ ip: ip(each), source: "CNI_ARGS IP" as const })),
+  });
   it.each<[what: string, row: Partial<Allocation>, asked: string, left: string]>([
     ["is replaced while it was never on a NIC", { containerId: "" }, "10.6.0.5", "eth0 4,6"],
+    ["is replaced, whatever is requested of the other family", { containerId: "" }, "fd00:6::5,10.6.0.5", "eth0 4,6"],
     ["is kept when it is the requested one", { containerId: "" }, "10.6.0.9", "eth0 6"],
     ["is kept when the other family is requested", { containerId: "" }, "fd00:6::5", "eth0 6"],
     ["is kept when it is on the NIC", {}, "10.6.0.5", "eth0 6"],

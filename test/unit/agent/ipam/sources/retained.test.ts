@@ -9,18 +9,24 @@ import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
 import { type Allocation, RegistryError } from "../../../../../host/registry/registry.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
-import { pool } from "../../../../world/subjects.ts";
+import { type NicRequest, pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24");
 const SIX = pool("six", "fd00:6::/64");
+const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 const TWO_NICS = [
   { ifName: "eth0", pools: [["blue"], ["six"]] },
   { ifName: "net1", pools: [["blue"]] },
 ];
+const LAB_NIC = [
+  { ifName: "eth0", pools: [["blue"]] },
+  { ifName: "net1", pools: [["lab"]] },
+];
 
 interface Options {
+  readonly nics?: readonly NicRequest[];
   readonly retained?: readonly Allocation[];
   /** Rows of the pod in the journal. */
   readonly rows?: readonly Allocation[];
@@ -30,15 +36,24 @@ interface Options {
   readonly isAlone?: boolean;
 }
 
-function open({ retained = [], rows = [], demand = {}, evicted, hasChanged = true, isAlone = false }: Options = {}) {
+function open(options: Options = {}) {
+  const {
+    nics = TWO_NICS,
+    retained = [],
+    rows = [],
+    demand = {},
+    evicted,
+    hasChanged = true,
+    isAlone = false,
+  } = options;
   const said: string[] = [];
   const texts = (all: readonly Allocation[]) => all.map((each) => formatIp(each.ip)).join();
   const { search, clock } = openSearch({
-    ...{ pools: [BLUE, SIX], nics: TWO_NICS, isAlone },
+    ...{ pools: [BLUE, SIX, LAB], nics, isAlone },
     registry: {
-      findRetained: async () => {
+      findRetained: async (member) => {
         said.push("lookup");
-        return [...retained];
+        return retained.filter(({ workload }) => workload === member);
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
@@ -94,6 +109,26 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([await source.next(short), assigned(), said[0]]).toEqual([wanted.length > 0, wanted, "lookup"]);
   });
 
+  it("for each NIC, the same address of two spaces", async () => {
+    const retained = [kept("10.6.0.9"), kept("10.6.0.9", { ifName: "net1", space: "lab" })];
+    const { source, short, assigned } = open({ nics: LAB_NIC, retained });
+    await source.next(short);
+    expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained", "net1 10.6.0.9 -5 retained"]);
+  });
+
+  it("for a NIC with an address owner of its own, only what is that one's", async () => {
+    const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
+    const retained = [kept("10.6.0.8", { ifName: "net1" }), kept("10.6.0.9", { ifName: "net1", workload: claim })];
+    const { source, short, assigned, said } = open({ retained, demand: { workloads: new Map([["net1", claim]]) } });
+    await source.next(short);
+    expect([assigned(), said]).toEqual([["net1 10.6.0.9 -5 retained"], ["lookup", "lookup"]]);
+  });
+
+  it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] });
+    expect([await source.next(short), said]).toEqual([true, ["lookup"]]);
+  });
+
   it("looks it up once, and not for its own cooling addresses", async () => {
     const { source, short, said } = open({ retained: [kept("10.6.0.9")] });
     expect([await source.next({ kind: "cooling", own: [] }), said]).toEqual([false, []]);
@@ -121,6 +156,16 @@ describe("retention: a search that is short takes what is retained", () => {
     expect(assigned()).toEqual(["eth0 10.6.0.1 undefined undefined"]);
   });
 
+  it("not of the family that the NIC has, where it lacks the other one", async () => {
+    const { source, short, assigned, search } = open({ retained: [kept("10.6.0.9"), kept("fd00:6::9")] });
+    const nics = search.demand.nics.map((nic) => ({
+      ...nic,
+      families: nic.families.filter((each) => each.family === 6),
+    }));
+    expect(await source.next({ ...short, nics } as Setback)).toBe(true);
+    expect(assigned()).toEqual(["eth0 fd00:6::9 -5 retained"]);
+  });
+
   it.each<[what: string, rows: Allocation[], options: Options, released: string[]]>([
     [
       "what fits no pool of the demand, when the NIC is demanded",
@@ -137,6 +182,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["not what a NIC beside the demand may want", [], { retained: [kept("10.9.0.9", { ifName: "net9" })] }, []],
     ["that as well where the pod has no other NIC", [], { retained: [kept("10.9.0.9", { ifName: "net9" })], demand: { coversPod: true } }, ["release 10.9.0.9"]], // biome-ignore format: one row
     ["not what an earlier pod has", [], { retained: [earlier("10.9.0.9")] }, []],
+    ["it, and not what an earlier pod has", [], { retained: [kept("10.9.0.9"), earlier("10.9.0.8")] }, ["release 10.9.0.9"]], // biome-ignore format: one row
     ["not what the pod has itself", [rowOf("10.9.0.9")], { retained: [kept("10.9.0.9")] }, []],
   ])("releases %s", async (_, rows, options, released) => {
     const { source, short, said } = open({ ...options, rows });
@@ -182,7 +228,7 @@ describe("retention: a search that is short takes what is retained", () => {
 });
 
 describe("retention: another owner has the address", () => {
-  const PICKED = [pick("10.6.0.9")];
+  const PICKED = [pick("10.6.0.9"), pick("10.6.0.5", { ifName: "net1" })];
 
   it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
     const { source, short, said } = open({ retained: [kept("10.6.0.9")] });
@@ -228,8 +274,11 @@ describe("retention: another owner has the address", () => {
     expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
   });
 
-  it("a live pod of the member on another node keeps it: try again", async () => {
-    await expect(open().source.replace(earlier("10.6.0.9"), PICKED)).rejects.toMatchObject({
+  it.each<[what: string, rest: Partial<Allocation>]>([
+    ["", {}],
+    [", whose object names no NIC", { ifName: "" }],
+  ])("a live pod of the member on another node%s keeps it: try again", async (_, rest) => {
+    await expect(open().source.replace(earlier("10.6.0.9", rest), PICKED)).rejects.toMatchObject({
       ...{ code: 11, message: /its pod shop\/web-0 still has it/ },
     });
   });
@@ -238,10 +287,15 @@ describe("retention: another owner has the address", () => {
     ["of another member", earlier("10.6.0.9", { workload: { ...WEB, member: "web-1" } })],
     ["of another NIC of the member", earlier("10.6.0.9", { ifName: "net1" })],
     ["in another state", earlier("10.6.0.9", { state: "Cooling" })],
+    ["whose claim is under way", rowOf("10.6.0.9", { owner: "u9", isConfirmed: false })],
+    ["whose address cools on this node", rowOf("10.6.0.9", { owner: "u9", state: "Cooling" })],
+    ["that is this one", rowOf("10.6.0.9", { state: "Cooling", workload: WEB })],
   ])("is no matter of retention: a pod %s", async (_, holder) => {
-    const { source, search } = open();
+    const { source, search, short, said } = open();
     search.assignments.assign([pick("10.6.0.9", { source: "cooling" })]);
     expect(await source.replace(holder, PICKED)).toBe(false);
+    await source.next(short);
+    expect([await source.replace(holder, PICKED), await source.next(short), said]).toEqual([false, false, ["lookup"]]);
   });
 
   it("what was not assigned needs nothing", async () => {
@@ -263,7 +317,8 @@ describe("retention: another owner has the address", () => {
 
   it.each<[what: string, holder: Partial<Allocation>]>([
     ["that was answered", { isConfirmed: true }],
-    ["that cools", { isConfirmed: false, state: "Cooling" }],
+    ["that cools", { isConfirmed: false, state: "Cooling", version: -5 }],
+    ["that cools on another node by now", { state: "Cooling", version: -8 }],
     ["of another node", { isConfirmed: false, version: -3 }],
   ])("an address %s is lost to the search: what is retained is looked up again, without it", async (_, change) => {
     const { source, short, search, assigned, said } = open({
@@ -271,11 +326,7 @@ describe("retention: another owner has the address", () => {
     });
     await source.next(short);
     expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
-    const holder = rowOf("10.6.0.9", {
-      owner: "u9",
-      ...change,
-      ...(change.state === "Cooling" ? { version: -5 } : {}),
-    });
+    const holder = rowOf("10.6.0.9", { owner: "u9", ...change });
     expect(await source.replace(holder, PICKED)).toBe(false);
     search.assignments.drop(holder);
     await source.next(short);
@@ -283,7 +334,7 @@ describe("retention: another owner has the address", () => {
   });
 
   it("a row of this node that is older than the object is taken over with its version", async () => {
-    const { source, short, assigned } = open({ retained: [kept("10.6.0.9")] });
+    const { source, short, assigned } = open({ retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -4 })] });
     await source.next(short);
     const old = rowOf("10.6.0.9", { owner: "u9", state: "Cooling", version: 0 });
     expect([await source.replace(old, PICKED), assigned()]).toEqual([true, ["eth0 10.6.0.9 0 retained"]]);
@@ -332,13 +383,28 @@ describe("retention: a claim that was made before what is retained was known", (
 
   it("stays when it is what is retained", async () => {
     const { source, said } = open({ retained: [kept("10.6.0.1")] });
-    expect([await source.prefer(bound([fresh]), PICKED), said]).toEqual([false, ["lookup"]]);
+    expect([await source.prefer(bound([fresh, six]), PICKED), said]).toEqual([false, ["lookup"]]);
+  });
+
+  it("gives way on another NIC that has the requested address in another space", async () => {
+    const requested = [{ ip: ip("10.6.0.1"), source: "CNI_ARGS IP" as const }];
+    const retained = [kept("10.6.0.8", { ifName: "net1", space: "lab" })];
+    const { source, assigned } = open({ nics: LAB_NIC, retained, demand: { requested } });
+    const other = rowOf("10.6.0.1", { ifName: "net1", space: "lab", isConfirmed: false });
+    expect(await source.prefer(bound([other]), [pick("10.6.0.1", { ifName: "net1", pool: LAB })])).toBe(true);
+    expect(assigned()).toEqual(["net1 10.6.0.8 -5 retained"]);
+  });
+
+  it("does not claim again what the NIC had before", async () => {
+    const { source, assigned } = open({ retained: [kept("10.6.0.9")] });
+    await source.prefer(bound([fresh], true, [six]), PICKED);
+    expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
   });
 
   it("looks again when a retained address has become a fresh one", async () => {
     const { source, short, said } = open({ retained: [kept("10.6.0.1")] });
     await source.next(short);
-    const retained = [pick("10.6.0.1", { source: "retained" })];
+    const retained = [pick("10.6.0.1", { source: "retained" }), pick("fd00:6::1", { pool: SIX })];
     await source.prefer(bound([fresh]), retained);
     expect(said).toEqual(["lookup", "lookup"]);
     await source.prefer(bound([fresh]), [pick("10.6.0.1", { source: "cooling" })]);
@@ -365,5 +431,45 @@ describe("retention: a claim that was made before what is retained was known", (
     };
     await expect(source.prefer(bound([fresh]), PICKED)).rejects.toBe(failure);
     expect(said).toEqual(["undo 10.6.0.1"]);
+  });
+});
+
+describe("retention: the NIC has what a lost journal has taken in of the API server", () => {
+  const taken = rowOf("10.6.0.1", { containerId: UNKNOWN_CONTAINER });
+  const takenSix = rowOf("fd00:6::1", { containerId: UNKNOWN_CONTAINER });
+  const own = earlier("10.6.0.1", { owner: "u1", version: -6 });
+  const prefer = async (rows: readonly Allocation[], retained: readonly Allocation[]) => {
+    const { source, assigned, said } = open({ rows, retained });
+    const isUndone = await source.prefer({ kind: "bound", held: rows, created: [], previous: [], fresh: rows }, []);
+    return { isUndone, assigned: assigned(), said };
+  };
+
+  it.each<[what: string, other: readonly Allocation[], address: string]>([
+    ["retained before it", [kept("10.6.0.9")], "10.6.0.9"],
+    ["retained after it", [kept("10.6.0.9", { version: -8 })], "10.6.0.9"],
+    ["an earlier pod's before it", [earlier("10.6.0.9")], "10.6.0.9"],
+    ["an earlier pod's before it, and after another of that pod", [earlier("10.6.0.9"), earlier("10.9.0.9", { version: -4 })], "10.6.0.9"], // biome-ignore format: one row
+    ["an earlier pod's before it, and after another NIC's", [earlier("10.6.0.9"), earlier("10.6.0.2", { owner: "u1", ifName: "net1", version: -3 })], "10.6.0.9"], // biome-ignore format: one row
+  ])("it gives way to what was %s", async (_, other, address) => {
+    const { isUndone, assigned, said } = await prefer([taken, rowOf("10.6.0.2", { ifName: "net1" })], [own, ...other]);
+    expect([isUndone, assigned]).toEqual([true, [expect.stringContaining(`eth0 ${address} `)]]);
+    expect(said).toEqual(["lookup", "undo 10.6.0.1, superseded 10.6.0.1"]);
+  });
+
+  it.each<[what: string, other: Allocation]>([
+    ["an earlier pod's after it: a claim that is being undone", earlier("10.6.0.9", { version: -8 })],
+    ["the pod's own, which the journal has not taken in", earlier("10.6.0.9", { owner: "u1", version: -5 })],
+  ])("it stays beside what was %s", async (_, other) => {
+    expect(await prefer([taken], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
+  });
+
+  it.each<[what: string, retained: readonly Allocation[], undone: string]>([
+    ["only of the family that has one retained", [kept("10.6.0.9")], "10.6.0.1"],
+    ["of both families", [kept("10.6.0.9"), kept("fd00:6::9")], "10.6.0.1,fd00:6::1"],
+  ])("it gives way %s", async (_, retained, undone) => {
+    expect((await prefer([taken, takenSix], retained)).said).toEqual([
+      "lookup",
+      `undo ${undone}, superseded ${undone}`,
+    ]);
   });
 });
