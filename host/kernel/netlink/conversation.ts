@@ -142,7 +142,10 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
   }
 }
 
-/** Reads up to the acknowledgement of the last request. */
+/**
+ * Reads up to the acknowledgement of the last request, the only one that asks for it: the kernel answers in order, and reports
+ * errors unasked (net/netlink/af_netlink.c, netlink_rcv_skb). An answer that the kernel had to drop fails the reading: ENOBUFS.
+ */
 function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstSequence: number): Outcome[] {
   const outcomes: Outcome[] = requests.map(() => []);
   for (;;) {
@@ -196,7 +199,7 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
         : readPipeline(
             datagrams,
             requests,
-            sendTogether(requests, () => true),
+            sendTogether(requests, (index) => index === requests.length - 1),
           ),
     request: (request) => requireSuccess(request, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
     dump: (request) => {

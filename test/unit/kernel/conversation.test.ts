@@ -97,14 +97,15 @@ describe("dump", () => {
 });
 
 describe("pipeline", () => {
-  it("sends all requests in one datagram, each with its number and an acknowledgement", () => {
-    const datagrams = scriptDatagrams([[...answersOf(linkV0, 1), ...answersOf(linkV0, 2)]]);
+  it("sends all requests in one datagram, each with its number, and asks to acknowledge the last", () => {
+    const [link] = answersOf(linkV0, 1);
+    const datagrams = scriptDatagrams([[link ?? new Uint8Array(), ...answersOf(linkV0, 2)]]);
     const outcomes = createConversation(datagrams).pipeline([question, { ...question, flags: 0x400 }]);
     expect(outcomes).toEqual([[expect.anything()], [expect.anything()]]);
     expect(datagrams.sent).toHaveLength(1);
     const sent = datagrams.sent.flatMap(decodeMessages);
     expect(sent.map(({ sequence, flags }) => [sequence, flags])).toEqual([
-      [1, 0x5],
+      [1, 0x1],
       [2, 0x405],
     ]);
   });
