@@ -1,20 +1,25 @@
 /**
  * Announces addresses on a segment, so that neighbours drop cached MACs of earlier owners. The caller does not wait for it.
- * Effects: frames on the link, twice; sockets and a timer until the second time.
+ * Effects: frames on the link, twice; a socket and a timer until the second time.
  */
 import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
 import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";
-import { openSegment, type Segment } from "../kernel/packet/segment.ts";
+import { openSendingSocket, type SendingSocket } from "../kernel/packet/socket.ts";
 import type { Ip } from "../net/ip.ts";
 import type { ProbeLink } from "./probe.ts";
 
 /** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
 
-function send(segment: Segment, { mac }: ProbeLink, addresses: readonly Ip[], failed: (error: unknown) => void): void {
+function send(
+  socket: SendingSocket,
+  { mac }: ProbeLink,
+  addresses: readonly Ip[],
+  failed: (error: unknown) => void,
+): void {
   for (const ip of addresses) {
     const encode = ip.family === 4 ? encodeArpAnnouncement : encodeNdpAnnouncement;
-    segment.sendAside(ip.family, encode(mac, ip), failed);
+    socket.sendAside(encode(mac, ip), failed);
   }
 }
 
@@ -24,6 +29,7 @@ function send(segment: Segment, { mac }: ProbeLink, addresses: readonly Ip[], fa
  * `onError` and ends the announcements.
  */
 export function announce(link: ProbeLink, addresses: readonly Ip[], onError: (error: unknown) => void): Disposable {
+  if (addresses.length === 0) return { [Symbol.dispose]: () => {} };
   const held = new DisposableStack();
   let isOver = false;
   const fail = (error: unknown): void => {
@@ -33,10 +39,10 @@ export function announce(link: ProbeLink, addresses: readonly Ip[], onError: (er
   };
   try {
     const { netnsPath, index } = link;
-    const segment = held.use(openSegment({ netnsPath, link: index, addresses }));
-    send(segment, link, addresses, fail);
+    const socket = held.use(openSendingSocket({ netnsPath, link: index }));
+    send(socket, link, addresses, fail);
     const timer = setTimeout(() => {
-      send(segment, link, addresses, fail);
+      send(socket, link, addresses, fail);
       held.dispose();
     }, ANNOUNCE_INTERVAL_MS).unref();
     held.defer(() => clearTimeout(timer));

@@ -6,8 +6,7 @@
 import { writeSync } from "node:fs";
 import { encodeArpProbe, encodeArpRequest } from "../../host/kernel/packet/arp.ts";
 import { encodeNdpProbe, encodeNdpSolicitation } from "../../host/kernel/packet/ndp.ts";
-import { openSegment } from "../../host/kernel/packet/segment.ts";
-import { PacketError } from "../../host/kernel/packet/socket.ts";
+import { openSendingSocket, PacketError } from "../../host/kernel/packet/socket.ts";
 import { ip, mac } from "../world/values.ts";
 
 const [netnsPath = "", link = "", what = "", asked4 = "", asked6 = ""] = process.argv.slice(2);
@@ -48,14 +47,14 @@ function malformed(): Uint8Array[] {
 }
 
 const frames = what === "malformed" ? malformed() : unrelated();
-const segment = openSegment({ netnsPath, link: Number(link), addresses: [ip(asked4), ip(asked6)] });
+const socket = openSendingSocket({ netnsPath, link: Number(link) });
 let sent = 0;
 
 function turn(): void {
   for (let count = 0; count < FRAMES_PER_TURN; count++) {
     const frame = frames[sent % frames.length] ?? new Uint8Array();
     try {
-      segment.send(frame[12] === 0x08 ? 4 : 6, frame);
+      socket.send(frame);
       if (++sent === 1_000) writeSync(1, "flooding\n");
     } catch (error) {
       if (!(error instanceof PacketError)) throw error;

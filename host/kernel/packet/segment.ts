@@ -34,8 +34,6 @@ interface SegmentOptions {
 export interface Segment extends Disposable {
   /** Sends a frame. The segment must have been opened for an address of the family. Throws PacketError. */
   send(family: Family, frame: Uint8Array): void;
-  /** The same in the thread pool: each NIC on the link gets a copy of a broadcast, and the kernel makes them while it sends. */
-  sendAside(family: Family, frame: Uint8Array, failed: (error: PacketError) => void): void;
   /** Passes all queued frames to the listener now, before the event loop gets to them. */
   drain(): void;
 }
@@ -55,13 +53,10 @@ function drainSocket(socket: PacketSocket, deliver: (frame: Uint8Array) => void)
   }
 }
 
-/**
- * Opens sockets for the families of the addresses and listens on them; without a listener they only send. Throws PacketError, or
- * NetnsError.
- */
+/** Opens sockets for the families of the addresses and listens on them. Throws PacketError, or NetnsError. */
 export function openSegment(
   options: SegmentOptions,
-  listener?: SegmentListener,
+  listener: SegmentListener,
   native: Native = loadNative(),
 ): Segment {
   using opened = new DisposableStack();
@@ -69,20 +64,18 @@ export function openSegment(
   for (const family of FAMILIES) {
     const addresses = options.addresses.filter((ip) => ip.family === family);
     if (addresses.length === 0) continue;
-    const received = listener === undefined ? [] : addresses;
-    const socket = opened.use(openPacketSocket(socketOptions(family, { ...options, addresses: received }), native));
+    const socket = opened.use(openPacketSocket(socketOptions(family, { ...options, addresses }), native));
     const decode = family === 4 ? decodeArp : decodeNdp;
     const deliver = (frame: Uint8Array): void => {
       const packet = decode(frame);
-      if (packet !== undefined) listener?.packet(packet);
+      if (packet !== undefined) listener.packet(packet);
     };
-    if (listener) socket.listen({ frame: deliver, failure: (error) => listener.failure(error) });
+    socket.listen({ frame: deliver, failure: (error) => listener.failure(error) });
     sockets.set(family, { socket, deliver });
   }
   const held = opened.move();
   return {
     send: (family, frame) => sockets.get(family)?.socket.send(frame),
-    sendAside: (family, frame, failed) => sockets.get(family)?.socket.sendAside(frame, failed),
     drain: () => {
       for (const { socket, deliver } of sockets.values()) drainSocket(socket, deliver);
     },

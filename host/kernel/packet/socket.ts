@@ -65,12 +65,19 @@ interface FrameListener {
   failure(error: PacketError): void;
 }
 
-/** A packet socket, which keeps its namespace alive. After disposal it receives nothing, and its methods throw (EBADF). */
-export interface PacketSocket extends Disposable {
+/** A packet socket, which keeps its namespace alive. After disposal its methods throw (EBADF). */
+export interface SendingSocket extends Disposable {
   /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
-  /** Sends a whole frame in the thread pool; an error is passed to `failed`. */
+  /**
+   * The same in the thread pool; an error is passed to `failed`. For broadcasts: each NIC on the link gets a copy, and the kernel
+   * makes them while it sends.
+   */
   sendAside(frame: Uint8Array, failed: (error: PacketError) => void): void;
+}
+
+/** After disposal it receives nothing, either. */
+export interface PacketSocket extends SendingSocket {
   /** Returns the next frame from outside; undefined if there is none. Throws {@link PacketError}. */
   receive(): Uint8Array | undefined;
   /** Passes every frame to the listener, from the event loop, until the socket is disposed of. Once per socket. */
@@ -98,6 +105,12 @@ function membership(link: number, group: Mac): Uint8Array {
   return request;
 }
 
+/** Binds the socket to the link; with ether type 0 it receives nothing (net/packet/af_packet.c, packet_do_bind). */
+function bind(native: Native, fd: number, link: number, etherType: number): void {
+  const result = native.bind(fd, linkAddress(link, etherType));
+  if (result < 0) throw new PacketError("bind a packet socket", link, -result);
+}
+
 /** Configures the socket, which has no ether type until its filter is attached, so that no unfiltered frame is queued. */
 function configure(native: Native, fd: number, { link, etherType, filter, groups = [] }: PacketOptions): void {
   const require = (result: number, operation: string) => {
@@ -109,16 +122,31 @@ function configure(native: Native, fd: number, { link, etherType, filter, groups
     const request = membership(link, group);
     require(native.setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request), `join ${group}`);
   }
-  require(native.bind(fd, linkAddress(link, etherType)), "bind a packet socket");
+  bind(native, fd, link, etherType);
 }
 
 /** Opens the socket in the namespace. Throws {@link PacketError}, or NetnsError. */
 export function openPacketSocket(options: PacketOptions, native: Native = loadNative()): PacketSocket {
-  const { netnsPath, link } = options;
+  return open(options, (fd) => configure(native, fd, options), native);
+}
+
+/** Opens a socket that receives nothing. Throws as {@link openPacketSocket}. */
+export function openSendingSocket(
+  options: Pick<PacketOptions, "netnsPath" | "link">,
+  native: Native = loadNative(),
+): SendingSocket {
+  return open(options, (fd) => bind(native, fd, options.link, 0), native);
+}
+
+function open(
+  { netnsPath, link }: Pick<PacketOptions, "netnsPath" | "link">,
+  prepare: (fd: number) => void,
+  native: Native,
+): PacketSocket {
   const fd = withNetns(netnsPath, () => native.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), native);
   if (fd < 0) throw new PacketError("open a packet socket", link, -fd);
   try {
-    configure(native, fd, options);
+    prepare(fd);
   } catch (error) {
     closeAside(fd);
     throw error;
