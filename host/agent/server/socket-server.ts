@@ -29,6 +29,9 @@ export const STOP_GRACE_MS = 5_000;
 /** How long a stopping agent waits for the request of a caller that has connected: milliseconds. @limit */
 export const SILENCE_GRACE_MS = 1_000;
 
+/** How long a call is served before it is watched whether the caller hangs up: milliseconds. Most calls are over before. @limit */
+export const HANG_UP_WATCH_MS = 25;
+
 /** How long a caller may take to send the head of a request: milliseconds. @limit */
 export const SILENCE_MS = 60_000;
 
@@ -226,9 +229,11 @@ class Connections {
   async #serve(connection: UnixConnection, call: RawRequest): Promise<void> {
     const hungUp = new AbortController();
     this.#calls.add(hungUp);
-    connection.onHangUp(() => hungUp.abort());
+    // Sending the answer finds out, too.
+    const watching = setTimeout(() => connection.onHangUp(() => hungUp.abort()), HANG_UP_WATCH_MS);
     let isOpen = true;
     const answer: Caller["answer"] = (text, lost) => {
+      clearTimeout(watching);
       isOpen = false;
       deliver(connection, formatAnswer(text), lost);
     };
@@ -240,6 +245,7 @@ class Connections {
     } catch (error) {
       this.#options.log.error({ err: error }, "Internal error");
     } finally {
+      clearTimeout(watching);
       if (isOpen) connection.close();
       this.#calls.delete(hungUp);
       this.#checkEmpty();
