@@ -134,12 +134,12 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { resources, ipam } = backend;
   const { registry } = ipam.inventory;
 
-  const { prober, verified, probeQuarantined } = ipam.detection;
+  const { prober, answered, probeQuarantined } = ipam.detection;
   const coordinator = openCoordinator({
     registry,
     identifier: ipam.identifier,
     prober,
-    verified,
+    answered,
     nowMs: monotonicMs,
     log,
     snapshot: () => resources.state.snapshot,

@@ -222,7 +222,7 @@ export async function openWorld(
     identifier,
     faults: (point) => faults(point),
     logs: { for: () => log },
-    verified: { has: () => false, isShared: (_attachment, ip) => isShared(ip) },
+    answered: { has: () => false, takeAnswer: () => undefined, isShared: (_attachment, ip) => isShared(ip) },
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {

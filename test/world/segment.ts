@@ -1,8 +1,8 @@
 /** Detection of a {@link TestNode} on a segment that is a table: which machine answers for which address. */
 import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
+import { AnsweredAttachments } from "../../host/agent/detection/answered-attachments.ts";
 import type { Detection } from "../../host/agent/detection/open-detection.ts";
 import { QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
-import { VerifiedAttachments } from "../../host/agent/detection/verified-attachments.ts";
 import type { NicLinks } from "../../host/agent/detection/verify-addresses.ts";
 import type { Claimed } from "../../host/agent/ipam/allocate.ts";
 import { claimVerified } from "../../host/agent/ipam/claim-verified.ts";
@@ -50,7 +50,7 @@ export class Segment {
   /** The node's links. */
   nodeLinks = ["uplink"];
   options: DetectOptions = {};
-  readonly verified = new VerifiedAttachments();
+  readonly verified = new AnsweredAttachments();
   readonly prober: QuarantineProber;
   readonly #detection: Omit<Detection, "probeQuarantined">;
 
@@ -64,7 +64,7 @@ export class Segment {
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? linkOf("", name) : undefined),
     });
     this.#detection = {
-      ...{ ...engine, prober: this.prober, verified: this.verified, links: this.#links },
+      ...{ ...engine, prober: this.prober, answered: this.verified, links: this.#links },
       withQuietLink: ({ netnsPath, ifName }, work) => work(linkOf(netnsPath, ifName)),
     };
   }

@@ -70,10 +70,11 @@ async function isFirstNicBerth({ deps, conf }: AttachContext, request: AttachReq
 
 /** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
 async function findRoutable(
-  { deps: { registry, snapshot } }: AttachContext,
+  { deps: { answered, registry, snapshot } }: AttachContext,
   { containerId, ifName }: AttachRequest,
 ): Promise<RoutableAddresses> {
-  const found = await registry.findAttachment({ containerId, ifName });
+  const nic = { containerId, ifName };
+  const found = answered.takeAnswer(nic) ?? (await registry.findAttachment(nic));
   const bound = found.filter(({ state }) => state === "Bound");
   return {
     allocated: bound.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
@@ -190,7 +191,7 @@ function announceAddresses(
   if (link === undefined || mac === undefined) return;
   const isTentative = (ip: Ip): boolean =>
     observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
-  const ips = addresses.filter((ip) => !isTentative(ip) && !deps.verified.isShared(request, ip));
+  const ips = addresses.filter((ip) => !isTentative(ip) && !deps.answered.isShared(request, ip));
   announceLater(() =>
     announce({ netnsPath: netns, index: link.index, name: ifName, mac, kind: link.kind || undefined }, ips, (error) =>
       log.warn({ interface: ifName, err: error }, "Announcing the addresses of an interface failed"),

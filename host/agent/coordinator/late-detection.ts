@@ -20,16 +20,16 @@ import type { OpenNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Attachment, Registry } from "../../registry/registry.ts";
+import type { AnsweredAttachments } from "../detection/answered-attachments.ts";
 import { findAskingLink, findParentName } from "../detection/links.ts";
 import type { QuarantineProber } from "../detection/quarantine-prober.ts";
-import type { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import { addressesOf } from "./observe.ts";
 
 export interface LateDetectionDeps {
   readonly registry: Pick<Registry, "findAttachment" | "undo">;
   readonly prober: Pick<QuarantineProber, "conflict">;
-  /** Addresses that the early stage has probed, and addresses that two pods share while a machine migrates. */
-  readonly verified: Pick<VerifiedAttachments, "has" | "isShared">;
+  /** What Berth has just answered for the NIC, addresses that the early stage has probed, and those that two pods share while a machine migrates. */
+  readonly answered: Pick<AnsweredAttachments, "has" | "isShared" | "takeAnswer">;
 }
 
 interface LateDetectionInput {
@@ -135,10 +135,10 @@ export async function detectOnNic(
   { conf, prevResult, pod, signal }: LateDetectionInput,
 ): Promise<void> {
   const { ifName } = request;
-  const addresses = addressesOf(prevResult, ifName).filter((ip) => !deps.verified.isShared(request, ip));
+  const addresses = addressesOf(prevResult, ifName).filter((ip) => !deps.answered.isShared(request, ip));
   const link = findProbeLink(pod, ifName);
   if (link === undefined || addresses.length === 0) return;
-  const unverified = conf.detectIPConflict ? addresses.filter((ip) => !deps.verified.has(request, ip)) : [];
+  const unverified = conf.detectIPConflict ? addresses.filter((ip) => !deps.answered.has(request, ip)) : [];
   const { retry, intervalMs, timeoutMs } = conf.detectOptions;
   const timing = conflictTiming(conf.detectOptions);
   if (unverified.length > 0) requireShortDetection(timing);

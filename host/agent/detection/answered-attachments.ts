@@ -1,13 +1,45 @@
 /**
- * The addresses of attachments that were probed before they were on the NIC: the coordinator need not probe them again. In memory only: after a restart
- * of the agent the coordinator probes.
+ * What an ADD of `berth` leaves for the coordinator of the same chain, which comes a moment later: the addresses that it has just answered, so that the
+ * registry need not be asked, and those that were probed before they were on the NIC, which need not be probed again. In memory only: after a restart
+ * of the agent the coordinator asks and probes.
  */
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import type { Attachment } from "../../registry/registry.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
 
-export class VerifiedAttachments {
+/** How long after an ADD of `berth` the coordinator believes its answer without asking the registry: milliseconds. @limit */
+export const ANSWER_VALID_MS = 2_000;
+
+/** Most answers that wait for a coordinator, which not every chain has. @limit */
+export const MAX_REMEMBERED_ANSWERS = 256;
+
+interface Answered {
+  readonly allocations: readonly Allocation[];
+  readonly untilMs: number;
+}
+
+export class AnsweredAttachments {
+  readonly #answered = new BoundedMap<string, Answered>(MAX_REMEMBERED_ANSWERS);
   readonly #addresses = new Map<string, readonly Ip[]>();
   readonly #shared = new Map<string, readonly Ip[]>();
+  readonly #nowMs: () => number;
+
+  /** `nowMs`: a clock that does not jump. */
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
+  /** The allocations are Bound to the attachment, and are answered now. */
+  answer(attachment: Attachment, allocations: readonly Allocation[]): void {
+    this.#answered.set(keyOf(attachment), { allocations, untilMs: this.#nowMs() + ANSWER_VALID_MS });
+  }
+
+  /** Returns, once, what was answered a moment ago; undefined if the registry has to be asked. */
+  takeAnswer(attachment: Attachment): readonly Allocation[] | undefined {
+    const found = this.#answered.get(keyOf(attachment));
+    this.#answered.delete(keyOf(attachment));
+    return found !== undefined && this.#nowMs() < found.untilMs ? found.allocations : undefined;
+  }
 
   /** Adds to the addresses of earlier calls: a repeated ADD probes only addresses that are not on the NIC yet. */
   add(attachment: Attachment, addresses: readonly Ip[]): void {
@@ -31,6 +63,7 @@ export class VerifiedAttachments {
   }
 
   delete(attachment: Attachment): void {
+    this.#answered.delete(keyOf(attachment));
     this.#addresses.delete(keyOf(attachment));
     this.#shared.delete(keyOf(attachment));
   }

@@ -3,14 +3,14 @@ import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
+import { AnsweredAttachments } from "./answered-attachments.ts";
 import { findAskingLink, findNodeLink, findParentName, findPoolLink, withdrawAddress } from "./links.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "./quarantine-prober.ts";
-import { VerifiedAttachments } from "./verified-attachments.ts";
 import type { EarlyStageDeps, NicLinks } from "./verify-addresses.ts";
 
 export interface Detection extends EarlyStageDeps {
   readonly prober: QuarantineProber;
-  readonly verified: VerifiedAttachments;
+  readonly answered: AnsweredAttachments;
   /** Probes the quarantined addresses that are due. */
   readonly probeQuarantined: () => Promise<void>;
 }
@@ -44,6 +44,6 @@ export function openDetection(
     findNodeLink,
     findPoolLink: (allocation) => findPoolLink({ registry, findParentName, findNodeLink }, allocation),
   });
-  const verified = new VerifiedAttachments();
-  return { ...early, prober, verified, probeQuarantined: () => prober.probeDue() };
+  const answered = new AnsweredAttachments();
+  return { ...early, prober, answered, probeQuarantined: () => prober.probeDue() };
 }

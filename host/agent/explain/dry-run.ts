@@ -8,8 +8,8 @@ import { invariant } from "../../lib/invariant.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Registry } from "../../registry/registry.ts";
 import type { Clock } from "../add-deadline.ts";
+import { AnsweredAttachments } from "../detection/answered-attachments.ts";
 import type { Detection } from "../detection/open-detection.ts";
-import { VerifiedAttachments } from "../detection/verified-attachments.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { IpamPlugin, type ReadinessSource } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
@@ -100,7 +100,7 @@ class SkippingClock implements Clock {
 /** No machine answers for an address, and no NIC is read or changed. */
 class DryRunDetection implements Detection {
   readonly prober: Detection["prober"];
-  readonly verified = new VerifiedAttachments();
+  readonly answered = new AnsweredAttachments();
   readonly links: Detection["links"];
   readonly random: Detection["random"];
   hasNic = true;

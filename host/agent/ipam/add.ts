@@ -86,7 +86,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
   const { held, created } = claimed;
   const undo = async (): Promise<void> => {
-    detection.verified.delete({ containerId, ifName });
+    detection.answered.delete({ containerId, ifName });
     await registry.undo(created);
   };
   try {
@@ -95,6 +95,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     cluster?.prefetched.used(identity.owner, ifName);
     const { namespace, name: pod, owner: uid } = identity;
     const rule = selection.nics.find((each) => each.ifName === ifName)?.rule ?? "";
+    detection.answered.answer({ containerId, ifName }, held);
     return {
       result,
       undo,

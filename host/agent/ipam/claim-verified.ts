@@ -20,7 +20,7 @@ export const MAX_CONFLICT_CANDIDATES = 8;
 interface ClaimVerifiedDeps extends AllocateDeps {
   readonly cluster?: (ClusterAddresses & Pick<ClusterIpam, "isShared">) | undefined;
   readonly networks: Pick<NicSettings, "settingsFor" | "isCoordinated">;
-  readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "verified">;
+  readonly detection: Pick<Detection, keyof EarlyStageDeps | "prober" | "answered">;
 }
 
 interface VerifiedDemand extends AddressDemand {
@@ -99,7 +99,7 @@ async function findShared(
   for (const each of held) if ((await deps.cluster?.isShared(each, signal)) === true) shared.push(each);
   const [first] = shared;
   if (first !== undefined)
-    deps.detection.verified.share(
+    deps.detection.answered.share(
       first,
       shared.map(({ ip }) => ip),
     );
@@ -121,7 +121,7 @@ async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, detected: Early
   }
   const [first] = detected.addresses;
   if (first !== undefined)
-    detection.verified.add(
+    detection.answered.add(
       first,
       detected.addresses.map(({ ip }) => ip),
     );

@@ -78,7 +78,7 @@ export class IpamPlugin implements Plugin {
 
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
     const { inventory, detection } = this.#deps;
-    detection.verified.delete({ containerId, ifName });
+    detection.answered.delete({ containerId, ifName });
     const own = await inventory.registry.release({ containerId, ifName, network: netConf.name });
     return own.length > 0 || netns === undefined ? own : this.#releaseRecovered(netns, ifName);
   }
@@ -88,7 +88,7 @@ export class IpamPlugin implements Plugin {
     const { inventory, detection, clock } = this.#deps;
     const { registry } = inventory;
     const released = await registry.releaseOthers(netConf.name, netConf.validAttachments, clock.nowMs());
-    for (const each of released) detection.verified.delete(each);
+    for (const each of released) detection.answered.delete(each);
     return released;
   }
 

@@ -6,7 +6,7 @@
 import { DryRunIpam } from "../../../host/agent/cluster/dry-run-ipam.ts";
 import { openClusterIdentifier } from "../../../host/agent/cluster/identity.ts";
 import { ClusterDefinitions } from "../../../host/agent/cluster/networks.ts";
-import { VerifiedAttachments } from "../../../host/agent/detection/verified-attachments.ts";
+import { AnsweredAttachments } from "../../../host/agent/detection/answered-attachments.ts";
 import { explainPod, type Question } from "../../../host/agent/explain/explain-pod.ts";
 import type { AddDeps } from "../../../host/agent/ipam/add.ts";
 import { IpamPlugin } from "../../../host/agent/ipam/plugin.ts";
@@ -85,7 +85,7 @@ export class ExplainWorld {
     Object.defineProperty(networks, "attached", { value: (_: string, name: string) => this.#find(name) });
     Object.defineProperty(networks, "defaultNetwork", { value: () => this.#networks[0] });
     const base = node.ipam({ networks });
-    const silent = { ...base.detection, verified: new VerifiedAttachments(), ...SILENT };
+    const silent = { ...base.detection, answered: new AnsweredAttachments(), ...SILENT };
     const { registry } = node;
     if (!(registry instanceof KubernetesRegistry)) return { ...base, detection: silent };
     const identifier = openClusterIdentifier({ api: node.api, snapshot });
