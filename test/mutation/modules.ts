@@ -53,12 +53,14 @@ export const GROUPS: readonly Group[] = [
     property: ["test/property/controller/garbage-walk.test.ts", "test/property/kubernetes/election.test.ts"],
   },
   {
-    modules: ["host/controller/{conditions,networks,owners,usage}/plan-*.ts"],
-    unit: [
-      "test/unit/controller/{conditions,owners,usage}/*.test.ts",
-      "test/unit/controller/networks/plan-status.test.ts",
-    ],
-    property: ["test/property/controller/{overlap,usage}.test.ts"],
+    modules: ["host/controller/{conditions,networks,owners}/plan-*.ts"],
+    unit: ["test/unit/controller/{conditions,owners}/*.test.ts", "test/unit/controller/networks/plan-status.test.ts"],
+    property: ["test/property/controller/overlap.test.ts"],
+  },
+  {
+    modules: ["host/controller/usage/plan-*.ts"],
+    unit: ["test/unit/controller/usage/*.test.ts"],
+    property: ["test/property/controller/usage.test.ts"],
   },
   {
     modules: ["host/controller/subnets/plan/*.ts"],
