@@ -146,11 +146,14 @@ const setLink = (link: string, from: LinkSettings, to: LinkSettings): Operation 
   to,
 });
 
+const UP: LinkSettings = { up: true };
+const DOWN: LinkSettings = { up: false };
+
 function join({ name, up }: LinkState, bond: string): Operation[] {
   return [
-    ...(up ? [setLink(name, { up: true }, { up: false })] : []),
+    ...(up ? [setLink(name, UP, DOWN)] : []),
     setLink(name, { master: "" }, { master: bond }),
-    setLink(name, { up: false }, { up: true }),
+    setLink(name, DOWN, UP),
   ];
 }
 
@@ -224,7 +227,7 @@ export function planBond(host: NamespaceState, spec: BondSpec): BondPlan {
         .map((member): Operation => ({ kind: "try-member", place, link: member.name, bond: name })),
       ...move.leave,
       ...joining.flatMap((member) => join(member, name)),
-      ...(link?.up === true ? [] : [setLink(name, { up: false }, { up: true })]),
+      ...(link?.up === true ? [] : [setLink(name, DOWN, UP)]),
       ...move.arrive,
       ...(isOurs && primary !== undefined ? [setLast({ numbers: {}, primary })] : []),
     ],

@@ -149,4 +149,19 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     text: "numbers === undefined",
     note: "equivalent: a Subnet without numbers is invalid, which was said before; for the compiler",
   },
+  {
+    file: "host/ifacer/plan-bond.ts",
+    text: "findLink(host, master)?.kind",
+    note: "equivalent: the link that a member belongs to is read with it; for the compiler",
+  },
+  {
+    file: "host/ifacer/plan-bond.ts",
+    text: "sizes.length === 0",
+    note: "not reached: links are read with their MTU; for the compiler",
+  },
+  {
+    file: "host/ifacer/plan-bond.ts",
+    text: "[]",
+    note: "not reached: links are read with their MTU; for the compiler",
+  },
 ];

@@ -31,6 +31,7 @@ function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[];
     const after = applyAll(before, operations);
     expect(planDevices(spec, after).operations.map(formatOperation), "doing it again").toEqual([]);
     expect(inventory(undoAll(after, operations)), "undone").toEqual(inventory(before));
+    expect(inventory(undoAll(after, lastly)), "what comes last has failed").toEqual(inventory(after));
     const lines = [
       `device: ${device}`,
       ...warnings.map((warning) => `warning: ${warning}`),
@@ -76,6 +77,15 @@ describe("the planners", () => {
     expect(files.filter((file) => !/^# .*\.$/.test(linesOf(file)[0] ?? ""))).toEqual([]);
     expect(files.filter((file) => !linesOf(file).some((line) => line.startsWith(MARGIN)))).toEqual([]);
   });
+});
+
+it("an option that a bond does not report is not set back: the kernel may not know it", () => {
+  const lines = ["link e0 device", "link bond0 bond mode 0 miimon 0 lacp_rate 0 down"];
+  const bond = { name: "bond0", mode: 4, options: "lacp_rate=fast;ad_user_port_key=7" };
+  const spec = decodeDeviceSpec({ interfaces: ["e0"], bond }, "x");
+  const { operations } = planDevices(spec, lines.reduce(follow, EMPTY_NAMESPACE));
+  const froms = operations.flatMap((operation) => (operation.kind === "set-bond" ? [operation.from] : []));
+  expect(froms).toStrictEqual([{ numbers: { mode: 0, miimon: 0, arp_interval: 0 } }, { numbers: { lacp_rate: 0 } }]);
 });
 
 it.each([
