@@ -25,6 +25,7 @@ const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
@@ -59,7 +60,7 @@ const SERVES: Served = {
     kind: "NetworkAttachmentDefinition",
     everywhere: everywhere(DEFINITIONS),
   },
-  "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases": {
+  [LEASES]: {
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
   },
@@ -83,6 +84,8 @@ const NODE_GRACE_MS = 10_000;
 /** How long it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
+/** Most allocations of which somebody has a copy after they were deleted. */
+const DELETED_MOST = 20;
 
 export interface Workload {
   readonly name: string;
@@ -152,6 +155,11 @@ export class Cluster {
   #isByHand = false;
   #lastFile = 0;
   #lastPool = 0;
+  /** By name, the last one last. */
+  readonly #deleted = new Map<string, StoredObject>();
+  #restored = 0;
+  /** How often another controller has become the leader. */
+  leaders = 0;
   readonly #staticPods = new Map<string, PodObject>();
   /** Each family's pool as it was last named. */
   readonly pools: Record<Family, string> = { blue: "blue", six: "six" };
@@ -162,7 +170,10 @@ export class Cluster {
     const { poolSize, isStrict } = shape;
     const numbers = Array.from({ length: poolSize }, (_, index) => index + 1);
     const addresses = numbers.flatMap((each) => [fourth(each), sixth(each)]);
-    this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, isStrict, keepsOwn: shape.hasStaticPods });
+    const isRunning = (podUID: string): boolean =>
+      this.pods.some(({ uid, isFinished }) => uid === podUID && !isFinished);
+    const facts = { isStrict, keepsOwn: shape.hasStaticPods, isRunning };
+    this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
     this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
@@ -291,6 +302,11 @@ export class Cluster {
     this.startController();
   }
 
+  /** How far the wall clock of one of them is ahead: milliseconds. */
+  setControllerClock(random: Seeded, offsetMs: number): void {
+    random.pick(this.#controllers).process.wallOffsetMs = offsetMs;
+  }
+
   pauseController(milliseconds: number): void {
     for (const { process, running } of this.#controllers)
       if (running.status.isLeading) this.#options.time.pause(process, milliseconds);
@@ -407,9 +423,34 @@ export class Cluster {
     this.pools[family] = `${family}-${++this.#lastPool}`;
     const metadata = { generation: 1, uid: `pool-${this.#lastPool}` };
     this.server.put(POOLS, this.pools[family], { metadata, spec: this.#specOf(family) });
+    this.#deletePool(before);
+  }
+
+  /** A second pool of the family's subnet has some of the same addresses, for so long. */
+  overlapPool(family: Family, numbers: { readonly first: number; readonly last: number }, forMs: number): void {
+    const name = `${family}-${++this.#lastPool}`;
+    const metadata = { generation: 1, uid: `pool-${this.#lastPool}` };
+    const ips = [rangeOf(family, numbers.first, numbers.last)];
+    this.server.put(POOLS, name, { metadata, spec: { ...this.#specOf(family), ips } });
+    this.#options.time.schedule(forMs, "a pool overlaps no more", this.#plane, () => this.#deletePool(name));
+  }
+
+  /** The family's pool is deleted, and created again after so long, whatever its finalizers. */
+  replacePool(family: Family, afterMs: number): void {
+    const name = this.pools[family];
+    this.#deletePool(name);
+    this.#options.time.schedule(afterMs, "a pool is created again", this.#plane, () => {
+      if (this.pools[family] !== name) return;
+      this.server.remove(name, POOLS);
+      const metadata = { generation: 1, uid: `pool-${++this.#lastPool}` };
+      this.server.put(POOLS, name, { metadata, spec: this.#specOf(family) });
+    });
+  }
+
+  #deletePool(name: string): void {
     void this.server
       .client()
-      .call({ method: "DELETE", path: `${POOLS}/${before}` })
+      .call({ method: "DELETE", path: `${POOLS}/${name}` })
       .catch(() => {});
   }
 
@@ -453,6 +494,19 @@ export class Cluster {
     if (before === undefined) return;
     this.#isByHand = true;
     this.server.remove(name, ALLOCATIONS);
+    this.#isByHand = false;
+  }
+
+  /** One of the allocations that were deleted lately is created again as it was, unless another pod has its address. */
+  restoreAllocation(random: Seeded): void {
+    const isFree = ({ metadata, spec }: StoredObject): boolean =>
+      !this.server.objects.has(metadata.name) && this.ledger.mayRestore(metadata.name, spec);
+    const found = [...this.#deleted.values()].filter(isFree);
+    if (found.length === 0) return;
+    const { metadata, ...rest } = random.pick(found);
+    const { labels } = metadata as { labels?: Readonly<Record<string, string>> };
+    this.#isByHand = true;
+    this.server.put(ALLOCATIONS, metadata.name, { ...rest, metadata: { uid: `restored-${++this.#restored}`, labels } });
     this.#isByHand = false;
   }
 
@@ -548,12 +602,18 @@ export class Cluster {
     if (collection === ALLOCATIONS) {
       const writer = this.#isByHand ? "by hand" : this.network.writer;
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
+      if (after === undefined && before !== undefined) this.#noteDeleted(before);
       this.ledger.written(before, after, this.#isByHand);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
     } else if (collection === POOLS || collection === RESERVED) {
       if (isSameSpec(before, after)) return;
       timeline.note(`pool ${metadata.name}: ${describePool(after)}`);
       this.ledger.poolsChanged(this.#usable(), /blue/.test(metadata.name) ? 4 : 6);
+    } else if (collection === LEASES) {
+      const holder = String(after?.spec.holderIdentity ?? "");
+      if (holder === "" || holder === before?.spec.holderIdentity) return;
+      this.leaders++;
+      timeline.note(`${holder} leads`);
     } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
@@ -561,6 +621,14 @@ export class Cluster {
       );
     else if (collection === PODS && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
       timeline.note(`pod ${metadata.name} (${metadata.uid}) is being deleted`);
+  }
+
+  #noteDeleted(object: StoredObject): void {
+    const { name } = object.metadata;
+    this.#deleted.delete(name);
+    this.#deleted.set(name, object);
+    const [oldest = name] = this.#deleted.keys();
+    if (this.#deleted.size > DELETED_MOST) this.#deleted.delete(oldest);
   }
 
   /** Berth gives addresses only to NICs whose network is its own (prefetch). */

@@ -12,7 +12,11 @@ interface Spec {
   readonly node: string;
   readonly holders?: readonly { readonly podUID: string; readonly interface: string; readonly node: string }[];
   readonly workload?: { readonly uid: string; readonly member: string; readonly interface?: string };
-  readonly quarantine?: { readonly reason: string; readonly mac?: string };
+  readonly quarantine?: {
+    readonly reason: string;
+    readonly mac?: string;
+    readonly holder?: { readonly podUID: string };
+  };
 }
 
 /** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
@@ -27,6 +31,8 @@ const HEARD_MS = 10_000;
 const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
+/** Most writes of a record for one sandbox of a pod. */
+const WRITES_MOST = 24;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
 
 /** Another machine of the segment that has an address. */
@@ -40,6 +46,8 @@ const BACK_MS = 30_000;
 
 interface LedgerOptions {
   readonly nowMs: () => number;
+  /** Whether the API server has the pod with this UID, and it has not finished. */
+  readonly isRunning: (podUID: string) => boolean;
   /** Addresses of the pools. */
   readonly addresses: readonly string[];
   /** Nothing but the scarcity of addresses is in the way of an ADD. */
@@ -59,12 +67,14 @@ export class Ledger implements Segment {
   readonly #deletedByHand = new Set<string>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
-  /** By the same: what pods of the member have left on lost nodes, and what was in no pool for a time. */
+  /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, and what somebody has restored. */
   readonly #leftBehind = new Map<string, Set<string>>();
   /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
   readonly #undecided = new Map<string, Set<string>>();
-  /** Writes of allocations by address. */
-  readonly writes = new Map<string, number>();
+  /** By address: the pod that its record names, or named last, and the writes of the record since it does, or since the last answered ADD. */
+  readonly #holds = new Map<string, { readonly podUID: string; writes: number }>();
+  /** Most writes of a record for one sandbox of a pod. */
+  mostWrites = 0;
   adds = 0;
   restarts = 0;
   readonly #options: LedgerOptions;
@@ -200,8 +210,12 @@ export class Ledger implements Segment {
     }
   }
 
-  isLive(address: string): boolean {
-    return this.#live.has(address);
+  /** Whether no other pod than the allocation's has its address. */
+  mayRestore(name: string, spec: StoredObject["spec"]): boolean {
+    const holders = (spec as unknown as Spec).holders ?? [];
+    const isOf = ({ uid, ifName }: Nic): boolean =>
+      holders.some(({ podUID, interface: other }) => podUID === uid && other === ifName);
+    return [...(this.#live.get(addressOf(name)) ?? [])].every(isOf);
   }
 
   /** Of the API server. */
@@ -216,14 +230,33 @@ export class Ledger implements Segment {
       this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
       this.#forgetAddress(address);
-    } else this.writes.set(address, (this.writes.get(address) ?? 0) + 1);
-    if (after !== undefined) this.#deletedByHand.delete(address);
+      const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
+      if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
+    } else this.#countWrite(address, after);
+    if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
   }
 
-  /** Only another machine is a reason for the quarantine of an address, and one that answers for all only for few (conflict). */
+  /** How often a record is written for one sandbox of a pod, from the claim to the end, is bounded, whatever goes wrong. */
+  #countWrite(address: string, after: StoredObject | undefined): void {
+    const [{ podUID } = { podUID: "" }] = (after?.spec as unknown as Spec | undefined)?.holders ?? [];
+    const before = this.#holds.get(address);
+    const hold = before !== undefined && (podUID === "" || podUID === before.podUID) ? before : { podUID, writes: 0 };
+    hold.writes++;
+    this.#holds.set(address, hold);
+    this.mostWrites = Math.max(this.mostWrites, hold.writes);
+    if (hold.writes === WRITES_MOST + 1)
+      this.problems.push(`${address} was written more than ${WRITES_MOST} times for ${podUID}`);
+  }
+
+  /**
+   * Only another machine is a reason for the quarantine of an address, and one that answers for all only for few (conflict); or that its pod is gone, on a
+   * node that has not confirmed it (node-lost).
+   */
   #requireCause(address: string, { spec }: StoredObject): void {
-    const { quarantine: { reason, mac = "" } = { reason: "" }, node } = spec as unknown as Spec;
+    const { quarantine: { reason, mac = "", holder } = { reason: "" }, node } = spec as unknown as Spec;
+    if (reason === "NodeLost" && holder !== undefined && this.#options.isRunning(holder.podUID))
+      this.problems.push(`${address} is quarantined for a lost node, though its pod ${holder.podUID} is there`);
     if (reason !== "Conflict" || mac === "") return;
     this.#left.delete(address);
     this.#forgetAddress(address);
@@ -260,6 +293,7 @@ export class Ledger implements Segment {
     const families = addresses.map((address) => (address.includes(":") ? 6 : 4));
     if (addresses.length !== 2 || new Set(families).size !== 2)
       this.problems.push(`${name} (${uid}) got ${addresses.join(" ")} for ${ifName}: one of each family was due`);
+    for (const address of addresses) this.#holds.delete(address);
     for (const address of addresses) this.#requirePool({ name, uid }, ifName, address);
     if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
     if (!isMember) return;

@@ -10,6 +10,7 @@ import type { DetectionLinks } from "../../host/agent/detection/open-detection.t
 import type { NicAccess } from "../../host/agent/fencing/nic-access.ts";
 import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
 import { type Maintenance, startMaintenance } from "../../host/agent/maintenance.ts";
+import { watchRegistry } from "../../host/agent/registry-watch.ts";
 import { isBug } from "../../host/agent/server/answer.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -32,6 +33,8 @@ const CONNECT_MS = 20_000;
 /** The same of a DEL, before it is spooled. */
 const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
+/** After how long an agent that has ended by itself is started again: milliseconds. */
+const RESTART_MS = 1_000;
 /** Of a probe that names no time: milliseconds. */
 const PROBE_MS = 1_000;
 /** Of links of the node. */
@@ -95,15 +98,24 @@ interface MachineOptions {
   readonly hasEarlyNics: boolean;
 }
 
+interface DiskSpace {
+  /** No claim can be written. */
+  isFull: boolean;
+  /** Nothing can be read or written. */
+  isBroken: boolean;
+}
+
+const BROKEN = "disk I/O error";
+
 /** The journal's thread: a call is carried out a moment after it was sent, and answered a moment later. */
 class SimulatedStore extends MemoryStore {
   readonly #time: SimulatedTime;
-  readonly #space: { readonly isFull: boolean };
+  readonly #space: DiskSpace;
   readonly #flush: () => void;
 
   constructor(
     time: SimulatedTime,
-    space: { readonly isFull: boolean },
+    space: DiskSpace,
     { onFreed, ...options }: ConstructorParameters<typeof MemoryStore>[1] & { readonly disk: DatabaseSync },
   ) {
     const freed: Parameters<typeof onFreed>[] = [];
@@ -117,6 +129,11 @@ class SimulatedStore extends MemoryStore {
 
   override async send(...call: Parameters<MemoryStore["send"]>): Promise<unknown> {
     await this.#time.sleep(0, `journal ${call[0]}`);
+    if (this.#space.isBroken) {
+      this.trouble = BROKEN;
+      if (call[0] === "probe") return BROKEN;
+      throw new RegistryError(BROKEN);
+    }
     if (this.#space.isFull && call[0] === "claim") throw new RegistryError("database or disk is full", { full: true });
     try {
       return await super.send(...call);
@@ -133,6 +150,7 @@ interface Agent {
   backend: ClusterBackend | undefined;
   plugin: IpamPlugin | undefined;
   maintenance: Maintenance | undefined;
+  registryWatch: { close(): void } | undefined;
   /** Calls under way: what the shim hears when the agent ends. */
   readonly calls: Set<(error: Error) => void>;
 }
@@ -146,7 +164,7 @@ export class Machine {
   readonly #options: MachineOptions;
   disk: DatabaseSync = openDisk();
   #copy: DatabaseSync | undefined;
-  readonly space = { isFull: false };
+  readonly space: DiskSpace = { isFull: false, isBroken: false };
   /** By container: the sandboxes whose network namespace exists, with their NICs. */
   readonly sandboxes = new Map<string, Map<string, Nic>>();
   readonly spool: Call[] = [];
@@ -167,6 +185,12 @@ export class Machine {
     return this.#agent?.plugin !== undefined;
   }
 
+  /** Whether its agent serves, and hears of what happens. */
+  get isActing(): boolean {
+    const isPaused = (this.#agent?.process.pausedUntilMs ?? 0) > this.#options.time.nowMs;
+    return this.isServing && !isPaused && !this.space.isBroken;
+  }
+
   get backend(): ClusterBackend | undefined {
     return this.#agent?.backend;
   }
@@ -180,10 +204,23 @@ export class Machine {
     const { time, timeline } = this.#options;
     const process = time.process(`agent of ${this.name} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
-    const agent: Agent = { process, backend: undefined, plugin: undefined, maintenance: undefined, calls: new Set() };
+    const parts = { backend: undefined, plugin: undefined, maintenance: undefined, registryWatch: undefined };
+    const agent: Agent = { process, ...parts, calls: new Set() };
     this.#agent = agent;
     timeline.note(`${this.name}: the agent starts`);
-    time.inside(process, () => void this.#open(agent).catch((error: unknown) => time.uncaught.push(error)));
+    time.inside(process, () => void this.#open(agent).catch((error: unknown) => this.#startAgain(agent, error)));
+  }
+
+  /** An agent that cannot open its journal ends, and is started again. */
+  #startAgain(agent: Agent, error: unknown): void {
+    const { time } = this.#options;
+    if (!(this.space.isBroken && error instanceof RegistryError)) {
+      time.uncaught.push(error);
+      return;
+    }
+    if (this.#agent !== agent) return;
+    this.kill();
+    time.schedule(RESTART_MS, "an agent is started again", time.current, () => this.start());
   }
 
   async #open(agent: Agent): Promise<void> {
@@ -233,13 +270,9 @@ export class Machine {
     };
     await drain();
     const { probeQuarantined } = backend.ipam.detection;
-    agent.maintenance = startMaintenance({
-      registry: backend.registry,
-      spool: { drain },
-      probeQuarantined,
-      nowMs,
-      log: LOG,
-    });
+    const { registry } = backend;
+    agent.maintenance = startMaintenance({ registry, spool: { drain }, probeQuarantined, nowMs, log: LOG });
+    agent.registryWatch = watchRegistry(registry, LOG);
     agent.plugin = plugin;
   }
 
@@ -268,6 +301,7 @@ export class Machine {
     await time.inside(agent.process, async () => {
       while (agent.calls.size > 0) await time.sleep(10, "the last answers");
       agent.maintenance?.close();
+      agent.registryWatch?.close();
       await agent.backend?.close();
     });
     if (this.#agent !== agent) return;

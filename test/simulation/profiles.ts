@@ -15,6 +15,8 @@ export const PROFILES = [
   "conflicts",
   "restores",
   "pools",
+  "hands",
+  "scaled",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -219,11 +221,17 @@ const DELETE_OBJECT: Action = {
   weight: 1,
   act: (cluster, random) => {
     // Another pod that claims it before it is made again would have it, too: that is documented (recreate).
-    const isQuiet = cluster.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isServing);
+    const isQuiet = cluster.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isActing);
     if (!isQuiet || cluster.isChanging) return;
     const bound = [...cluster.server.objects.values()].filter(({ spec }) => spec.state === "Bound");
     if (bound.length > 0) cluster.deleteAllocation(random.pick(bound).metadata.name);
   },
+};
+
+const RESTORE_OBJECT: Action = {
+  name: "a deleted allocation is restored by hand",
+  weight: 4,
+  act: (cluster, random) => cluster.restoreAllocation(random),
 };
 
 const COMPACT: Action = {
@@ -243,6 +251,18 @@ const FILL_DISK: Action = {
     machine.space.isFull = true;
     time.schedule(3_000, "the disk has room", time.current, () => {
       machine.space.isFull = false;
+    });
+  },
+};
+
+const BREAK_DISK: Action = {
+  name: "a disk fails",
+  weight: 2,
+  act: (cluster, random, time) => {
+    const { machine } = random.pick(cluster.nodes);
+    machine.space.isBroken = true;
+    time.schedule(random.pick([200, 3_000, 12_000]), "the disk works again", time.current, () => {
+      machine.space.isBroken = false;
     });
   },
 };
@@ -323,6 +343,13 @@ const SET_CLOCK: Action = {
     random.pick(cluster.nodes).machine.setWallClock(random.pick([0, 90_000, -90_000, 7_200_000, -7_200_000])),
 };
 
+const SET_CONTROLLER_CLOCK: Action = {
+  name: "the wall clock of a controller jumps",
+  weight: 1,
+  act: (cluster, random) =>
+    cluster.setControllerClock(random, random.pick([0, 90_000, -90_000, 7_200_000, -7_200_000])),
+};
+
 const FOREIGN: Action = {
   name: "another machine has an address",
   weight: 8,
@@ -380,6 +407,22 @@ const RENAME: Action = {
   name: "a pool gets another name",
   weight: 3,
   act: (cluster, random) => cluster.renamePool(random.pick(FAMILIES)),
+};
+
+const OVERLAP: Action = {
+  name: "another pool has some of the same addresses",
+  weight: 3,
+  act: (cluster, random) => {
+    const first = 1 + random.below(cluster.poolSize);
+    const last = Math.min(cluster.poolSize, first + random.below(cluster.poolSize));
+    cluster.overlapPool(random.pick(FAMILIES), { first, last }, random.pick([2_000, 10_000]));
+  },
+};
+
+const REPLACE_POOL: Action = {
+  name: "a pool is deleted and created again",
+  weight: 1,
+  act: (cluster, random) => cluster.replacePool(random.pick(FAMILIES), random.pick([500, 4_000])),
 };
 
 const RESERVE: Action = {
@@ -514,6 +557,46 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       KILL_AGENT,
       KILL_CONTROLLER,
       COMPACT,
+    ],
+  },
+  hands: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    actions: [
+      { ...DELETE, weight: 6 },
+      FINISH,
+      SCALE,
+      { ...DELETE_OBJECT, weight: 8 },
+      RESTORE_OBJECT,
+      OVERLAP,
+      REPLACE_POOL,
+      BREAK_DISK,
+      FILL_DISK,
+      SET_CLOCK,
+      SET_CONTROLLER_CLOCK,
+      PAUSE_AGENT,
+      HANG,
+      KILL_CONTROLLER,
+      { ...PAUSE_CONTROLLER, weight: 2 },
+    ],
+  },
+  scaled: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.05, lateDel: 0.1, twice: 0.1 },
+    spare: 0,
+    actions: [
+      { ...DELETE, weight: 8 },
+      DELETE_SOME,
+      { ...SCALE, weight: 8 },
+      REPLACE_SET,
+      { ...FORCE, weight: 6 },
+      CUT,
+      POWER,
+      HANG,
+      PAUSE_AGENT,
+      KILL_AGENT,
+      KILL_CONTROLLER,
     ],
   },
 };

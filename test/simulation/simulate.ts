@@ -23,6 +23,8 @@ const profiles: readonly ProfileName[] =
   values.profile === "all" ? PROFILES : PROFILES.filter((name) => name === values.profile);
 if (profiles.length === 0) throw new Error(`--profile ${values.profile}: want one of ${PROFILES.join(", ")}, all`);
 let violated = 0;
+/** How often each action happened, in all runs. */
+const counts = new Map<string, number>();
 for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.runs); seed++) {
   for (const profile of profiles) {
     const startMs = performance.now();
@@ -30,10 +32,12 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const sizes = { nodes: Number(values.nodes), pods: Number(values.pods), steps: Number(values.steps) };
     const options = { seed, profile, ...sizes, faults: Number(values.faults), without };
     const report = await run(options);
+    for (const name of [...report.actions.values(), ...Array(report.leaders).fill("(another controller leads)")])
+      counts.set(name, (counts.get(name) ?? 0) + 1);
     const seconds = (performance.now() - startMs) / 1000;
     if (report.problems.length === 0) {
       console.log(
-        `${describeReport(report)}\n${report.adds} ADDs, ${report.restarts} by members that had addresses; ${seconds.toFixed(1)} s: every invariant held`,
+        `${describeReport(report)}\n${report.adds} ADDs, ${report.restarts} by members that had addresses; an address was written ${report.mostWrites} times at most for one sandbox; all was well ${(report.recoveryMs / 1000).toFixed(0)} s after the last fault; ${seconds.toFixed(1)} s: every invariant held`,
       );
       if (values.timeline) console.log(report.timeline.last(Number(values.lines)).join("\n"));
       continue;
@@ -44,4 +48,6 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     console.log(describeReport(smaller, Number(values.lines)));
   }
 }
+const total = [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => `${count} × ${name}`);
+if (profiles.length * Number(values.runs) > 1) console.log(`What happened: ${total.join(", ")}`);
 process.exitCode = violated === 0 ? 0 : 1;
