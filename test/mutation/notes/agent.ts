@@ -36,11 +36,6 @@ export const AGENT_NOTES: readonly Note[] = [
     note: "equivalent: an object in another state has no holders",
   },
   {
-    file: "host/registry/kubernetes/decide.ts",
-    text: "object.node === node",
-    note: "equivalent: another node's object is not ours, which was asked before",
-  },
-  {
     file: "host/registry/kubernetes/address-states.ts",
     text: 'object.kind === "known"',
     note: "equivalent: in another kind there is no object",
@@ -84,5 +79,100 @@ export const AGENT_NOTES: readonly Note[] = [
     file: "host/registry/kubernetes/decide.ts",
     text: 'typeof object === "object"',
     note: "equivalent: what is absent has no version; for the compiler",
+  },
+  {
+    file: "host/agent/embedded/recovery/plan-recovery.ts",
+    text: "position === undefined",
+    note: "equivalent: no interface has the position undefined; for the compiler",
+  },
+  {
+    file: "host/agent/embedded/recovery/plan-recovery.ts",
+    text: "pool === undefined",
+    note: "equivalent: each address space of a group has a pool; for the compiler",
+  },
+  {
+    file: "host/agent/embedded/recovery/plan-recovery.ts",
+    text: "[]",
+    note: "not reached: each address space of a group has a pool",
+  },
+  {
+    file: "host/agent/ipam/sources/cooling.ts",
+    text: "waitMs > 0",
+    note: "equivalent: a wait of no length",
+  },
+  {
+    file: "host/agent/ipam/sources/requested.ts",
+    text: "request === undefined",
+    note: "equivalent: what is assigned as requested is one of the requested addresses; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for an address is no NIC's",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "cluster?.releaseRetained",
+    note: "equivalent: without other nodes nothing is retained; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "cluster?.evictPredecessor",
+    note: "equivalent: without other nodes no record names a member; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "workload?.member",
+    note: "equivalent: what is retained names its member; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "each.version > kept.version",
+    note: "equivalent: two objects have two versions",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "retained.length === 0",
+    note: "equivalent but for time: the pod's rows are read, and nothing is released",
+  },
+  {
+    file: "host/agent/ipam/sources/take-overs.ts",
+    text: "[]",
+    note: "equivalent: no take-over has a text as its version",
+  },
+  {
+    file: "host/cli/check/plan-release.ts",
+    text: "ageMinutes > 0",
+    note: "equivalent: a report of this moment is not refused",
+  },
+  {
+    file: "host/ipam/announced-nics.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for an entry names no NIC",
+  },
+  {
+    file: "host/ipam/plan-prefetch.ts",
+    text: "hash !== undefined",
+    note: "equivalent: undefined is no static pod's hash; for the compiler",
+  },
+  {
+    file: "host/ipam/subnet-capacity.ts",
+    text: "generated?.request",
+    note: "equivalent: only asked about a demand that names Subnets; for the compiler",
+  },
+  {
+    file: "host/ipam/subnet-pools.ts",
+    text: "spec.generated?.subnet",
+    note: "equivalent: only generated pools are sorted; for the compiler",
+  },
+  {
+    file: "host/ipam/subnet-pools.ts",
+    text: "a.name < b.name",
+    note: "equivalent: names of pools are unique",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "quarantine?.holder",
+    note: "equivalent: what is lost has a quarantine; for the compiler",
   },
 ];

@@ -42,17 +42,17 @@ it.each<[what: string, facts: OperationFacts, why: RegExp | undefined, isForceab
   else expect(refusal).toEqual({ why: expect.stringMatching(why), isForceable });
 });
 
-it.each<[what: string, facts: OperationFacts | undefined, why: RegExp | undefined]>([
+it.each<[what: string, facts: OperationFacts | undefined, why: RegExp | undefined, isForceable?: boolean]>([
   ["it is free", undefined, undefined],
   ["it cools", facts("gone", ABSENT, { state: "Cooling" }), undefined],
   ["its pod is gone", facts("gone", ABSENT), undefined],
-  ["its pod runs", facts("gone", pod("u1")), /its pod exists/],
-  ["it is in quarantine", facts("gone", ABSENT, { state: "Quarantined" }), /already/],
-  ["it is retained", facts("gone", ABSENT, { state: "Kept" }), /retained/],
-])("quarantine when %s", (_, given, why) => {
+  ["its pod runs", facts("gone", pod("u1")), /its pod exists/, true],
+  ["it is in quarantine", facts("gone", ABSENT, { state: "Quarantined" }), /already/, false],
+  ["it is retained", facts("gone", ABSENT, { state: "Kept" }), /retained/, false],
+])("quarantine when %s", (_, given, why, isForceable) => {
   const refusal = refuseQuarantine(given);
   if (why === undefined) expect(refusal).toBeUndefined();
-  else expect(refusal?.why).toMatch(why);
+  else expect(refusal).toEqual({ why: expect.stringMatching(why), isForceable });
 });
 
 it.each<[what: string, row: Partial<OperationFacts["row"]>, why: string | undefined]>([

@@ -111,6 +111,11 @@ describe("planRecovery", () => {
     ],
     ["leaves out a NIC's address that is recorded", { live: [live("/live/a", "10.1.0.5/24")], rows: [stored] }, { kept: [OWN] }], // biome-ignore format: one row
     [
+      "takes in what a runtime remembers without a namespace",
+      { cached: [{ ...inRed, netns: undefined }] },
+      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+    ],
+    [
       "takes in a NIC's address beside another one that is recorded",
       { live: [live("/live/b", "10.1.0.6/24")], rows: [stored] },
       { found: [ofNic("10.1.0.6")], kept: [OWN] },

@@ -102,6 +102,11 @@ describe("undo: an object without a row in the journal", () => {
       decision: "release Cooling /",
     },
     {
+      what: "is released when it does not say why it is in quarantine",
+      object: object({ state: "Quarantined", holders: [] }),
+      decision: "release Cooling /",
+    },
+    {
       what: "node-lost: is its pod's again when this node was taken for lost and the pod lives",
       ...{ object: object(ofPod), decision: "confirm Bound u1/eth0, else Cooling" },
     },

@@ -75,6 +75,13 @@ describe("what an observer has seen", () => {
       lastDurationMs: 15_000,
     }));
 
+  it("keeps its time while there is no Lease, and takes none that never was for held", () => {
+    const first = observeLease(undefined, look(undefined, 5));
+    expect(observeLease(first, look(undefined, 900))).toEqual({
+      ...{ record: undefined, sinceMs: 5, lastDurationMs: undefined },
+    });
+  });
+
   it("takes the observer's own duration for a record without one", () =>
     expect(observeLease(undefined, look(record({ durationMs: undefined }), 5)).lastDurationMs).toBe(7_000));
 });
