@@ -12,7 +12,7 @@ export interface LiveAddress {
   /** Path of the network namespace. */
   readonly netns: string;
   /** The same namespace has the same, whatever its path: {@link netnsIdOf}. */
-  readonly netnsId?: string | undefined;
+  readonly netnsId: string;
   readonly ifName: string;
   readonly mac: Mac | undefined;
   readonly prefix: Prefix;

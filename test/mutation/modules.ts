@@ -35,6 +35,7 @@ export const GROUPS: readonly Group[] = [
   },
   {
     modules: [
+      "host/agent/cluster/adoption/plan-adoption.ts",
       "host/agent/embedded/recovery/plan-recovery.ts",
       "host/agent/gc/plan-reconciliation.ts",
       "host/cli/check/plan-release.ts",
@@ -43,6 +44,7 @@ export const GROUPS: readonly Group[] = [
       "host/kubernetes/lease/plan-lease.ts",
     ],
     unit: [
+      "test/unit/agent/cluster/adoption/plan-adoption.test.ts",
       "test/unit/agent/embedded/plan-recovery.test.ts",
       "test/unit/agent/gc/plan-reconciliation.test.ts",
       "test/unit/cli/check/report.test.ts",

@@ -81,6 +81,11 @@ export const AGENT_NOTES: readonly Note[] = [
     note: "equivalent: what is absent has no version; for the compiler",
   },
   {
+    file: "host/agent/cluster/adoption/plan-adoption.ts",
+    text: "pool === undefined",
+    note: "equivalent: only addresses of a pool's subnet are adopted; for the compiler",
+  },
+  {
     file: "host/agent/embedded/recovery/plan-recovery.ts",
     text: "position === undefined",
     note: "equivalent: no interface has the position undefined; for the compiler",

@@ -85,10 +85,8 @@ type PoolEvidence = Pick<AdoptionEvidence, "pools" | "reserved">;
 /** Addresses that are in no pool, and those that Berth itself gave a NIC, are in no list. */
 export function planAdoption(evidence: AdoptionEvidence): AdoptionPlan {
   const byNamespace = Map.groupBy(evidence.cached, ({ netns }) => netns && evidence.netnsIdOf(netns));
-  const byNic = Map.groupBy(evidence.live, ({ netnsId, netns, ifName }) => `${netnsId ?? netns} ${ifName}`);
-  const plans = [...byNic.values()].map((addresses) =>
-    planNic({ addresses, cached: byNamespace.get(addresses[0]?.netnsId) ?? [] }, evidence),
-  );
+  const byNic = Map.groupBy(evidence.live, ({ netnsId, ifName }) => `${netnsId} ${ifName}`);
+  const plans = [...byNic.values()].map((addresses) => planNic(addresses, byNamespace, evidence));
   const placed = plans.flatMap(({ nic }) => nic ?? []);
   const isRecorded = (nic: AdoptableNic): boolean =>
     nic.addresses.every((address) => evidence.rows.some((row) => isAdopted(row) && isRowOf(row, nic, address)));
@@ -99,38 +97,39 @@ export function planAdoption(evidence: AdoptionEvidence): AdoptionPlan {
   };
 }
 
-/** One NIC in the kernel; `cached`: all attachments of its namespace. */
-interface NicEvidence {
-  readonly addresses: readonly LiveAddress[];
-  readonly cached: readonly CachedAttachment[];
-}
-
 interface NicPlan {
   readonly nic?: AdoptableNic;
   readonly refused: readonly RefusedAddress[];
 }
 
-function planNic({ addresses, cached }: NicEvidence, evidence: AdoptionEvidence): NicPlan {
+/** One NIC in the kernel, and the attachments of all namespaces by their {@link LiveAddress.netnsId}. */
+function planNic(
+  addresses: readonly LiveAddress[],
+  byNamespace: ReadonlyMap<string | undefined, readonly CachedAttachment[]>,
+  evidence: AdoptionEvidence,
+): NicPlan {
   const foreign = addresses.filter(
     (each) => locateAddress(each.prefix.ip, evidence.pools, []).length > 0 && !isOfBerth(each, evidence),
   );
   const [first] = foreign;
   if (first === undefined) return { refused: [] };
   const { ifName, netns, mac } = first;
+  const cached = byNamespace.get(first.netnsId) ?? [];
   const answered = cached.filter((each) => each.ifName === ifName);
   const ipams = [...new Set(answered.flatMap((each) => each.ipams))];
   if (ipams.includes(OWN_IPAM)) return { refused: [] };
   const owner = findOwner(cached);
-  const obstacle = owner === undefined ? UNKNOWN_POD : podObstacle(owner, evidence);
-  if (owner === undefined || obstacle !== undefined) {
-    const reason = obstacle ?? UNKNOWN_POD;
-    return { refused: foreign.map(({ prefix: { ip } }) => ({ owner, ifName, ip, reason })) };
-  }
+  const refuseAll = (reason: string): NicPlan => ({
+    refused: foreign.map(({ prefix: { ip } }) => ({ owner, ifName, ip, reason })),
+  });
+  if (owner === undefined) return refuseAll("no runtime has recorded with its UID which pod has this NIC");
+  const obstacle = podObstacle(owner, evidence);
+  if (obstacle !== undefined) return refuseAll(obstacle);
   const placements: AddressPlacement[] = [];
   const refused: RefusedAddress[] = [];
   for (const { prefix } of foreign) {
     const { ip } = prefix;
-    const found = addressObstacle(ip, { foreign, answered }, evidence) ?? placementOf(ip, evidence.pools);
+    const found = addressObstacle(ip, { nic: first, foreign, answered }, evidence) ?? placementOf(ip, evidence.pools);
     const isSecond = placements.some((each) => each.ip.family === ip.family);
     if (typeof found === "string") refused.push({ owner, ifName, ip, reason: found });
     else if (isSecond)
@@ -140,8 +139,6 @@ function planNic({ addresses, cached }: NicEvidence, evidence: AdoptionEvidence)
   if (placements.length === 0) return { refused };
   return { nic: { ...owner, ifName, netns, mac, ipams, addresses: placements }, refused };
 }
-
-const UNKNOWN_POD = "no runtime has recorded with its UID which pod has this NIC";
 
 /** Returns whether an ADD of Berth gave the NIC the address. A journal that was lost does not know for which network. */
 function isOfBerth({ prefix, ifName, netnsId }: LiveAddress, { rows, netnsIdOf }: AdoptionEvidence): boolean {
@@ -185,6 +182,7 @@ function podObstacle({ namespace, pod, owner }: NicOwner, { findPod }: AdoptionE
 }
 
 interface NicAddresses {
+  readonly nic: Pick<LiveAddress, "netnsId" | "ifName">;
   /** Those that may be adopted. */
   readonly foreign: readonly LiveAddress[];
   /** Attachments of this very NIC. */
@@ -194,12 +192,11 @@ interface NicAddresses {
 /** Returns why the address is not known to be what an IPAM gave the NIC: a clause. */
 function addressObstacle(
   ip: Ip,
-  { foreign, answered }: NicAddresses,
+  { nic, foreign, answered }: NicAddresses,
   { live, pools }: AdoptionEvidence,
 ): string | undefined {
-  const [nic] = foreign;
   const isElsewhere = (each: LiveAddress): boolean =>
-    equalIp(each.prefix.ip, ip) && (each.netnsId !== nic?.netnsId || each.ifName !== nic?.ifName);
+    equalIp(each.prefix.ip, ip) && (each.netnsId !== nic.netnsId || each.ifName !== nic.ifName);
   const other = live.find(isElsewhere);
   if (other !== undefined) return `NIC ${other.ifName} in ${other.netns} has it as well`;
   const gateway = pools.find(({ spec }) => spec.gateway !== undefined && equalIp(spec.gateway, ip));

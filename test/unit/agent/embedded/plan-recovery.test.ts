@@ -38,7 +38,7 @@ function cached(containerId: string, address: string, where = "/live"): CachedAt
 }
 
 function live(netns: string, address: string): LiveAddress {
-  return { netns, ifName: "eth0", mac: undefined, prefix: prefix(address) };
+  return { netns, netnsId: netns, ifName: "eth0", mac: undefined, prefix: prefix(address) };
 }
 
 function row(containerId: string, address: string, netns: string): Allocation {
@@ -99,6 +99,11 @@ describe("planRecovery", () => {
     ["keeps a row of which no namespace is known", { rows: [{ ...stored, netns: undefined }] }, { kept: [OWN] }],
     ["releases a row of a namespace that is gone", { rows: [orphan] }, { gone: [OWN] }],
     ["keeps the row of what a runtime remembers", { cached: [inRed], rows: [stored] }, { kept: [OWN] }],
+    [
+      "takes in a NIC's second address beside the one that is recorded",
+      { cached: [cached("a", "10.2.0.5/24")], rows: [stored] },
+      { found: ["10.2.0.5 a low/ uid-a from cache/a"], kept: [OWN] },
+    ],
     [
       "gives the row of an old copy to the pod that lives",
       { cached: [cached("b", "10.1.0.5/24")], rows: [orphan] },

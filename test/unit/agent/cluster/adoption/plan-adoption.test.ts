@@ -89,6 +89,7 @@ function check(given: Given): Record<string, string[]> {
 const NOTHING = { adoptable: [], recorded: [], refused: [] };
 const [A5, B5] = [live("a", "10.0.0.5/16"), live("b", "10.0.0.5/16")];
 const ADOPTED = "uid-a a eth0: 10.0.0.5/24 blue [whereabouts]";
+const UNKNOWN_POD = "no runtime has recorded with its UID which pod has this NIC";
 const REFUSED = (reason: string) => ({ refused: [`10.0.0.5: ${reason}`] });
 
 describe("planAdoption", () => {
@@ -127,19 +128,31 @@ describe("planAdoption", () => {
       },
       { adoptable: [ADOPTED] },
     ],
+    ["refuses a NIC that no runtime recorded", { live: [A5] }, REFUSED(UNKNOWN_POD)],
     [
-      "refuses a NIC that no runtime recorded",
-      { live: [A5] },
-      REFUSED("no runtime has recorded with its UID which pod has this NIC"),
+      "refuses a NIC of which a runtime's record names no namespace, or one that is gone",
+      {
+        cached: [
+          cached("a", ["10.0.0.5/16"], { netns: undefined }),
+          cached("a", ["10.0.0.5/16"], { netns: "/gone/a" }),
+        ],
+        live: [A5],
+      },
+      REFUSED(UNKNOWN_POD),
     ],
     [
-      "refuses a record without UID",
-      { cached: [cached("a", ["10.0.0.5/16"], { args: new Map() })], live: [A5] },
-      REFUSED("no runtime has recorded with its UID which pod has this NIC"),
+      "refuses a NIC in a namespace of two pods",
+      { cached: [cached("a", ["10.0.0.5/16"]), cached("b", [], { netns: "/netns/a" })], live: [A5] },
+      REFUSED(UNKNOWN_POD),
+    ],
+    [
+      "refuses a pod of which the API server has a later one",
+      { pods: [podOf("pod-a", { uid: "later" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      REFUSED("the API server has no such pod on this node"),
     ],
     [
       "refuses a pod that the API server does not have",
-      { pods: [podOf("pod-a", { uid: "later" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
+      { pods: [], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
       REFUSED("the API server has no such pod on this node"),
     ],
     [
@@ -156,6 +169,16 @@ describe("planAdoption", () => {
       "refuses an address on two NICs, of both",
       { cached: [cached("a", ["10.0.0.5/16"]), cached("b", ["10.0.0.5/16"])], live: [A5, B5] },
       { refused: ["10.0.0.5: NIC eth0 in /netns/b has it as well", "10.0.0.5: NIC eth0 in /netns/a has it as well"] },
+    ],
+    [
+      "refuses an address on two NICs of a pod",
+      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5, live("a", "10.0.0.5/16", "net1")] },
+      { refused: ["10.0.0.5: NIC net1 in /netns/a has it as well", "10.0.0.5: NIC eth0 in /netns/a has it as well"] },
+    ],
+    [
+      "adopts the only one of each family of a NIC without a record of its own",
+      { cached: [cached("a", [])], live: [A5, live("a", "fd00::5/64")] },
+      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
     ],
     [
       "refuses an address that the pod gave itself",
@@ -211,6 +234,15 @@ describe("planAdoption", () => {
       { recorded: [ADOPTED] },
     ],
     [
+      "adopts both families of a NIC of which it adopted one",
+      {
+        cached: [cached("a", ["10.0.0.5/16", "fd00::5/64"])],
+        live: [A5, live("a", "fd00::5/64")],
+        rows: [row("a", "10.0.0.5", { network: "" })],
+      },
+      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
+    ],
+    [
       "adopts again what another sandbox of the pod has now",
       {
         cached: [cached("a", ["10.0.0.5/16"])],
@@ -221,6 +253,37 @@ describe("planAdoption", () => {
     ],
   ];
   it.each(rows)("%s", (_what, given, expected) => expect(check(given)).toEqual({ ...NOTHING, ...expected }));
+
+  it.each(["K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_UID"])("refuses a record without %s", (missing) => {
+    const { args, ...attachment } = cached("a", ["10.0.0.5/16"]);
+    const rest = new Map([...args].filter(([key]) => key !== missing));
+    expect(check({ cached: [{ ...attachment, args: rest }], live: [A5] })).toEqual({
+      ...{ ...NOTHING, ...REFUSED(UNKNOWN_POD) },
+    });
+  });
+
+  const other = { ip: ip("10.0.0.6") };
+  it.each<[what: string, row: Partial<Allocation>]>([
+    ["Berth gave the NIC, and that cools", { state: "Cooling" }],
+    ["Berth gave the NIC, another one", other],
+    ["Berth gave another NIC of the pod", { ifName: "net1" }],
+    ["Berth gave a NIC in another namespace", { netns: "/netns/b" }],
+    ["was adopted for the NIC, and cools", { network: "", state: "Cooling" }],
+    ["was adopted for the NIC, another one", { ...other, network: "" }],
+    ["was adopted for another NIC of the pod", { ifName: "net1", network: "" }],
+    ["was adopted for another pod", { owner: "uid-b", network: "" }],
+    ["was adopted in another address space", { space: "lab", network: "" }],
+  ])("adopts an address beside a row of what %s", (_, change) => {
+    const rows = [row("a", "10.0.0.5", change)];
+    expect(check({ cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows })).toEqual({
+      ...{ ...NOTHING, adoptable: [ADOPTED] },
+    });
+  });
+
+  it("knows what Berth gave a NIC whose namespace it has not recorded", () => {
+    const rows = [row("a", "10.0.0.5", { netns: undefined })];
+    expect(check({ cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows })).toEqual(NOTHING);
+  });
 });
 
 describe("what was adopted", () => {
@@ -236,8 +299,11 @@ describe("what was adopted", () => {
     ["10.0.0.5", "spec.ips does not have it", false, {}],
     ["10.0.0.105", "spec.ips has it", true, {}],
     ["10.0.0.105", "the pool is disabled", false, { disable: true }],
+    ["10.0.0.105", "the pool is of another address space", false, { addressSpace: "lab" }],
   ])("is given to another pod once it is free: %s, %s: %s", (address, _what, expected, options) => {
     const pools = [pool("blue", "10.0.0.0/24", { ips: ["10.0.0.100-10.0.0.199"], ...options })];
     expect(isAllocatable(row("a", address), { pools, reserved: [] })).toBe(expected);
+    const wide = pool("wide", "10.0.0.0/16", { ips: ["10.0.9.9"] });
+    expect(isAllocatable(row("a", address), { pools: [wide, ...pools], reserved: [] })).toBe(expected);
   });
 });
