@@ -7,8 +7,8 @@ import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 import type { RunnerTask, RunnerTestCase, RunnerTestFile, RunnerTestSuite } from "vitest";
 
-/** Pure tests take milliseconds; a mutant may make one wait for ever: milliseconds. */
-const TEST_TIMEOUT_MS = 30_000;
+/** Pure tests take milliseconds, and property tests minutes beside other programs; a mutant may make one wait for ever: milliseconds. */
+const TEST_TIMEOUT_MS = process.env.BERTH_MUTATE === "property" ? 300_000 : 30_000;
 
 /** What instrumented code reads and writes. */
 interface Instrumentation {
