@@ -9,6 +9,7 @@ import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
+import { poolOwnerKey } from "../../host/resources/fields/subnet-pool.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 
 interface Stored {
@@ -62,7 +63,7 @@ export class PlannedSubnets {
         return { addressSpace: "", family: range.first.family, spans: spansOf([range]) };
       }),
       poolNames: new Set(this.pools.keys()),
-      liveness: this.liveness,
+      livenessOf: (application) => this.liveness.get(poolOwnerKey(application)),
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
@@ -74,6 +75,11 @@ export class PlannedSubnets {
   /** Plans once, and carries it out. */
   step(): SubnetsPlan {
     const plan = planSubnets(this.view());
+    this.carryOut(plan);
+    return plan;
+  }
+
+  carryOut(plan: SubnetsPlan): void {
     for (const { object } of plan.remove) {
       const stored = this.pools.get(object.name);
       if (stored !== undefined) stored.metadata.deletionTimestamp = "2026-11-20T04:00:00Z";
@@ -86,7 +92,7 @@ export class PlannedSubnets {
         }
         const stored = this.pools.get(target.name);
         if (stored === undefined || !target.isChanged) continue;
-        const { spec } = poolChange(target, { family: target.subnet?.spec.family ?? 4, version: "1" });
+        const { spec } = poolChange(target, { family: (target.subnet ?? target.now)?.spec.family ?? 4, version: "1" });
         const merged = Object.entries({ ...stored.spec, ...spec }).filter(([, value]) => value !== null);
         this.pools.set(target.name, { ...stored, spec: Object.fromEntries(merged) });
       }
@@ -97,7 +103,6 @@ export class PlannedSubnets {
         if (stored !== undefined) stored.status = subnetStatus(subnet, total, entries, 0);
       }
     }
-    return plan;
   }
 
   /** The finalizers of pools in deletion go. */

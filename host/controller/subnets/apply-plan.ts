@@ -42,8 +42,11 @@ interface SubnetDraft {
   readonly total: bigint;
 }
 
-export async function applyPlan(deps: ApplyDeps, plan: NetworkPlan): Promise<void> {
-  await new NetworkUpdate(deps, plan).run();
+/** Returns whether there was nothing to do: the API server was not called. */
+export async function applyPlan(deps: ApplyDeps, plan: NetworkPlan): Promise<boolean> {
+  const update = new NetworkUpdate(deps, plan);
+  await update.run();
+  return update.isIdle;
 }
 
 class NetworkUpdate {
@@ -52,6 +55,8 @@ class NetworkUpdate {
   readonly #drafts: Map<string, SubnetDraft>;
   /** Names of the pools that were written, so that no write with an older version can succeed any more. */
   readonly #written = new Set<string>();
+  /** The API server was not called. */
+  isIdle = true;
 
   constructor(deps: ApplyDeps, plan: NetworkPlan) {
     this.#deps = deps;
@@ -91,6 +96,7 @@ class NetworkUpdate {
   /** Returns undefined if the pool could not be created, or its name is taken. */
   async #create(target: PoolTarget): Promise<PoolTarget | undefined> {
     if (target.now !== undefined || target.subnet === undefined) return target;
+    this.isIdle = false;
     const { api, leading: signal, pools } = this.#deps;
     const body = emptyPool(target, target.subnet);
     const object = await this.#tryTo(`IPPool "${target.name}" cannot be created`, async () => {
@@ -125,6 +131,7 @@ class NetworkUpdate {
     const { api, leading: signal, pools } = this.#deps;
     const { now, name } = target;
     if (now === undefined || !target.isChanged) return;
+    this.isIdle = false;
     const { uid, resourceVersion } = now.object;
     const body = poolChange(target, { family: now.spec.family, version: resourceVersion });
     await this.#tryTo(`IPPool "${name}" cannot be written`, async () => {
@@ -159,6 +166,7 @@ class NetworkUpdate {
 
   /** Read after the Subnet: a pool created from now on has no addresses of it. */
   async #isGone(pool: string): Promise<boolean> {
+    this.isIdle = false;
     if (this.#deps.isKnown(pool)) return false;
     const { api, leading: signal } = this.#deps;
     try {
@@ -186,6 +194,7 @@ class NetworkUpdate {
     part: "object" | "status",
     body: { metadata?: object; status?: object },
   ): Promise<boolean> {
+    this.isIdle = false;
     const { api, leading: signal, wroteSubnet, forgetSubnet } = this.#deps;
     const before = draft.subnet;
     const { name, uid, resourceVersion } = before.object;

@@ -37,6 +37,7 @@ export class LivenessCache {
 
   /** Forgets workloads with demands: they exist. */
   forget(applications: Iterable<PoolOwner>): void {
+    if (this.#known.size === 0) return;
     for (const application of applications) this.#known.delete(poolOwnerKey(application));
   }
 

@@ -31,8 +31,8 @@ export interface SubnetsView {
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;
-  /** By {@link poolOwnerKey}; workloads that have not been read are missing. */
-  readonly liveness: ReadonlyMap<string, Liveness>;
+  /** Returns undefined for a workload that has not been read. */
+  readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => Liveness | undefined;
   /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
   /** How long the pool has had more than is needed: milliseconds; 0 for a new surplus. */

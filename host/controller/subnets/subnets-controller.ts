@@ -1,6 +1,6 @@
 /**
- * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares everything; a change of a workload, a pool or
- * a Subnet starts the next one at once.
+ * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares all that is not at rest; a change of a workload, a
+ * pool or a Subnet starts the next one at once.
  */
 
 import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
@@ -15,12 +15,13 @@ import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Demands, Liveness, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type { CurrentPool, CurrentSubnet, SubnetsPlan } from "./model.ts";
+import type { CurrentPool, CurrentSubnet, SubnetsPlan, SubnetsView } from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
-import { planSubnets, SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
+import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
+import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { releaseUnreadable } from "./release-unreadable.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 
@@ -45,6 +46,7 @@ class SubnetsController implements Controller {
   readonly #subnets = new OwnWrites<ControlledSubnet>();
   /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
+  readonly #parts = new PartsAtRest();
   readonly #liveness: LivenessCache;
   /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
@@ -110,26 +112,23 @@ class SubnetsController implements Controller {
     this.#refusals = [];
     this.#waiting = plan.waiting;
     await inParallel(plan.remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
-    await inParallel(plan.networks, NETWORKS_AT_ONCE, (network) => applyPlan(this.#applyDeps, network));
+    const idle = await inParallel(plan.networks, NETWORKS_AT_ONCE, (network) => applyPlan(this.#applyDeps, network));
+    for (const part of plan.parts) {
+      if (part.networks.every((network) => idle[plan.networks.indexOf(network)])) this.#parts.rest(part);
+    }
     await releaseUnreadable(this.#deps, this.#unreadable);
     this.#report(plan, demands);
     return this.#dueMs(plan);
   }
 
-  #plan({ demands, faults }: Demands): SubnetsPlan {
+  #plan(all: Demands): PartialPlan {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
-    const plan = planSubnets(
+    const plan = this.#parts.plan(
       viewOf({
         caches,
-        demands,
-        liveness: new Map([
-          ...(settingsOf(caches).enableSubnet ? this.#liveness.all : []),
-          // A workload with a demand exists by definition.
-          ...demands.map(({ application }) => [poolOwnerKey(application), "alive"] as const),
-          // The demands are invalid: the workload's pools stay as they are.
-          ...faults.map(({ application }) => [poolOwnerKey(application), "unknown"] as const),
-        ]),
+        demands: all.demands,
+        livenessOf: this.#livenessWith(all),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
@@ -139,6 +138,22 @@ class SubnetsController implements Controller {
     for (const uid of plan.excess) if (!this.#excessSinceMs.has(uid)) this.#excessSinceMs.set(uid, beganMs);
     this.#planMs = clock.nowMs() - beganMs;
     return plan;
+  }
+
+  /** Few passes ask for it. */
+  #livenessWith({ demands, faults }: Demands): SubnetsView["livenessOf"] {
+    const read = settingsOf(this.#deps.caches).enableSubnet ? this.#liveness.all : [];
+    let known: ReadonlyMap<string, Liveness> | undefined;
+    return (application) => {
+      known ??= new Map([
+        ...read,
+        // A workload with a demand exists by definition.
+        ...demands.map((demand) => [poolOwnerKey(demand.application), "alive"] as const),
+        // The demands are invalid: the workload's pools stay as they are.
+        ...faults.map((fault) => [poolOwnerKey(fault.application), "unknown"] as const),
+      ]);
+      return known.get(poolOwnerKey(application));
+    };
   }
 
   /** Decodes each status once per version: it may list many pools. */

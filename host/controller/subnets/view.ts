@@ -1,14 +1,16 @@
 /** Builds the input for the division of Subnets from the caches. */
 
+import type { Labels } from "../../config/label-selector.ts";
 import { spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
+import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
-import type { Caches, DemandSettings, Liveness } from "../types.ts";
+import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
 
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
@@ -41,39 +43,54 @@ function readStatus({ name, status }: ControlledSubnet): { assignments?: Assignm
   }
 }
 
-function readPool(object: ControlledPool): CurrentPool[] {
+/** The same for the same object: it is compared with that of the last pass. */
+function readPool(object: ControlledPool): CurrentPool | undefined {
   const { spec } = object.value ?? {};
-  return spec?.generated === undefined ? [] : [{ object, spec, generated: spec.generated }];
+  if (spec?.generated === undefined) return undefined;
+  const pool = readPools.get(object) ?? { object, spec, generated: spec.generated };
+  readPools.set(object, pool);
+  return pool;
 }
+
+const readPools = new WeakMap<ControlledPool, CurrentPool>();
+
+type Other = SubnetsView["others"][number];
+
+function readOther(spec: Pick<AddressSpec, "addressSpace" | "family" | "ranges">): Other {
+  const { addressSpace, family, ranges } = spec;
+  const other = readOthers.get(spec) ?? { addressSpace, family, spans: spansOf(ranges) };
+  readOthers.set(spec, other);
+  return other;
+}
+
+const readOthers = new WeakMap<object, Other>();
+
+const NO_LABELS: Labels = {};
 
 export interface ViewParts {
   readonly caches: Caches;
   readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly CurrentSubnet[];
-  readonly liveness: ReadonlyMap<string, Liveness>;
+  readonly livenessOf: SubnetsView["livenessOf"];
   readonly excessMs: SubnetsView["excessMs"];
 }
 
-export function viewOf({ caches, demands, pools, subnets, liveness, excessMs }: ViewParts): SubnetsView {
+export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs }: ViewParts): SubnetsView {
   const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
   return {
     demands,
     subnets,
-    liveness,
+    livenessOf,
     excessMs,
-    pools: pools.flatMap(readPool),
-    others: [...byHand, ...reserved].map(({ addressSpace, family, ranges }) => ({
-      addressSpace,
-      family,
-      spans: spansOf(ranges),
-    })),
+    pools: pools.flatMap((object) => readPool(object) ?? []),
+    others: [...byHand, ...reserved].map(readOther),
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
-    labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? {},
+    labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     maxPoolSize: maxGeneratedPoolSize,
     maxPerNamespace: maxGeneratedAddressesPerNamespace,
   };

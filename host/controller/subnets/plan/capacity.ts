@@ -2,8 +2,8 @@
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { Family } from "../../../net/ip.ts";
-import { formatPrefix, lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
-import type { CurrentPool, CurrentSubnet, SubnetsView } from "../model.ts";
+import { lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
+import type { CurrentSubnet, SubnetsView } from "../model.ts";
 import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
 
 /** Subnets of one address space whose networks overlap. */
@@ -115,14 +115,4 @@ export function openCapacities({
     capacities.set(subnet.object.name, capacity);
   }
   return capacities;
-}
-
-/** Returns the Subnet of a pool if it exists and still has the same network. */
-export function subnetOf(
-  subnets: ReadonlyMap<string, CurrentSubnet>,
-  { generated, spec }: CurrentPool,
-): CurrentSubnet | undefined {
-  const subnet = subnets.get(generated.subnet);
-  if (subnet === undefined || subnet.spec.addressSpace !== spec.addressSpace) return undefined;
-  return formatPrefix(subnet.spec.subnet) === formatPrefix(spec.subnet) ? subnet : undefined;
 }

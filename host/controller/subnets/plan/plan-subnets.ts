@@ -16,10 +16,11 @@ import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
 import type { NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-object.ts";
-import { type Network, openCapacities, type SubnetCapacity, subnetOf } from "./capacity.ts";
+import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { giveBack, type IsBusy } from "./free-spans.ts";
 import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTarget } from "./planned-pool.ts";
 import { explainShortfall } from "./shortfall.ts";
+import { subnetOf } from "./split-view.ts";
 
 /** How long a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some: milliseconds. @limit */
 export const SHRINK_AFTER_MS = 5_000;
@@ -72,13 +73,13 @@ class Draft {
   readonly pools: PlannedPool[];
   /** By {@link keyOf}, without those that are being deleted. */
   readonly #byKey: Map<string, PlannedPool[]>;
-  readonly #names: Set<string>;
+  /** Names of pools that will be created. */
+  readonly #created = new Set<string>();
   /** How many more addresses each namespace may have. */
   readonly #budgets = new Map<string, number>();
 
   constructor(view: SubnetsView) {
     this.view = view;
-    this.#names = new Set(view.poolNames);
     const subnets = new Map(view.subnets.map((subnet) => [subnet.object.name, subnet]));
     const detached = view.pools.filter((pool) => subnetOf(subnets, pool) === undefined);
     const others = [...view.others, ...detached.map(({ spec }) => ({ ...spec, spans: spansOf(spec.ranges) }))];
@@ -153,7 +154,7 @@ class Draft {
   }
 
   livenessOf(application: PoolOwner) {
-    return this.view.liveness.get(poolOwnerKey(application));
+    return this.view.livenessOf(application);
   }
 
   find(key: string, capacity: SubnetCapacity): PlannedPool | undefined {
@@ -167,16 +168,20 @@ class Draft {
   create({ application, ifName, family, reclaim }: PoolDemand, capacity: SubnetCapacity): PlannedPool {
     const { name: subnet } = capacity.subnet.object;
     let name = "";
-    for (let attempt = 0; name === "" || this.#names.has(name); attempt++) {
+    for (let attempt = 0; name === "" || this.#isTaken(name); attempt++) {
       name = poolNameOf({ application, ifName, family, subnet }, attempt);
     }
     const generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
     const pool = new PlannedPool(name, { now: undefined, capacity }, generated);
-    this.#names.add(name);
+    this.#created.add(name);
     this.pools.push(pool);
     this.#byKey.set(pool.key, [pool]);
     capacity.poolCount++;
     return pool;
+  }
+
+  #isTaken(name: string): boolean {
+    return this.view.poolNames.has(name) || this.#created.has(name);
   }
 
   /** A workload keeps what it has of a Subnet that it may not name. */
