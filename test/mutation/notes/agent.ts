@@ -82,6 +82,11 @@ export const AGENT_NOTES: readonly Note[] = [
   },
   {
     file: "host/agent/cluster/adoption/plan-adoption.ts",
+    text: "place?.pool",
+    note: "equivalent: only addresses of a pool's subnet are adopted; for the compiler",
+  },
+  {
+    file: "host/agent/cluster/adoption/plan-adoption.ts",
     text: "pool === undefined",
     note: "equivalent: only addresses of a pool's subnet are adopted; for the compiler",
   },
