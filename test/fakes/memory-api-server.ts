@@ -45,7 +45,7 @@ export const unreachable: Gate = () => Promise.reject(new ApiUnavailable("GET /"
 /** Stands between the server and a watch of the collection `path`: `deliver` passes the event on, and is called in order. */
 export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
-/** Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces. */
+/** Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces, of which several may have it. */
 export type Served = Readonly<
   Record<string, { readonly apiVersion: string; readonly kind: string; readonly everywhere?: string }>
 >;
@@ -147,7 +147,7 @@ export class MemoryApiServer {
 
   /** How many watches are open. */
   get watches(): number {
-    return this.#collections.values().reduce((sum, { watches }) => sum + watches.size, 0);
+    return new Set([...this.#collections.values()].flatMap(({ watches }) => [...watches])).size;
   }
 
   /** The objects of a collection that is served, by name. */
@@ -211,17 +211,19 @@ export class MemoryApiServer {
   }
 
   #collection(path: string): Collection {
-    const found =
-      this.#collections.get(path) ?? this.#findEverywhere(path) ?? (this.#isOpen ? this.#serve(path) : undefined);
+    const [found] = this.#collectionsAt(path);
     if (found === undefined) throw new Error(`The fake serves no ${path}`);
     return found;
   }
 
-  /** The one whose objects of all namespaces have this path. */
-  #findEverywhere(path: string): Collection | undefined {
-    for (const [own, { everywhere }] of Object.entries(this.#serves))
-      if (everywhere === path) return this.#collections.get(own);
-    return undefined;
+  /** One, or those of all namespaces that have this path. */
+  #collectionsAt(path: string): Collection[] {
+    const own = this.#collections.get(path);
+    if (own !== undefined) return [own];
+    const all = Object.entries(this.#serves).flatMap(([each, { everywhere }]) =>
+      everywhere === path ? (this.#collections.get(each) ?? []) : [],
+    );
+    return all.length > 0 || !this.#isOpen ? all : [this.#serve(path)];
   }
 
   /** The one whose list is asked for, else the innermost that has the path. */
@@ -251,7 +253,7 @@ export class MemoryApiServer {
     const isList = call.path === this.#serves[collection.path]?.everywhere;
     const [name, part] = isList ? [] : call.path.slice(collection.path.length + 1).split("/");
     if (name === undefined || name === "")
-      return call.method === "GET" ? this.#list(collection, call) : this.#create(collection, call);
+      return call.method === "GET" ? this.#list(this.#collectionsAt(call.path), call) : this.#create(collection, call);
     if (part !== undefined && part !== "status") refuse(404, "NotFound", call);
     const before = collection.objects.get(name) ?? refuse(404, "NotFound", call);
     switch (call.method) {
@@ -300,18 +302,19 @@ export class MemoryApiServer {
     return { kind: "Status", status: "Success" };
   }
 
-  #list({ path, objects }: Collection, call: KubeCall): KubeObject {
+  #list(collections: readonly Collection[], call: KubeCall): KubeObject {
     const { fieldSelector, labelSelector } = call.query ?? {};
     const token = call.query?.continue;
     const rest = token === undefined ? undefined : this.#rests.get(String(token));
     if (token !== undefined && rest === undefined) refuse(410, "Expired", call);
     const { version, items } = rest ?? {
       version: this.#version,
-      items: [...objects.values()]
+      items: collections
+        .flatMap(({ objects }) => [...objects.values()])
         .filter(
           (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
         )
-        .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)),
+        .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
     };
     const limit = Math.min(Number(call.query?.limit ?? items.length), this.maxPage);
     const page = items.slice(0, limit);
@@ -320,7 +323,7 @@ export class MemoryApiServer {
     const metadata = { resourceVersion: String(version), ...(next === undefined ? {} : { continue: next }) };
     if (call.accept?.includes("as=Table") === true)
       return { kind: "Table", metadata, rows: page.map((each) => ({ cells: [each.metadata.name] })) };
-    const { kind = "", apiVersion = "" } = this.#serves[path] ?? {};
+    const { kind = "", apiVersion = "" } = this.#serves[collections[0]?.path ?? ""] ?? {};
     return { kind: `${kind}List`, apiVersion, metadata, items: page.map(answer) };
   }
 
@@ -348,7 +351,8 @@ export class MemoryApiServer {
   }
 
   #watch(watch: Watching): Promise<void> {
-    const collection = this.#collection(watch.path);
+    const collections = this.#collectionsAt(watch.path);
+    if (collections.length === 0) throw new Error(`The fake serves no ${watch.path}`);
     const from = Number(watch.query.resourceVersion ?? 0);
     return new Promise((_resolve, reject) => {
       if (watch.signal.aborted) return reject(watch.signal.reason);
@@ -357,12 +361,13 @@ export class MemoryApiServer {
           new ApiError({ status: 410, reason: "Expired", operation: `WATCH ${watch.path}`, message: "It is too old" }),
         );
       watch.signal.addEventListener("abort", () => {
-        collection.watches.delete(watch);
+        for (const { watches } of collections) watches.delete(watch);
         reject(watch.signal.reason);
       });
-      collection.watches.add(watch);
+      for (const { watches } of collections) watches.add(watch);
       watch.onOpen?.();
-      for (const written of collection.history.filter(({ version }) => version > from)) send(watch, written);
+      const missed = collections.flatMap(({ history }) => history.filter(({ version }) => version > from));
+      for (const written of missed.sort((a, b) => a.version - b.version)) send(watch, written);
     });
   }
 }
@@ -381,6 +386,11 @@ function send(watch: Watching, { before, after, version }: Collection["history"]
     if (!watch.signal.aborted) watch.onEvent(event);
   };
   watch.delivery(watch.path, deliver, event);
+}
+
+/** Where a list has the object: by namespace and name. */
+function keyOf({ metadata }: StoredObject): string {
+  return `${metadata.namespace ?? ""}/${metadata.name}`;
 }
 
 function answer(object: StoredObject): KubeObject {

@@ -8,6 +8,7 @@ import { ApiError, type KubeCall, type KubeObject } from "../../host/kubernetes/
 
 export interface StoredMetadata {
   readonly name: string;
+  readonly namespace?: string;
   readonly uid: string;
   readonly resourceVersion: string;
   readonly generation?: number;

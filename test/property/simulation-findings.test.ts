@@ -37,6 +37,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
     "what another pod tries to claim may be what a lost journal had for this one",
     { seed: 311, profile: "restores", steps: 5_000 },
   ],
+  ["a Subnet's address was claimed while it changed its pool", { seed: 24, profile: "subnets", steps: 12_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -12,16 +12,31 @@ import { openLog } from "../../host/lib/log.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
-import { Ledger } from "./ledger.ts";
+import { addressOf, Ledger } from "./ledger.ts";
 import { type Call, Machine, plainConf } from "./machine.ts";
 import { Network } from "./network.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
+import { SubnetLedger } from "./subnet-ledger.ts";
 import type { Timeline } from "./timeline.ts";
+import {
+  annotationsOf,
+  controllerOf,
+  deploymentObject,
+  namesOf,
+  networksOf,
+  replicaSetObjects,
+  setObject,
+  uidOf,
+  type Workload,
+} from "./workload.ts";
 
-export const PODS = "/api/v1/namespaces/shop/pods";
+const PODS = "/api/v1/namespaces/shop/pods";
 const NODES = "/api/v1/nodes";
 const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
+const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
+const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
@@ -46,7 +61,7 @@ function everywhere(path: string): string {
 
 const SERVES: Served = {
   [POOLS]: berth("IPPool"),
-  "/apis/ipam.vendor.io/v1/subnets": berth("Subnet"),
+  [SUBNETS]: berth("Subnet"),
   [RESERVED]: berth("ReservedIP"),
   [COORDINATORS]: berth("Coordinator"),
   "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
@@ -55,6 +70,8 @@ const SERVES: Served = {
   [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: everywhere(PODS) },
   [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
   [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet", everywhere: everywhere(SETS) },
+  [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment", everywhere: everywhere(DEPLOYMENTS) },
+  [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet", everywhere: everywhere(REPLICA_SETS) },
   [DEFINITIONS]: {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
@@ -69,7 +86,7 @@ const SERVES: Served = {
 const FAMILIES = ["blue", "six"] as const;
 /** Of a pool: 10.6.0.0/16 or fd00::/64. */
 type Family = (typeof FAMILIES)[number];
-const SUBNETS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
+const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
 /** Short, so that much happens in little time. */
 function settings(cooldown: string): string {
@@ -87,19 +104,6 @@ const TICK_MS = 250;
 /** Most allocations of which somebody has a copy after they were deleted. */
 const DELETED_MOST = 20;
 
-export interface Workload {
-  readonly name: string;
-  readonly kind: "StatefulSet" | "plain";
-  replicas: number;
-  readonly nics: PodObject["nics"];
-  /** NICs that the pods announce besides, and that no ADD of Berth ever comes for. */
-  readonly announced?: PodObject["nics"];
-  readonly annotations?: Readonly<Record<string, string>>;
-  /** Counts the sets of this name. */
-  life: number;
-  isAbsent: boolean;
-}
-
 export interface ClusterShape {
   readonly machines: number;
   readonly workloads: readonly Workload[];
@@ -114,6 +118,8 @@ export interface ClusterShape {
   readonly hasStaticPods: boolean;
   /** See {@link Ledger}. */
   readonly isStrict: boolean;
+  /** Subnets by name, with the number of addresses that each offers; absent: none. */
+  readonly subnets?: ReadonlyMap<string, number>;
 }
 
 interface ClusterOptions {
@@ -144,6 +150,8 @@ export class Cluster {
   readonly server: MemoryApiServer;
   readonly network: Network;
   readonly ledger: Ledger;
+  /** Undefined without Subnets. */
+  readonly subnetLedger: SubnetLedger | undefined;
   readonly nodes: readonly Node[];
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
@@ -161,6 +169,8 @@ export class Cluster {
   /** How often another controller has become the leader. */
   leaders = 0;
   readonly #staticPods = new Map<string, PodObject>();
+  /** Workloads' objects as they were last written, by path. */
+  readonly #objects = new Map<string, string>();
   /** Each family's pool as it was last named. */
   readonly pools: Record<Family, string> = { blue: "blue", six: "six" };
 
@@ -178,7 +188,21 @@ export class Cluster {
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
     this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
     this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);
-    this.workloads = shape.workloads.map((workload) => ({ ...workload }));
+    this.workloads = shape.workloads.map((workload) => ({
+      ...workload,
+      ...(workload.subnets === undefined ? {} : { subnets: { ...workload.subnets } }),
+    }));
+    if (shape.subnets !== undefined)
+      this.subnetLedger = new SubnetLedger({
+        nowMs: () => time.nowMs,
+        server: this.server,
+        collections: { pools: POOLS, subnets: SUBNETS },
+        problems: this.ledger.problems,
+        workloads: this.workloads,
+        pods: () => this.pods,
+        forgetMembersOf: (address) => this.ledger.forgetAddress(address),
+        isServed: () => this.#isLed,
+      });
     this.nodes = Array.from({ length: shape.machines }, (_, index) => ({
       machine: new Machine(`n${index + 1}`, {
         time,
@@ -232,7 +256,8 @@ export class Cluster {
       });
       server.put(DEFINITIONS, "san", { metadata: { namespace: "shop" }, spec: { config: other } });
       for (const { machine } of this.nodes) this.setReady(machine.name, true);
-      for (const workload of this.workloads) if (workload.kind === "StatefulSet") this.#putSet(workload);
+      for (const name of shape.subnets?.keys() ?? []) this.editSubnet(name);
+      for (const workload of this.workloads) this.#putWorkload(workload);
       for (const node of this.nodes) this.startNode(node);
       this.startController();
       this.startController();
@@ -327,7 +352,7 @@ export class Cluster {
       .update(`${machine} ${++this.#lastFile}`)
       .digest("hex")
       .slice(0, 32);
-    const facts = { isDeleting: false, isFinished: false, isStatic: true };
+    const facts = { namespace: "shop", isDeleting: false, isFinished: false, isStatic: true };
     this.#staticPods.set(machine, { name: `fix-${machine}`, uid, node: machine, nics: [["eth0", "lan"]], ...facts });
   }
 
@@ -357,10 +382,7 @@ export class Cluster {
   }
 
   deletePod(name: string): void {
-    void this.server
-      .client()
-      .call({ method: "DELETE", path: `${PODS}/${name}` })
-      .catch(() => {});
+    this.#delete(`${PODS}/${name}`);
   }
 
   /** Its object goes at once, whatever runs. */
@@ -380,7 +402,7 @@ export class Cluster {
     if (workload.kind !== "StatefulSet") return;
     const after = new Set(namesOf(workload));
     for (const name of before) if (!after.has(name)) this.ledger.forgetMember(name);
-    this.#putSet(workload);
+    this.#putWorkload(workload);
   }
 
   /** The set is deleted, with its pods, and another one of its name is created later. */
@@ -388,17 +410,64 @@ export class Cluster {
     const { time } = this.#options;
     workload.isAbsent = true;
     for (const name of namesOf({ ...workload, isAbsent: false })) this.ledger.forgetMember(name);
-    this.server.remove(workload.name, SETS);
+    this.#removeWorkload(workload);
     time.schedule(afterMs, "a set is created again", this.#plane, () => {
       workload.life++;
       workload.isAbsent = false;
-      this.#putSet(workload);
+      this.#putWorkload(workload);
     });
+  }
+
+  /** `ippool-ip-number` of the workload's pods: another template. */
+  setPoolNumber(workload: Workload, number: string): void {
+    if (workload.subnets === undefined || workload.subnets.number === number) return;
+    workload.subnets.number = number;
+    workload.version = (workload.version ?? 1) + 1;
+    this.#putWorkload(workload);
+  }
+
+  /** The Subnet offers its addresses without the first `lacking`; all by default. */
+  editSubnet(name: string, lacking = 0): void {
+    const size = this.#options.shape.subnets?.get(name);
+    if (size === undefined) return;
+    const { generation = 0 } = this.server.collection(SUBNETS).get(name)?.metadata ?? {};
+    const before = this.server.collection(SUBNETS).get(name);
+    const prefix = prefixOf(name, [...(this.#options.shape.subnets?.keys() ?? [])].indexOf(name));
+    const ips = [`${prefix.at(lacking + 1)}-${prefix.at(size)}`];
+    this.server.put(SUBNETS, name, {
+      ...before,
+      metadata: { ...before?.metadata, generation: generation + 1 },
+      spec: { subnet: prefix.cidr, ips },
+    });
+  }
+
+  /** The users of Subnets want no more than there is. */
+  satisfyRivals(): void {
+    for (const name of this.#options.shape.subnets?.keys() ?? []) this.editSubnet(name);
+    for (const workload of this.workloads) {
+      if (workload.subnets === undefined) continue;
+      if (workload.kind !== "Thing") this.setPoolNumber(workload, "+1");
+      this.scale(workload, 1);
+    }
+  }
+
+  /** An administrator deletes a generated pool. */
+  deleteGeneratedPool(random: Seeded): void {
+    const names = [...this.server.collection(POOLS).values()].flatMap(({ metadata, spec }) =>
+      spec.generated === undefined || metadata.deletionTimestamp !== undefined ? [] : [metadata.name],
+    );
+    if (names.length > 0) this.#delete(`${POOLS}/${random.pick(names)}`);
+  }
+
+  /** Whether a controller leads that does not stand still. */
+  get #isLed(): boolean {
+    const { nowMs } = this.#options.time;
+    return this.#controllers.some(({ process, running }) => running.status.isLeading && process.pausedUntilMs <= nowMs);
   }
 
   #specOf(family: Family) {
     const { poolSize, selection } = this.#options.shape;
-    return { default: true, selection, subnet: SUBNETS[family], ips: [rangeOf(family, 1, poolSize)] };
+    return { default: true, selection, subnet: POOL_NETWORKS[family], ips: [rangeOf(family, 1, poolSize)] };
   }
 
   /** The addresses of the family's pool become those from `first` to `last`, numbers, without `excluded`; all by default. */
@@ -448,9 +517,13 @@ export class Cluster {
   }
 
   #deletePool(name: string): void {
+    this.#delete(`${POOLS}/${name}`);
+  }
+
+  #delete(path: string): void {
     void this.server
       .client()
-      .call({ method: "DELETE", path: `${POOLS}/${name}` })
+      .call({ method: "DELETE", path })
       .catch(() => {});
   }
 
@@ -473,6 +546,7 @@ export class Cluster {
   #usable(): ReadonlySet<string> {
     const usable = new Set<string>();
     for (const { metadata, spec } of this.server.collection(POOLS).values()) {
+      if (!isShared(metadata.name)) continue;
       if (metadata.deletionTimestamp !== undefined || spec.disable === true) continue;
       const excluded = new Set(spec.excludeIPs as readonly string[] | undefined);
       for (const range of spec.ips as readonly string[]) {
@@ -555,7 +629,13 @@ export class Cluster {
       hasMirror: ({ name, uid }) => mirroredHash(this.server.collection(PODS).get(name)) === uid,
       putMirror: (pod) => this.#putMirror(pod),
       refused: (pod, error) => this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]),
-      shown: (pod, ifName, addresses) => this.ledger.shown(pod, ifName, addresses, this.#isMember(pod)),
+      shown: (pod, ifName, addresses) => {
+        this.ledger.shown(pod, ifName, addresses, this.#isMember(pod));
+        const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
+        const owner = workload === undefined ? "" : uidOf(workload);
+        if (pod.isStatic !== true && !this.#isFormer(pod, workload))
+          this.subnetLedger?.shown({ ...pod, owner }, ifName, addresses);
+      },
     };
   }
 
@@ -578,6 +658,12 @@ export class Cluster {
     return found?.metadata.uid === uid && set !== undefined && ownerOf(found) === uidOf(set);
   }
 
+  /** A pod of the workload's earlier life. */
+  #isFormer({ name, uid }: PodObject, workload: Workload | undefined): boolean {
+    const found = this.server.collection(PODS).get(name);
+    return found?.metadata.uid !== uid || (workload !== undefined && isOrphanOf(workload, found));
+  }
+
   #uidOf(name: string): string | undefined {
     return this.server.collection(PODS).get(name)?.metadata.uid;
   }
@@ -589,10 +675,43 @@ export class Cluster {
       .catch(() => {});
   }
 
-  #putSet(workload: Workload): void {
-    const { name, replicas, isAbsent } = workload;
+  #putWorkload(workload: Workload): void {
+    const { name, kind, isAbsent } = workload;
     if (isAbsent) return;
-    this.server.put(SETS, name, { metadata: { uid: uidOf(workload), namespace: "shop" }, spec: { replicas } });
+    if (kind === "StatefulSet") this.server.put(SETS, name, setObject(workload));
+    else if (kind === "Deployment") this.#putDeployment(workload);
+  }
+
+  /** A Deployment and its ReplicaSets, with as many pods as there are. */
+  #putDeployment(workload: Workload): void {
+    const { name, version = 1, isAbsent } = workload;
+    if (isAbsent) return;
+    const pods = [...this.server.collection(PODS).values()].filter(
+      (object) => object.metadata.name.startsWith(`${name}-`) && !isOrphanOf(workload, object),
+    );
+    const byVersion = new Map([...Map.groupBy(pods, versionOf)].map(([each, all]) => [each, all.length] as const));
+    this.#putIfOther(DEPLOYMENTS, name, deploymentObject(workload, byVersion));
+    const sets = replicaSetObjects(workload, byVersion);
+    for (const [each, object] of sets) this.#putIfOther(REPLICA_SETS, each, object);
+    for (const each of this.server.collection(REPLICA_SETS).keys())
+      if (each.startsWith(`${name}-`) && !sets.has(each) && each !== `${name}-${version}`)
+        this.server.remove(each, REPLICA_SETS);
+  }
+
+  #putIfOther(path: string, name: string, object: object): void {
+    const text = JSON.stringify(object);
+    if (this.#objects.get(`${path}/${name}`) === text) return;
+    this.#objects.set(`${path}/${name}`, text);
+    this.server.put(path, name, object);
+  }
+
+  #removeWorkload({ name, kind }: Workload): void {
+    if (kind === "StatefulSet") this.server.remove(name, SETS);
+    if (kind !== "Deployment") return;
+    this.server.remove(name, DEPLOYMENTS);
+    for (const each of [...this.server.collection(REPLICA_SETS).keys()])
+      if (each.startsWith(`${name}-`)) this.server.remove(each, REPLICA_SETS);
+    for (const key of [...this.#objects.keys()]) if (key.includes(`/${name}`)) this.#objects.delete(key);
   }
 
   #written(collection: string, before: StoredObject | undefined, after: StoredObject | undefined): void {
@@ -604,16 +723,23 @@ export class Cluster {
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
       if (after === undefined && before !== undefined) this.#noteDeleted(before);
       this.ledger.written(before, after, this.#isByHand);
+      this.subnetLedger?.allocationWritten(addressOf(metadata.name), after);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
     } else if (collection === POOLS || collection === RESERVED) {
       if (isSameSpec(before, after)) return;
       timeline.note(`pool ${metadata.name}: ${describePool(after)}`);
-      this.ledger.poolsChanged(this.#usable(), /blue/.test(metadata.name) ? 4 : 6);
+      if (isShared(metadata.name)) this.ledger.poolsChanged(this.#usable(), /blue/.test(metadata.name) ? 4 : 6);
+      else this.subnetLedger?.poolWritten(before, after);
     } else if (collection === LEASES) {
       const holder = String(after?.spec.holderIdentity ?? "");
       if (holder === "" || holder === before?.spec.holderIdentity) return;
       this.leaders++;
       timeline.note(`${holder} leads`);
+    } else if (collection === SUBNETS) {
+      timeline.note(
+        `subnet ${metadata.name}: ${JSON.stringify({ ips: after?.spec.ips, ...after?.status, conditions: 0 })}`,
+      );
+      this.subnetLedger?.subnetWritten(metadata.name);
     } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (collection === PODS && (before === undefined || after === undefined))
       timeline.note(
@@ -644,6 +770,8 @@ export class Cluster {
     for (;;) {
       this.#watchNodes();
       this.#makePods();
+      for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
+      this.subnetLedger?.check();
       await time.sleep(TICK_MS, "control plane");
     }
   }
@@ -678,7 +806,7 @@ export class Cluster {
         const pod = pods.get(name);
         if (pod === undefined) this.#create(workload, name);
         else if (pod.isDeleting) continue;
-        else if (pod.isFinished ? this.random.chance(0.1) : this.#isOrphan(workload, name)) this.deletePod(name);
+        else if (pod.isFinished ? this.random.chance(0.1) : this.#isOutdated(workload, name)) this.deletePod(name);
       }
       for (const pod of pods.values())
         if (pod.name.startsWith(`${workload.name}-`) && !wanted.has(pod.name) && !pod.isDeleting)
@@ -686,29 +814,28 @@ export class Cluster {
     }
   }
 
-  /** Its set is gone: owner garbage collection. */
-  #isOrphan(workload: Workload, name: string): boolean {
+  /** Its set is gone (owner garbage collection), or it is of a former template and its turn has come. */
+  #isOutdated(workload: Workload, name: string): boolean {
     const found = this.server.collection(PODS).get(name);
-    return workload.kind === "StatefulSet" && found !== undefined && ownerOf(found) !== uidOf(workload);
+    if (found === undefined) return false;
+    if (isOrphanOf(workload, found)) return true;
+    const { kind, version = 1 } = workload;
+    return kind === "Deployment" && versionOf(found) !== version && this.random.chance(0.1);
   }
 
   #create(workload: Workload, name: string): void {
-    const { name: owner, kind, nics, announced = [], annotations = {} } = workload;
+    const { nics } = workload;
     const ready = this.nodes.filter((node) => node.silentSinceMs === undefined);
     if (ready.length === 0) return;
     const nodeName = this.random.pick(ready).machine.name;
-    const others = [...nics.slice(1), ...announced].map(([ifName, network]) => ({ name: network, interface: ifName }));
-    const reference = { apiVersion: "apps/v1", kind, name: owner, uid: uidOf(workload), controller: true };
+    const controller = controllerOf(workload);
     this.server.put(PODS, name, {
       metadata: {
         uid: `p${++this.#lastUid}`,
         namespace: "shop",
         finalizers: [KUBELET],
-        annotations: {
-          ...annotations,
-          ...(others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) }),
-        },
-        ...(kind === "StatefulSet" ? { ownerReferences: [reference] } : {}),
+        annotations: { ...annotationsOf(workload), ...networksOf(workload) },
+        ...(controller === undefined ? {} : { ownerReferences: [{ ...controller, controller: true }] }),
       },
       spec: { nodeName, nics },
       status: { phase: "Pending" },
@@ -730,17 +857,35 @@ function ownerOf({ metadata }: StoredObject): string | undefined {
   return ownerReferences[0]?.uid;
 }
 
-function uidOf({ name, life }: Workload): string {
-  return `set-${name}-${life}`;
+/** Whether the pod's controller is no life of the workload that is there. */
+function isOrphanOf(workload: Workload, pod: StoredObject): boolean {
+  const owner = ownerOf(pod);
+  const { kind } = workload;
+  if (kind === "plain") return false;
+  return kind === "Deployment" ? owner?.startsWith(`${uidOf(workload)}-`) !== true : owner !== uidOf(workload);
 }
 
-function namesOf({ name, replicas, isAbsent }: Workload): string[] {
-  return Array.from({ length: isAbsent ? 0 : replicas }, (_, index) => `${name}-${index}`);
+/** Of the template of a Deployment's pod. */
+function versionOf(pod: StoredObject): number {
+  return Number(ownerOf(pod)?.split("-").at(-1));
+}
+
+/** Of a pool that all pods may use. */
+function isShared(name: string): boolean {
+  return /^(?:blue|six|reserved)(?:-|$)/.test(name);
+}
+
+/** The network of the Subnet with this place in the list; a name that ends with 6 is of IPv6. */
+function prefixOf(name: string, index: number): { readonly cidr: string; readonly at: (number: number) => string } {
+  return name.endsWith("6")
+    ? { cidr: `fd07:${index}::/64`, at: (number) => `fd07:${index}::${number.toString(16)}` }
+    : { cidr: `10.7.${index}.0/24`, at: (number) => `10.7.${index}.${number}` };
 }
 
 function podOf({ metadata, spec, status }: StoredObject): PodObject {
   const phase = status?.phase;
   return {
+    namespace: metadata.namespace ?? "shop",
     name: metadata.name,
     uid: metadata.uid,
     node: String(spec.nodeName),
@@ -778,7 +923,8 @@ function describePool(object: StoredObject | undefined): string {
   if (object === undefined) return "gone";
   const { ips, excludeIPs = [], disable = false } = object.spec as Record<string, unknown>;
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
-  return `${JSON.stringify({ ips, excludeIPs, disable })}${isDeleting ? ", being deleted" : ""}`;
+  const { wanted, reason } = Object(object.spec.generated);
+  return `${JSON.stringify({ ips, excludeIPs, disable, wanted, reason })}${isDeleting ? ", being deleted" : ""}`;
 }
 
 function addressAt(family: Family, number: number): string {

@@ -9,6 +9,7 @@ import type { Timeline } from "./timeline.ts";
 
 /** A pod as the API server has it. */
 export interface PodObject {
+  readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly node: string;
@@ -175,7 +176,8 @@ export class Kubelet {
 
   /** A static pod of an earlier file, which has to end first. */
   #hasEarlier({ isStatic, name, uid }: PodObject): boolean {
-    return isStatic === true && [...this.#workers.values()].some(({ pod }) => pod.name === name && pod.uid !== uid);
+    const isEarlier = ({ pod }: Worker): boolean => pod.name === name && pod.uid !== uid && pod.isStatic === true;
+    return isStatic === true && [...this.#workers.values()].some(isEarlier);
   }
 
   #begin(pod: PodObject): void {
@@ -280,11 +282,11 @@ export class Kubelet {
 
 function callOf(
   command: Call["command"],
-  { name: pod, uid }: PodObject,
+  { namespace, name: pod, uid }: PodObject,
   containerId: string,
   [ifName, network]: readonly [string, string],
 ): Call {
-  return { command, namespace: "shop", pod, uid, containerId, ifName, network };
+  return { command, namespace, pod, uid, containerId, ifName, network };
 }
 
 function textOf(error: unknown): string {

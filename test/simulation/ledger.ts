@@ -185,7 +185,7 @@ export class Ledger implements Segment {
   refused({ name }: PodObject, error: unknown, expected: readonly PodObject[]): void {
     // The API server may hear of it later than the pod, or never.
     const [, quarantined] = /^Address (\S+) of pool .* it is quarantined/.exec(String(Object(error).message)) ?? [];
-    if (quarantined !== undefined) this.#forgetAddress(quarantined);
+    if (quarantined !== undefined) this.forgetAddress(quarantined);
     if (!this.#options.isStrict || Object(error).code !== ErrorCode.PoolExhausted) return;
     const nowMs = this.#options.nowMs();
     const uids = new Set(expected.map(({ uid }) => uid));
@@ -229,7 +229,7 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       if (after === undefined) this.#deletedByHand.add(address);
-      this.#forgetAddress(address);
+      this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
     } else this.#countWrite(address, after);
@@ -259,7 +259,7 @@ export class Ledger implements Segment {
       this.problems.push(`${address} is quarantined for a lost node, though its pod ${holder.podUID} is there`);
     if (reason !== "Conflict" || mac === "") return;
     this.#left.delete(address);
-    this.#forgetAddress(address);
+    this.forgetAddress(address);
     const nowMs = this.#options.nowMs();
     const foreign = this.#foreign.get(address);
     const isProxy = mac === PROXY_MAC;
@@ -343,7 +343,7 @@ export class Ledger implements Segment {
         for (const { podUID, interface: ifName } of this.#objects.get(address)?.holders ?? [])
           this.#everHad.add(`${podUID} ${ifName} ${address}`);
         for (const [key, had] of this.#members) if (had === address) this.#leftBehindOf(key).add(address);
-        this.#forgetAddress(address);
+        this.forgetAddress(address);
       }
     }
   }
@@ -409,7 +409,7 @@ export class Ledger implements Segment {
   }
 
   /** A member whose address another machine has, or whose record was deleted by hand, gets another one. */
-  #forgetAddress(address: string): void {
+  forgetAddress(address: string): void {
     for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
@@ -468,7 +468,8 @@ function familyOf(address: string): 4 | 6 {
   return address.includes(":") ? 6 : 4;
 }
 
-function addressOf(name: string): string {
+/** Of an allocation, by its name. */
+export function addressOf(name: string): string {
   const parsed = parseAllocationName(name);
   return parsed === undefined ? name : formatIp(parsed.ip);
 }

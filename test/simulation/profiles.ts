@@ -1,9 +1,10 @@
 /** What may go wrong in a run, and how often: the actions of the people and the machines around Berth. */
 import { Seeded } from "../world/seeded.ts";
-import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node, type Workload } from "./cluster.ts";
+import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { type NetworkFaults, NO_FAULTS } from "./network.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
+import type { Workload } from "./workload.ts";
 
 export const PROFILES = [
   "calm",
@@ -17,6 +18,7 @@ export const PROFILES = [
   "pools",
   "hands",
   "scaled",
+  "subnets",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -39,6 +41,8 @@ interface Profile {
   readonly isDetecting?: boolean;
   /** With static pods, and pods with NICs that other plugins serve and that never come. */
   readonly isMixed?: boolean;
+  /** Workloads share Subnets that are too small for all. */
+  readonly hasSubnets?: boolean;
   /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
   readonly isStrict?: boolean;
 }
@@ -435,6 +439,54 @@ const RESERVE: Action = {
   },
 };
 
+const SCALE_RIVAL: Action = {
+  name: "a user of a Subnet is scaled",
+  weight: 12,
+  act: (cluster, random) => {
+    const workload = random.pick(cluster.workloads.filter(({ subnets }) => subnets !== undefined));
+    const most = sizes.get(workload) ?? workload.replicas;
+    sizes.set(workload, most);
+    cluster.scale(workload, random.below(most + 1));
+  },
+};
+
+const REPLACE_RIVAL: Action = {
+  name: "a user of a Subnet is deleted and created again",
+  weight: 4,
+  act: (cluster, random) => {
+    const users = cluster.workloads.filter(({ subnets, isAbsent }) => subnets !== undefined && !isAbsent);
+    if (users.length > 0) cluster.replaceSet(random.pick(users), random.pick([500, 3_000, 20_000]));
+  },
+};
+
+const RENUMBER: Action = {
+  name: "a user of a Subnet wants another number",
+  weight: 4,
+  act: (cluster, random) => {
+    // The template of a Thing is that of its pods.
+    const users = cluster.workloads.filter(({ subnets, kind }) => subnets !== undefined && kind !== "Thing");
+    cluster.setPoolNumber(random.pick(users), random.pick(["+0", "+1", "+2", "3", "6"]));
+  },
+};
+
+const SHRINK_SUBNET: Action = {
+  name: "a Subnet offers less",
+  weight: 2,
+  act: (cluster, random) => cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()]), 1 + random.below(4)),
+};
+
+const GROW_SUBNET: Action = {
+  name: "a Subnet offers all of its addresses",
+  weight: 4,
+  act: (cluster, random) => cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()])),
+};
+
+const DELETE_GENERATED: Action = {
+  name: "a generated pool is deleted",
+  weight: 1,
+  act: (cluster, random) => cluster.deleteGeneratedPool(random),
+};
+
 const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
 const TROUBLE: readonly Action[] = [
   FORCE,
@@ -599,6 +651,27 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       KILL_CONTROLLER,
     ],
   },
+  subnets: {
+    network: { ...NO_FAULTS, slow: 0.005, lostAnswer: 0.01, tooMany: 0.01, brokenWatch: 0.002, laggingWatch: 0.01 },
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    hasSubnets: true,
+    actions: [
+      { ...DELETE, weight: 8 },
+      DELETE_SOME,
+      FORCE,
+      SCALE_RIVAL,
+      REPLACE_RIVAL,
+      RENUMBER,
+      SHRINK_SUBNET,
+      GROW_SUBNET,
+      DELETE_GENERATED,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+      PAUSE_CONTROLLER,
+      COMPACT,
+    ],
+  },
 };
 
 export interface Plan {
@@ -645,7 +718,60 @@ const MIXED: readonly Workload[] = [
   },
 ];
 
-export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Plan {
+/** Names of Subnets, with the addresses that each offers. */
+const RIVAL_SUBNETS: ReadonlyMap<string, number> = new Map([
+  ["tight4", 13],
+  ["tight6", 15],
+  ["more4", 6],
+  ["more6", 5],
+]);
+
+const TIGHT = { ipv4: ["tight4"], ipv6: ["tight6"] };
+
+/** Together they want more than there is. */
+const RIVALS: readonly Workload[] = [
+  {
+    name: "own",
+    kind: "StatefulSet",
+    replicas: 3,
+    nics: [
+      ["eth0", "lan"],
+      ["net1", "lan2"],
+    ],
+    subnets: { ...TIGHT, number: "+1", reclaim: true },
+    life: 1,
+    isAbsent: false,
+  },
+  {
+    name: "roll",
+    kind: "Deployment",
+    replicas: 4,
+    nics: [["eth0", "lan"]],
+    subnets: { ...TIGHT, number: "+1", reclaim: false },
+    life: 1,
+    isAbsent: false,
+  },
+  {
+    name: "both",
+    kind: "Deployment",
+    replicas: 5,
+    nics: [["eth0", "lan"]],
+    subnets: { ipv4: ["tight4", "more4"], ipv6: ["more6", "tight6"], number: "+1", reclaim: true },
+    life: 1,
+    isAbsent: false,
+  },
+  {
+    name: "thing",
+    kind: "Thing",
+    replicas: 3,
+    nics: [["eth0", "lan"]],
+    subnets: { ...TIGHT, number: "+0", reclaim: true },
+    life: 1,
+    isAbsent: false,
+  },
+];
+
+export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptions): Plan {
   const random = new Seeded(seed);
   const {
     network,
@@ -656,7 +782,9 @@ export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Pl
     isDetecting = false,
     isMixed = false,
     isStrict = false,
+    hasSubnets = false,
   } = TABLE[profile];
+  const pods = hasSubnets ? Math.ceil(count / 4) : count;
   const one: Workload["nics"] = [["eth0", "lan"]];
   const two: Workload["nics"] = [...one, ["net1", "lan2"]];
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
@@ -679,6 +807,7 @@ export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Pl
       (sum, { replicas, nics, announced = [] }) => sum + replicas * (nics.length + announced.length),
       0,
     ) + (isMixed ? nodes : 0);
+  if (hasSubnets) workloads.push(...RIVALS);
   const poolSize = needed + Math.ceil(needed * spare);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);
   return {
@@ -691,6 +820,7 @@ export function planRun({ seed, profile, nodes, pods, faults }: PlanOptions): Pl
       isDetecting,
       hasStaticPods: isMixed,
       isStrict,
+      ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),
     },
     network: scaled(network, faults),
     kubelet: scaled(kubelet, faults),

@@ -108,7 +108,10 @@ export async function run(options: RunOptions): Promise<RunReport> {
       const untilMs = time.nowMs + CHECK_MS;
       isFine = await runOn(() => time.nowMs < untilMs);
       faults = cluster.isComplete
-        ? cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods])
+        ? [
+            ...cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods]),
+            ...(cluster.subnetLedger?.unfinished() ?? []),
+          ]
         : [
             `pods: ${cluster.pods.map(({ name, node, isDeleting }) => `${name} on ${node}${isDeleting ? " (deleting)" : ""}`).join(", ")}`,
           ];
@@ -144,6 +147,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.ledger.removeForeign();
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   cluster.restorePools();
+  cluster.satisfyRivals();
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
     if (node.machine.isOff) node.machine.powerOn();
@@ -196,7 +200,9 @@ export function describeReport(report: RunReport, lines = 80): string {
     ...new Set(
       problems.flatMap(
         (problem) =>
-          problem.match(/\b(?:10\.6\.[0-9.]+|fd00::[0-9a-f]+|(?:db|web|app|lazy|mix)-[0-9]+|fix-n[0-9]+)/g) ?? [],
+          problem.match(
+            /\b(?:10\.[67]\.[0-9.]+|fd0[07][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing)-[0-9]+|fix-n[0-9]+)/g,
+          ) ?? [],
       ),
     ),
   ];

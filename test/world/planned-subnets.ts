@@ -23,6 +23,8 @@ export class PlannedSubnets {
   readonly subnets = new Map<string, Stored>();
   readonly pools = new Map<string, Stored>();
   readonly held = new Set<string>();
+  /** Addresses in use that left the pool of this name. */
+  readonly strays = new Map<string, string>();
   readonly liveness = new Map<string, Liveness>();
   /** Pools made by hand, and reserved addresses: ranges of the default space. */
   byHand: readonly string[] = [];
@@ -65,6 +67,10 @@ export class PlannedSubnets {
       poolNames: new Set(this.pools.keys()),
       livenessOf: (application) => this.liveness.get(poolOwnerKey(application)),
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
+      strays: [...this.strays].flatMap(([text, pool]) => {
+        const ip = parseIp(text);
+        return ip === undefined ? [] : [{ addressSpace: "", family: ip.family, address: ip.value, pool }];
+      }),
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
       maxPoolSize: this.maxPoolSize,

@@ -23,6 +23,14 @@ export interface CurrentPool {
   readonly generated: SubnetPoolSpec;
 }
 
+/** An address in use that has left the pool that gave it; `pool`: its name. */
+export interface StrayAddress {
+  readonly addressSpace: string;
+  readonly family: Family;
+  readonly address: bigint;
+  readonly pool: string;
+}
+
 export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
   readonly subnets: readonly CurrentSubnet[];
@@ -35,6 +43,7 @@ export interface SubnetsView {
   readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => Liveness | undefined;
   /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
+  readonly strays: readonly StrayAddress[];
   /** How long the pool has had more than is needed: milliseconds; 0 for a new surplus. */
   readonly excessMs: (uid: string) => number;
   /** Returns the labels of a namespace, none if it is unknown. */

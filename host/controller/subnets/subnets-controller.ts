@@ -23,6 +23,7 @@ import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { releaseUnreadable } from "./release-unreadable.ts";
+import { StrayAddresses } from "./stray-addresses.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 
 /** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. @limit */
@@ -48,6 +49,7 @@ class SubnetsController implements Controller {
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
   readonly #parts = new PartsAtRest();
   readonly #liveness: LivenessCache;
+  readonly #strays: StrayAddresses;
   /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
   #waiting: ReadonlySet<string> = new Set();
@@ -60,6 +62,7 @@ class SubnetsController implements Controller {
     this.#deps = deps;
     const { caches, owners, clock } = deps;
     this.#liveness = new LivenessCache(clock.nowMs);
+    this.#strays = new StrayAddresses(caches);
     this.#loop = startReconciling(deps, {
       failure: "Dividing the Subnets failed",
       work: () => this.#reconcile(),
@@ -75,6 +78,7 @@ class SubnetsController implements Controller {
       ...watched.map((cache) => cache.subscribe(wake)),
       caches.pools.subscribe((change) => {
         noteGone(this.#pools, change);
+        this.#strays.poolChanged(change);
         wake();
       }),
       caches.subnets.subscribe((change) => {
@@ -94,7 +98,9 @@ class SubnetsController implements Controller {
     await this.#loop.close();
   }
 
-  #onAllocation({ kind, before }: Change<CachedAllocation>): void {
+  #onAllocation(change: Change<CachedAllocation>): void {
+    const { kind, before } = change;
+    if (this.#strays.allocationChanged(change)) this.#loop.wake();
     if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#loop.wake();
   }
 
@@ -131,6 +137,7 @@ class SubnetsController implements Controller {
         livenessOf: this.#livenessWith(all),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
+        strays: this.#strays.all,
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
       }),
     );

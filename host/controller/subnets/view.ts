@@ -74,9 +74,10 @@ export interface ViewParts {
   readonly subnets: readonly CurrentSubnet[];
   readonly livenessOf: SubnetsView["livenessOf"];
   readonly excessMs: SubnetsView["excessMs"];
+  readonly strays: SubnetsView["strays"];
 }
 
-export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs }: ViewParts): SubnetsView {
+export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs, strays }: ViewParts): SubnetsView {
   const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
@@ -90,6 +91,7 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs }
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
+    strays,
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     maxPoolSize: maxGeneratedPoolSize,
     maxPerNamespace: maxGeneratedAddressesPerNamespace,

@@ -34,9 +34,10 @@ class Known {
   }
 
   view(view: SubnetsView): SubnetsView {
-    const { demands, subnets, pools, others } = view;
+    const { demands, subnets, pools, others, strays } = view;
     const all = <T>(list: readonly T[]) => list.map((each) => this.one(each));
-    return { ...view, demands: all(demands), subnets: all(subnets), pools: all(pools), others: all(others) };
+    const rest = { others: all(others), strays: all(strays) };
+    return { ...view, demands: all(demands), subnets: all(subnets), pools: all(pools), ...rest };
   }
 }
 
@@ -80,8 +81,15 @@ function edit(chance: Seeded, world: PlannedSubnets, lives: Map<string, number>)
   } else if (kind === 8) {
     world.labels = chance.chance(0.5) ? NO_LABELS : TEAM;
     world.maxPerNamespace = chance.pick([0, 0, 0, 9]);
-  } else if (world.held.size > 3) world.held.clear();
-  else world.held.add(`10.9.${chance.below(3)}.${2 + chance.below(12)}`);
+  } else if (world.held.size > 3) {
+    world.held.clear();
+    world.strays.clear();
+  } else {
+    const address = `10.9.${chance.below(3)}.${2 + chance.below(12)}`;
+    world.held.add(address);
+    // Some of them were given by a pool that has them no more.
+    if (chance.chance(0.3)) world.strays.set(address, chance.pick(["former", ...world.pools.keys()]));
+  }
 }
 
 const NO_LABELS = {};

@@ -10,6 +10,7 @@ const KNOWN = "host/registry/kubernetes/known-object.ts";
 const RETAINED = "host/agent/ipam/sources/retained.ts";
 const COLLECTION = "host/controller/gc/plan-collection.ts";
 const LEAK = "host/ipam/leak.ts";
+const PLAN_SUBNETS = "host/controller/subnets/plan/plan-subnets.ts";
 
 function edit(file: string, text: string, replacement: string): Edit {
   return { file, text, replacement };
@@ -378,6 +379,70 @@ export const FAULTS: readonly Fault[] = [
         "if (this.#found === undefined && fresh.length === created.length && (fresh.length > 0 || this.#isMovedByRequest(created))) {",
       ),
     ],
+  },
+  {
+    name: "an address that another pool's pod uses stays in a pool",
+    breaks: "[life of a pool](subnets.md#life-of-a-generated-pool)",
+    profile: "subnets",
+    steps: 12_000,
+    violation: "in use by others",
+    limit: 2_000_000,
+    edits: [edit(PLAN_SUBNETS, "if (pool.name !== origin) pool.drop(address);", "")],
+  },
+  {
+    name: "a Subnet gives an address to two pools",
+    breaks: "[lock of a Subnet](subnets.md#why-no-address-is-in-two-pools)",
+    profile: "subnets",
+    violation: "is in two pools",
+    limit: 60_000,
+    edits: [
+      edit("host/controller/subnets/plan/capacity.ts", "    this.network.gave(taken);\n", ""),
+      edit(
+        "host/controller/subnets/plan/free-spans.ts",
+        "for (const span of spansOfAddresses(addresses)) this.remove(span);",
+        "for (const span of spansOfAddresses(addresses)) if (span.last < 0n) this.remove(span);",
+      ),
+    ],
+  },
+  {
+    name: "a pool gets addresses before its Subnet has assigned them",
+    breaks: "[lock of a Subnet](subnets.md#why-no-address-is-in-two-pools)",
+    profile: "subnets",
+    violation: "has not assigned it",
+    limit: 60_000,
+    edits: [edit("host/controller/subnets/apply-plan.ts", "if (grows && !(await this.#reserve(all))) return;", "")],
+  },
+  {
+    name: "a pool keeps what it no longer needs",
+    breaks: "[life of a pool](subnets.md#life-of-a-generated-pool)",
+    profile: "subnets",
+    violation: "without use",
+    limit: 200_000,
+    edits: [
+      edit(PLAN_SUBNETS, "if (spare <= 0 || pool.now === undefined) continue;", "if (pools.length >= 0) continue;"),
+    ],
+  },
+  {
+    name: "a pool gives back addresses in use",
+    breaks: "[life of a pool](subnets.md#life-of-a-generated-pool)",
+    profile: "subnets",
+    violation: "was taken out of pool",
+    limit: 400_000,
+    edits: [
+      edit(
+        PLAN_SUBNETS,
+        "giveBack(pool.target, spare, draft.isHeldIn(pool));",
+        "giveBack(pool.target, spare, () => false);",
+      ),
+    ],
+  },
+  {
+    name: "a pod has addresses of another workload's generated pool",
+    breaks: "[owner of a pool](subnets.md#which-workload-owns-a-pool)",
+    profile: "subnets",
+    violation: "which is in ",
+    limit: 60_000,
+    edits: [edit("host/ipam/subnet-pools.ts", "poolOwnerKey(generated.application) === key &&", 'key !== "" &&')],
   },
 ];
 

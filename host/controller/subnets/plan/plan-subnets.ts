@@ -47,6 +47,8 @@ interface Surplus {
 export function planSubnets(view: SubnetsView): SubnetsPlan {
   const draft = new Draft(view);
   draft.resolveOverlaps();
+  draft.dropStrays();
+  draft.spendAll();
   const requests = inOrder(view.demands).map((demand) => draft.requestOf(demand));
   const orphans = orphansAmong(draft.pools, requests);
   const shortfalls = requests.flatMap((request) => grow(request, draft, orphans) ?? []);
@@ -117,8 +119,22 @@ class Draft {
         if (pool.isUnknown) capacity.network.isClosed = true;
         pool.keepOnly(capacity.offered, this.isHeldIn(pool));
       }
-      this.spend(pool.generated.application.namespace, pool.size);
     }
+  }
+
+  /** An address that a pod has of another pool serves no pod of this one. */
+  dropStrays(): void {
+    for (const { addressSpace, family, address, pool: origin } of this.view.strays)
+      for (const pool of this.pools) {
+        const { network } = pool.capacity ?? {};
+        if (network?.addressSpace !== addressSpace || network.family !== family) continue;
+        if (pool.name !== origin) pool.drop(address);
+      }
+  }
+
+  /** What the pools have counts for their namespaces. */
+  spendAll(): void {
+    for (const { generated, size } of this.pools) this.spend(generated.application.namespace, size);
   }
 
   requestOf(demand: PoolDemand): PoolRequest {

@@ -86,6 +86,13 @@ export class PlannedPool {
     return fits;
   }
 
+  /** Drops an address, whoever uses it. */
+  drop(address: bigint): void {
+    const span = [{ first: address, last: address }];
+    this.target = withoutSpans(this.target, span);
+    this.promised = withoutSpans(this.promised, span);
+  }
+
   /** Keeps only these addresses, and those that are in use. */
   keepOnly(spans: Spans, isHeld: IsBusy): void {
     const odd = withoutSpans(this.target, spans);

@@ -100,6 +100,41 @@ describe("a surplus", () => {
   });
 });
 
+describe("an address that a pod of another pool has", () => {
+  beforeEach(() => {
+    world.subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.1-10.9.0.3"] });
+    world.applications.want("a", "u1", { count: 2 });
+    world.step();
+    const [only] = world.pools.keys();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+    world.held.add("10.9.0.2");
+    world.strays.set("10.9.0.2", `former-${only}`);
+  });
+
+  test("leaves the pool, which gets another one", () => {
+    expect(world.step().shortfalls).toEqual([]);
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1 10.9.0.3" });
+    expect(world.subnets.get("blue")?.status).toMatchObject({ pools: [{ ips: ["10.9.0.1", "10.9.0.3"] }] });
+  });
+
+  test("is missing as long as there is no other, and comes when it is free", () => {
+    world.applications.want("a", "u1", { count: 3 });
+    expect(world.step().shortfalls).toMatchObject([{ reason: "SubnetFull", has: 2 }]);
+    world.held.clear();
+    world.strays.clear();
+    expect(world.step().shortfalls).toEqual([]);
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1-10.9.0.3" });
+  });
+
+  test("stays in the pool that gave it, and in one of another network", () => {
+    const [name = ""] = world.pools.keys();
+    world.strays.clear();
+    world.strays.set("10.9.0.2", name).set("fd09::2", "former");
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+  });
+});
+
 describe("a limit", () => {
   const reasons = () => world.step().shortfalls.map(({ reason, has }) => `${reason} ${has}`);
 

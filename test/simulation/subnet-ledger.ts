@@ -1,0 +1,293 @@
+/** What has to be true of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the objects of the API server alone. */
+import { formatIp, parseIp } from "../../host/net/ip.ts";
+import { parseRange } from "../../host/net/range.ts";
+import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
+import type { PodObject } from "./kubelet.ts";
+import { uidOf, type Workload, wantedOf } from "./workload.ts";
+
+/** A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer, while a controller leads: milliseconds. */
+const BOUND_MS = 30_000;
+/** A pod that is answered later than this after its pool lost the address had it before: milliseconds. */
+const LOST_MS = 2_000;
+/** A controller may not know of a younger record: milliseconds. */
+const HELD_MS = 15_000;
+const FAMILIES = [4, 6] as const;
+type Family = (typeof FAMILIES)[number];
+
+interface GeneratedPool {
+  readonly name: string;
+  readonly subnet: string;
+  readonly owner: string;
+  readonly ifName: string;
+  readonly family: Family;
+  readonly addresses: readonly string[];
+  readonly isDeleting: boolean;
+}
+
+/** Of one workload, NIC and family. */
+interface Demand {
+  readonly key: string;
+  readonly owner: string;
+  readonly ifName: string;
+  readonly family: Family;
+  readonly subnets: readonly string[];
+  readonly wanted: number;
+}
+
+interface SubnetLedgerOptions {
+  readonly nowMs: () => number;
+  readonly server: MemoryApiServer;
+  readonly collections: { readonly pools: string; readonly subnets: string };
+  readonly problems: string[];
+  readonly workloads: readonly Workload[];
+  readonly pods: () => readonly PodObject[];
+  /** The address's pool has lost it. */
+  readonly forgetMembersOf: (address: string) => void;
+  /** A controller leads and runs. */
+  readonly isServed: () => boolean;
+}
+
+export class SubnetLedger {
+  readonly #options: SubnetLedgerOptions;
+  /** Addresses that have a record: since when, and of which pool. */
+  readonly #held = new Map<string, { readonly sinceMs: number; readonly pool: unknown }>();
+  /** By what is wrong: for how long, while a controller led: milliseconds. */
+  readonly #wrong = new Map<string, { text: string; forMs: number }>();
+  /** By address: the last pool that lost it, and when. */
+  readonly #lost = new Map<string, { readonly pool: GeneratedPool; readonly atMs: number }>();
+  /** `uid eth0 10.7.0.1` */
+  readonly #had = new Set<string>();
+  #checkedMs = 0;
+  /** As the last write has left them, by name. */
+  readonly #pools = new Map<string, GeneratedPool>();
+
+  constructor(options: SubnetLedgerOptions) {
+    this.#options = options;
+  }
+
+  allocationWritten(address: string, after: StoredObject | undefined): void {
+    const { sinceMs = this.#options.nowMs() } = this.#held.get(address) ?? {};
+    if (after === undefined) this.#held.delete(address);
+    else this.#held.set(address, { sinceMs, pool: after.spec.pool });
+  }
+
+  /** After each write of a pool. */
+  poolWritten(before: StoredObject | undefined, after: StoredObject | undefined): void {
+    const [former, pool] = [before, after].map((object) => object && generatedOf(object));
+    const name = (pool ?? former)?.name;
+    if (name === undefined) return;
+    if (pool === undefined) this.#pools.delete(name);
+    else this.#pools.set(name, pool);
+    if (former !== undefined) this.#noteLost(former, pool);
+    this.#requireOnePool();
+    if (pool !== undefined) this.#requireAssigned(pool);
+  }
+
+  /** An address in use leaves its pool only if the Subnet does not offer it any more, or the pool goes. */
+  #noteLost(former: GeneratedPool, pool: GeneratedPool | undefined): void {
+    const { server, collections, nowMs, forgetMembersOf } = this.#options;
+    const { name, subnet } = former;
+    const offered = new Set(addressesIn(server.collection(collections.subnets).get(subnet)?.spec.ips));
+    for (const address of former.addresses) {
+      const isThere = pool?.addresses.includes(address) === true;
+      if (!isThere || pool?.isDeleting === true) forgetMembersOf(address);
+      if (isThere) continue;
+      this.#lost.set(address, { pool: former, atMs: nowMs() });
+      const heldForMs = nowMs() - (this.#held.get(address)?.sinceMs ?? nowMs());
+      if (pool !== undefined && !pool.isDeleting && offered.has(address) && heldForMs > HELD_MS)
+        this.#problem(`${address} was taken out of pool ${name}, and has been in use for ${heldForMs / 1000} s`);
+    }
+  }
+
+  /** After each write of a Subnet: the addresses of its pools are assigned. */
+  subnetWritten(name: string): void {
+    for (const pool of this.#pools.values()) if (pool.subnet === name) this.#requireAssigned(pool);
+  }
+
+  #requireOnePool(): void {
+    const of = new Map<string, string>();
+    for (const { name, addresses } of this.#pools.values())
+      for (const address of addresses) {
+        const other = of.get(address);
+        if (other !== undefined) this.#problem(`${address} is in two pools: ${other} and ${name}`);
+        of.set(address, name);
+      }
+  }
+
+  #requireAssigned({ name, subnet, addresses }: GeneratedPool): void {
+    const assigned = this.#assignedOf(subnet).get(name) ?? [];
+    const missing = addresses.find((address) => !assigned.includes(address));
+    if (missing !== undefined)
+      this.#problem(`${missing} is in pool ${name}, and Subnet ${subnet} has not assigned it to that pool`);
+  }
+
+  #problem(text: string): void {
+    this.#options.problems.push(text);
+  }
+
+  /** A pod of a workload that names Subnets has the addresses of that workload's pools, and no other pod has them. */
+  shown(
+    { name, uid, owner }: PodObject & { readonly owner: string },
+    ifName: string,
+    addresses: readonly string[],
+  ): void {
+    for (const address of addresses) {
+      const key = `${uid} ${ifName} ${address}`;
+      const isNew = !this.#had.has(key);
+      this.#had.add(key);
+      if (!isNew) continue;
+      const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
+      const lost = this.#lost.get(address);
+      if (lost !== undefined && this.#options.nowMs() - lost.atMs < LOST_MS) pools.push(lost.pool);
+      const isOwn = pools.some((pool) => pool.owner === owner && pool.ifName === ifName);
+      const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
+      if (isOwn || (!isUser && pools.length === 0)) continue;
+      const what = pools.map((pool) => `${pool.name} of ${pool.owner} for ${pool.ifName}`).join(", ");
+      this.#problem(
+        `${name} (${uid}) of ${owner} got ${address} for ${ifName}, which is in ${what || "no generated pool"}`,
+      );
+    }
+  }
+
+  /** Called every now and then. */
+  check(): void {
+    const { nowMs, isServed } = this.#options;
+    const passedMs = nowMs() - this.#checkedMs;
+    this.#checkedMs = nowMs();
+    const found = new Map(this.#faults());
+    for (const [key, { text }] of this.#wrong) if (found.get(key) !== text) this.#wrong.delete(key);
+    for (const [key, text] of found) {
+      const known = this.#wrong.get(key) ?? { text, forMs: 0 };
+      this.#wrong.set(key, known);
+      if (isServed()) known.forMs += passedMs;
+      if (known.forMs < BOUND_MS) continue;
+      this.#problem(`${text}, for ${BOUND_MS / 1000} s`);
+      known.forMs = 0;
+    }
+  }
+
+  /** What is not as it should be now, by whom it concerns. The text changes when the fault does. */
+  *#faults(): Iterable<readonly [string, string]> {
+    const demands = this.#demands();
+    const isDemanded = new Map(demands.map((demand) => [demand.key, demand]));
+    for (const { key, wanted, subnets } of demands) {
+      const pools = this.#poolsOf(key).filter(({ subnet }) => subnets.includes(subnet));
+      const has = pools.flatMap(({ addresses }) => addresses);
+      const strange = pools.flatMap(({ name, addresses }) => addresses.filter((each) => this.#isOthers(each, name)));
+      const free = has.length - strange.length < wanted ? subnets.flatMap((name) => this.#freeOf(name)) : [];
+      if (free.length > 0)
+        yield [
+          `short ${key}`,
+          `${key} has ${has.length} of ${wanted} addresses wanted, ${strange.length} of them in use by others, although ${subnets.join()} has some`,
+        ];
+      const unused = has.filter((address) => !this.#held.has(address));
+      if (has.length > wanted && unused.length > 0)
+        yield [
+          `long ${key}`,
+          `${key} has ${has.length} addresses, ${unused.length} of them without use, and wants ${wanted}`,
+        ];
+    }
+    for (const pool of this.#pools.values()) {
+      const key = keyOf(pool);
+      const isWanted = isDemanded.get(key)?.subnets.includes(pool.subnet) === true;
+      const isKept = !this.#reclaims(pool);
+      const isUnused = !pool.addresses.some((address) => this.#held.has(address));
+      if (isUnused && (pool.isDeleting || (!isWanted && !isKept)))
+        yield [`left ${pool.name}`, `pool ${pool.name} of ${key} is still there, and nothing needs it`];
+    }
+  }
+
+  /** Whether a pod has the address that got it from another pool. */
+  #isOthers(address: string, pool: string): boolean {
+    const held = this.#held.get(address);
+    return held !== undefined && held.pool !== pool;
+  }
+
+  /** What is wrong when all is quiet: sentences. */
+  unfinished(): string[] {
+    const faults = [...this.#faults()].map(([, text]) => text);
+    for (const { key, wanted } of this.#demands()) {
+      const has = this.#poolsOf(key).flatMap(({ addresses }) => addresses).length;
+      if (has !== wanted) faults.push(`${key} has ${has} of ${wanted} addresses`);
+    }
+    return faults;
+  }
+
+  #poolsOf(key: string): GeneratedPool[] {
+    return [...this.#pools.values()].filter((pool) => !pool.isDeleting && keyOf(pool) === key);
+  }
+
+  /** A pool stays when its workload says so, or did. */
+  #reclaims({ owner }: GeneratedPool): boolean {
+    const workload = this.#options.workloads.find(({ name }) => owner.startsWith(`set-${name}-`));
+    return workload?.subnets?.reclaim !== false;
+  }
+
+  #demands(): Demand[] {
+    const { workloads, pods } = this.#options;
+    const all = pods();
+    return workloads.flatMap((workload) => {
+      const { name, nics, subnets } = workload;
+      if (subnets === undefined) return [];
+      const isOwn = (pod: PodObject): boolean => pod.name.startsWith(`${name}-`) && !pod.isDeleting && !pod.isFinished;
+      const wanted = wantedOf(workload, all.filter(isOwn).length);
+      if (wanted === undefined) return [];
+      const owner = uidOf(workload);
+      return nics.flatMap(([ifName]) =>
+        FAMILIES.map((family) => {
+          const demand = { owner, ifName, family, subnets: family === 4 ? subnets.ipv4 : subnets.ipv6, wanted };
+          return { ...demand, key: `${owner} ${ifName} ${family}` };
+        }),
+      );
+    });
+  }
+
+  /** Addresses that the Subnet offers and that no pool has, nor any pod. */
+  #freeOf(name: string): string[] {
+    const object = this.#options.server.collection(this.#options.collections.subnets).get(name);
+    if (object === undefined) return [];
+    const taken = new Set([...this.#assignedOf(name).values()].flat());
+    return addressesIn(object.spec.ips).filter((address) => !taken.has(address) && !this.#held.has(address));
+  }
+
+  #assignedOf(subnet: string): Map<string, readonly string[]> {
+    const object = this.#options.server.collection(this.#options.collections.subnets).get(subnet);
+    const pools = (object?.status?.pools ?? []) as readonly {
+      readonly name: string;
+      readonly ips?: readonly string[];
+    }[];
+    return new Map(pools.map(({ name, ips }) => [name, addressesIn(ips)]));
+  }
+}
+
+function keyOf({ owner, ifName, family }: GeneratedPool): string {
+  return `${owner} ${ifName} ${family}`;
+}
+
+function generatedOf({ metadata, spec }: StoredObject): GeneratedPool | undefined {
+  const generated = spec.generated as
+    | { readonly subnet: string; readonly interface: string; readonly application: { readonly uid: string } }
+    | undefined;
+  if (generated === undefined) return undefined;
+  return {
+    name: metadata.name,
+    subnet: generated.subnet,
+    owner: generated.application.uid,
+    ifName: generated.interface,
+    family: String(spec.subnet).includes(":") ? 6 : 4,
+    addresses: addressesIn(spec.ips),
+    isDeleting: metadata.deletionTimestamp !== undefined,
+  };
+}
+
+/** Of small ranges, as the API server has them. */
+function addressesIn(ranges: unknown): string[] {
+  if (!Array.isArray(ranges)) return [];
+  return ranges.flatMap((text: string) => {
+    const range = parseRange(text);
+    if (range === undefined || parseIp(text.split("-")[0] ?? "") === undefined) return [];
+    const { first, last } = range;
+    const count = Number(last.value - first.value) + 1;
+    return Array.from({ length: count }, (_, index) => formatIp({ ...first, value: first.value + BigInt(index) }));
+  });
+}

@@ -1,0 +1,129 @@
+/** Workloads of the simulated cluster: what they are, and their objects in the API server. */
+import type { PodObject } from "./kubelet.ts";
+
+/** Of which Subnets its pods want generated pools (docs/subnets.md). */
+export interface SubnetUse {
+  readonly ipv4: readonly string[];
+  readonly ipv6: readonly string[];
+  /** `ippool-ip-number` */
+  number: string;
+  readonly reclaim: boolean;
+}
+
+export interface Workload {
+  readonly name: string;
+  /** A Thing is of a kind that nobody follows. The pods of the others but "plain" have a controller. */
+  readonly kind: "StatefulSet" | "Deployment" | "Thing" | "plain";
+  replicas: number;
+  readonly nics: PodObject["nics"];
+  /** NICs that the pods announce besides, and that no ADD of Berth ever comes for. */
+  readonly announced?: PodObject["nics"];
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly subnets?: SubnetUse;
+  /** Counts the sets of this name. */
+  life: number;
+  /** Counts the templates of a Deployment. */
+  version?: number;
+  isAbsent: boolean;
+}
+
+interface Owner {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+export function uidOf({ name, life }: Pick<Workload, "name" | "life">): string {
+  return `set-${name}-${life}`;
+}
+
+export function namesOf({ name, replicas, isAbsent }: Workload): string[] {
+  return Array.from({ length: isAbsent ? 0 : replicas }, (_, index) => `${name}-${index}`);
+}
+
+/** The controller of its pods; undefined without one. */
+export function controllerOf(workload: Workload): Owner | undefined {
+  const { name, kind, version = 1 } = workload;
+  const uid = uidOf(workload);
+  if (kind === "plain") return undefined;
+  if (kind === "StatefulSet") return { apiVersion: "apps/v1", kind, name, uid };
+  if (kind === "Thing") return { apiVersion: "made.up/v1", kind, name, uid };
+  return { apiVersion: "apps/v1", kind: "ReplicaSet", name: `${name}-${version}`, uid: `${uid}-${version}` };
+}
+
+/** Of its pods. */
+export function annotationsOf({ annotations = {}, subnets }: Workload): Readonly<Record<string, string>> {
+  if (subnets === undefined) return annotations;
+  const { ipv4, ipv6, number, reclaim } = subnets;
+  return {
+    ...annotations,
+    "ipam.vendor.io/subnet": JSON.stringify({ ipv4, ipv6 }),
+    "ipam.vendor.io/ippool-ip-number": number,
+    "ipam.vendor.io/ippool-reclaim": String(reclaim),
+  };
+}
+
+/** Networks of the pods' other NICs, as Multus reads them. */
+export function networksOf({
+  nics,
+  announced = [],
+}: Pick<Workload, "nics" | "announced">): Readonly<Record<string, string>> {
+  const others = [...nics.slice(1), ...announced].map(([ifName, network]) => ({ name: network, interface: ifName }));
+  return others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) };
+}
+
+function templateOf(workload: Workload): object {
+  return { metadata: { annotations: { ...annotationsOf(workload), ...networksOf(workload) } } };
+}
+
+export function setObject(workload: Workload): object {
+  const { replicas, subnets } = workload;
+  const template = subnets === undefined ? {} : { template: templateOf(workload) };
+  return { metadata: { uid: uidOf(workload), namespace: "shop" }, spec: { replicas, ...template } };
+}
+
+/** Numbers of its pods by the version of their template. */
+export type PodsByVersion = ReadonlyMap<number, number>;
+
+export function deploymentObject(workload: Workload, pods: PodsByVersion): object {
+  const { replicas, version = 1 } = workload;
+  const all = [...pods.values()].reduce((sum, count) => sum + count, 0);
+  return {
+    metadata: { uid: uidOf(workload), namespace: "shop", generation: version },
+    spec: {
+      replicas,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0 } },
+      template: templateOf(workload),
+    },
+    status: { observedGeneration: version, replicas: all, updatedReplicas: pods.get(version) ?? 0 },
+  };
+}
+
+/** By name: one for each version of which there are pods, and the current one, which has the rest of the replicas. */
+export function replicaSetObjects(workload: Workload, pods: PodsByVersion): ReadonlyMap<string, object> {
+  const { name, replicas, version: current = 1 } = workload;
+  const former = [...pods].reduce((sum, [version, count]) => sum + (version === current ? 0 : count), 0);
+  const owner = { apiVersion: "apps/v1", kind: "Deployment", name, uid: uidOf(workload), controller: true };
+  return new Map(
+    [...new Set([...pods.keys(), current])].map((version) => [
+      `${name}-${version}`,
+      {
+        metadata: { uid: `${uidOf(workload)}-${version}`, namespace: "shop", ownerReferences: [owner] },
+        spec: {
+          replicas: version === current ? Math.max(0, replicas - former) : (pods.get(version) ?? 0),
+          template: templateOf(workload),
+        },
+        status: { replicas: pods.get(version) ?? 0 },
+      },
+    ]),
+  );
+}
+
+/** How many addresses its pools should have for one NIC and family; undefined: it needs none. `pods`: those that are there to stay. */
+export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: number): number | undefined {
+  if (subnets === undefined || isAbsent || (kind === "Thing" && pods === 0)) return undefined;
+  const { number } = subnets;
+  if (!number.startsWith("+")) return Number(number);
+  return (kind === "Thing" ? pods : replicas) + Number(number);
+}
