@@ -381,15 +381,6 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
-    name: "an address that another pool's pod uses stays in a pool",
-    breaks: "[life of a pool](subnets.md#life-of-a-generated-pool)",
-    profile: "subnets",
-    steps: 12_000,
-    violation: "in use by others",
-    limit: 2_000_000,
-    edits: [edit(PLAN_SUBNETS, "if (pool.name !== origin) pool.drop(address);", "")],
-  },
-  {
     name: "a Subnet gives an address to two pools",
     breaks: "[lock of a Subnet](subnets.md#why-no-address-is-in-two-pools)",
     profile: "subnets",
