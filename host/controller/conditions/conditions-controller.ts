@@ -13,7 +13,7 @@ import type { Controller, ControllerDeps, Measurements, StartController } from "
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
-import { SubnetUse } from "./subnet-use.ts";
+import { KnownUse, SubnetUse } from "./subnet-use.ts";
 
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. @limit */
 export const CONDITIONS_REST_MS = 1_000;
@@ -44,6 +44,7 @@ class ConditionsController implements Controller {
   /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
   readonly #assignments = new WeakMap<ControlledSubnet, Assignments>();
+  readonly #known = new KnownUse();
   #tookMs = 0;
   #suppliedTookMs = 0;
   #problems: readonly string[] = [];
@@ -105,18 +106,20 @@ class ConditionsController implements Controller {
       reserved: [...reserved.items.values()],
       settings: settingsOf(this.#deps.caches),
       assignmentsOf: (subnet: ControlledSubnet) => this.#assignmentsOf(subnet),
+      known: this.#known,
     };
   }
 
   /** Those that are valid. */
   *#measureSubnets(): Generator<MeasuredSubnet> {
-    const { pools, subnets, reserved, assignmentsOf } = this.#supplyView();
+    const { pools, subnets, reserved, assignmentsOf, known } = this.#supplyView();
     if (subnets.length === 0) return;
     const use = new SubnetUse({
       pools: pools.flatMap(({ value }) => value ?? []),
       subnets,
       reserved: reserved.flatMap(({ value }) => value ?? []),
       assignmentsOf,
+      known,
     });
     for (const subnet of subnets) {
       const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;

@@ -16,7 +16,7 @@ import { planOutside } from "./plan-outside.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
-export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf"> {
+export interface FindingsInput extends Pick<SuppliedView, "settings" | "assignmentsOf" | "known"> {
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];

@@ -9,7 +9,7 @@ import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
-import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
+import { type KnownUse, type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 
 export interface SuppliedView {
   readonly pools: readonly ControlledPool[];
@@ -18,6 +18,7 @@ export interface SuppliedView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
   /** Throws ConfigError. Default: decodes the status. */
   readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
+  readonly known?: KnownUse | undefined;
 }
 
 export interface SuppliedFindings {
@@ -35,13 +36,15 @@ interface SizedPool {
   readonly has: number;
 }
 
-export function planSupplied({ pools, subnets, reserved, settings, assignmentsOf }: SuppliedView): SuppliedFindings {
+export function planSupplied(view: SuppliedView): SuppliedFindings {
+  const { pools, subnets, reserved, settings, assignmentsOf, known: knownUse } = view;
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
     pools: known,
     subnets,
     reserved: reserved.flatMap(({ value }) => value ?? []),
     assignmentsOf: assignmentsOf ?? readAssignments,
+    known: knownUse,
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));
   const world: SuppliedContext = { settings, use, byNamespace: sumByNamespace(generated) };
@@ -89,10 +92,18 @@ function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
   waiting.set(subnet, pools);
 }
 
-function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
+function supplied({ generated, has }: SizedPool): Finding {
+  const known = suppliedFindings.get(generated);
+  if (known?.has === has) return known.finding;
+  const { wanted, reason } = generated;
   const what = has === wanted ? `has the ${addresses(wanted)} wanted` : `has ${addresses(has)}, ${wanted} wanted`;
-  return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
+  const finding: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
+  suppliedFindings.set(generated, { has, finding });
+  return finding;
 }
+
+/** Of ten thousand pools in ten passes a second: made once for each. */
+const suppliedFindings = new WeakMap<SubnetPoolSpec, { readonly has: number; readonly finding: Finding }>();
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */
 function notSupplied(pool: SizedPool, world: SuppliedContext): Finding | undefined {
@@ -136,11 +147,12 @@ function exhaustion(
   { use }: SuppliedContext,
 ): Obstacle | undefined {
   const assigned = use.assignedTo(name, subnet);
-  const numbers = use.numbersOf(subnet);
-  if (numbers === undefined || (assigned ?? 0) > has) return undefined;
-  if (assigned === undefined && numbers.pools >= MAX_POOLS_OF_SUBNET)
-    return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${numbers.pools} pools, as many as it can have` };
-  if (numbers.free > 0) return undefined;
+  if ((assigned ?? 0) > has) return undefined;
+  const pools = use.poolsOf(subnet);
+  if (assigned === undefined && pools >= MAX_POOLS_OF_SUBNET)
+    return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${pools} pools, as many as it can have` };
+  const numbers = use.hasRoom(subnet) ? undefined : use.numbersOf(subnet);
+  if (numbers === undefined) return undefined;
   return { reason: "SubnetFull", why: `Subnet "${subnet.name}" ${describeNumbers(numbers)}` };
 }
 
