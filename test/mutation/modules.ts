@@ -36,6 +36,7 @@ export const GROUPS: readonly Group[] = [
   {
     modules: [
       "host/agent/cluster/adoption/plan-adoption.ts",
+      "host/agent/diagnostics/find-damage.ts",
       "host/agent/embedded/recovery/plan-recovery.ts",
       "host/agent/gc/plan-reconciliation.ts",
       "host/cli/check/plan-release.ts",
@@ -45,6 +46,7 @@ export const GROUPS: readonly Group[] = [
     ],
     unit: [
       "test/unit/agent/cluster/adoption/plan-adoption.test.ts",
+      "test/unit/agent/diagnostics/find-damage.test.ts",
       "test/unit/agent/embedded/plan-recovery.test.ts",
       "test/unit/agent/gc/plan-reconciliation.test.ts",
       "test/unit/cli/check/report.test.ts",

@@ -74,10 +74,9 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   if (pool === undefined) return [];
   const { name, spec } = pool;
   const located = { ...about, space: spec.addressSpace, pool: name };
-  const object = facts.objects?.get(allocationName(ip, spec.addressSpace));
-  const [holder] = object?.spec.holders ?? [];
-  if (object?.spec.state === "Bound" && holder !== undefined && own.length === 0) {
-    const text = `interface ${ifName} in ${netns} has the address, which is allocated to pod ${holder.namespace}/${holder.pod} on node ${object.spec.node}`;
+  const holder = facts.objects?.get(allocationName(ip, spec.addressSpace))?.spec.holders[0];
+  if (holder !== undefined && own.length === 0) {
+    const text = `interface ${ifName} in ${netns} has the address, which is allocated to pod ${holder.namespace}/${holder.pod} on node ${holder.node}`;
     return [finding("duplicate", located, text, "Restart the pod of that namespace, which gets another address")];
   }
   // A DEL records the release before the runtime removes the NIC.
@@ -131,7 +130,7 @@ function findObjectOf(row: Allocation, { objects, node }: NodeFacts): DamageFind
   if (object === undefined)
     return [finding("lost-object", row, "the API server has no IPAllocation of it", agentHelps)];
   const { state, holders } = object.spec;
-  if (state === "Bound" && holders.some(({ podUid }) => podUid === row.owner)) return [];
+  if (holders.some(({ podUid }) => podUid === row.owner)) return [];
   const [holder] = holders;
   const owner = holder === undefined ? state : `allocated to pod ${holder.namespace}/${holder.pod}`;
   if (row.containerId === UNKNOWN_CONTAINER && object.spec.node !== node) return [];
@@ -158,15 +157,8 @@ function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
   });
   return orphans.map(({ spec }) => {
     const { ip, addressSpace: space, pool, holders } = spec;
-    const [holder] = holders;
-    const about = {
-      ip,
-      space,
-      pool,
-      namespace: holder?.namespace ?? "",
-      pod: holder?.pod ?? "",
-      ifName: holder?.ifName ?? "",
-    };
+    const { namespace = "", pod = "", ifName = "" } = holders[0] ?? {};
+    const about = { ip, space, pool, namespace, pod, ifName };
     const text = "the API server has an IPAllocation of it for this node, which has no record";
     return finding(
       "orphan",
