@@ -31,7 +31,7 @@ const HEARD_MS = 10_000;
 const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
-/** Most writes of a record for one sandbox of a pod. */
+/** Most writes of a record for one ADD. */
 const WRITES_MOST = 24;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
 
@@ -71,9 +71,9 @@ export class Ledger implements Segment {
   readonly #leftBehind = new Map<string, Set<string>>();
   /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
   readonly #undecided = new Map<string, Set<string>>();
-  /** By address: the pod that its record names, or named last, and the writes of the record since it does, or since the last answered ADD. */
+  /** By address: the pod that its record names, or named last, and the writes of the record since it does, or since the pod's last ADD. */
   readonly #holds = new Map<string, { readonly podUID: string; writes: number }>();
-  /** Most writes of a record for one sandbox of a pod. */
+  /** Most writes of a record for one ADD. */
   mostWrites = 0;
   adds = 0;
   restarts = 0;
@@ -182,7 +182,8 @@ export class Ledger implements Segment {
   }
 
   /** The ADD of a pod was refused. `waiting`: NICs without an address, with its own. */
-  refused({ name }: PodObject, error: unknown, expected: readonly PodObject[]): void {
+  refused({ name, uid }: PodObject, error: unknown, expected: readonly PodObject[]): void {
+    for (const [address, { podUID }] of this.#holds) if (podUID === uid) this.#holds.delete(address);
     // The API server may hear of it later than the pod, or never.
     const [, quarantined] = /^Address (\S+) of pool .* it is quarantined/.exec(String(Object(error).message)) ?? [];
     if (quarantined !== undefined) this.forgetAddress(quarantined);
@@ -237,7 +238,7 @@ export class Ledger implements Segment {
     this.#requireRecord(address);
   }
 
-  /** How often a record is written for one sandbox of a pod, from the claim to the end, is bounded, whatever goes wrong. */
+  /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. */
   #countWrite(address: string, after: StoredObject | undefined): void {
     const [{ podUID } = { podUID: "" }] = (after?.spec as unknown as Spec | undefined)?.holders ?? [];
     const before = this.#holds.get(address);

@@ -20,6 +20,8 @@ import { openLog } from "../../host/lib/log.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
+import { findLoss } from "../../host/registry/sqlite/find-loss.ts";
+import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
@@ -107,21 +109,34 @@ interface DiskSpace {
 
 const BROKEN = "disk I/O error";
 
+interface SimulatedStoreOptions extends Omit<ConstructorParameters<typeof MemoryStore>[1], "disk"> {
+  readonly disk: DatabaseSync;
+  /** After each call that may have written. */
+  readonly onCommit: () => void;
+}
+
+/** Calls of the journal that write nothing. */
+const READS = /^(find|list|read|count|probe|copy)/;
+
+/** Counts a commit if there was one, as the journal's thread does. */
+function pointOf(disk: DatabaseSync, commits: 0 | 1): RegistryPoint {
+  const row = disk.prepare("UPDATE identity SET generation = generation + ? RETURNING id, generation").get(commits);
+  return { id: String(row?.id), generation: Number(row?.generation) };
+}
+
 /** The journal's thread: a call is carried out a moment after it was sent, and answered a moment later. */
 class SimulatedStore extends MemoryStore {
   readonly #time: SimulatedTime;
   readonly #space: DiskSpace;
   readonly #flush: () => void;
+  readonly #onCommit: () => void;
 
-  constructor(
-    time: SimulatedTime,
-    space: DiskSpace,
-    { onFreed, ...options }: ConstructorParameters<typeof MemoryStore>[1] & { readonly disk: DatabaseSync },
-  ) {
+  constructor(time: SimulatedTime, space: DiskSpace, { onFreed, onCommit, ...options }: SimulatedStoreOptions) {
     const freed: Parameters<typeof onFreed>[] = [];
     super(options.disk, { ...options, onFreed: (...each) => void freed.push(each) });
     this.#time = time;
     this.#space = space;
+    this.#onCommit = onCommit;
     this.#flush = () => {
       for (const each of freed.splice(0)) onFreed(...each);
     };
@@ -136,7 +151,9 @@ class SimulatedStore extends MemoryStore {
     }
     if (this.#space.isFull && call[0] === "claim") throw new RegistryError("database or disk is full", { full: true });
     try {
-      return await super.send(...call);
+      const value = await super.send(...call);
+      if (!READS.test(call[0])) this.#onCommit();
+      return value;
     } finally {
       await this.#time.sleep(0, "journal answers");
       this.#flush();
@@ -164,6 +181,8 @@ export class Machine {
   readonly #options: MachineOptions;
   disk: DatabaseSync = openDisk();
   #copy: DatabaseSync | undefined;
+  /** In memory: the journal's last commit since the machine started. */
+  #witness: RegistryPoint | undefined;
   readonly space: DiskSpace = { isFull: false, isBroken: false };
   /** By container: the sandboxes whose network namespace exists, with their NICs. */
   readonly sandboxes = new Map<string, Map<string, Nic>>();
@@ -277,7 +296,16 @@ export class Machine {
   }
 
   #openJournal({ bootId, cooldowns, onFreed, nowMs }: SqliteRegistryOptions): SqliteRegistry {
-    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, openedAtMs: nowMs() };
+    const point = pointOf(this.disk, 0);
+    const seen = { point, witness: this.#witness, wasInUse: this.#witness !== undefined };
+    if (findLoss({ file: this.name, isNew: point.generation === 0, ...seen }) !== undefined) {
+      this.#options.timeline.note(`${this.name}: the journal is set aside`);
+      this.disk = openDisk();
+    }
+    const onCommit = (): void => {
+      this.#witness = pointOf(this.disk, 1);
+    };
+    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, openedAtMs: nowMs() };
     return new SqliteRegistry(new SimulatedStore(this.#options.time, this.space, given), nowMs);
   }
 
@@ -317,12 +345,12 @@ export class Machine {
   }
 
   /**
-   * The journal of the last backup takes the place of the journal. An agent that has the witness of this boot sets it aside, and starts with an empty one
-   * (docs/recovery.md); only that is here in little.
+   * The journal of the last backup takes the place of the journal. The agent finds out by the witness of this boot, and sets it aside; a machine that has
+   * booted since has none (docs/recovery.md).
    */
   restoreDisk(): void {
     if (this.#copy === undefined) return;
-    this.disk = this.isOff ? this.#copy : openDisk();
+    this.disk = this.#copy;
     this.#copy = undefined;
     this.#options.segment.loseJournal(this.name);
     if (this.isOff) this.#options.segment.restoreJournal(this.name);
@@ -343,6 +371,7 @@ export class Machine {
 
   powerOn(): void {
     this.isOff = false;
+    this.#witness = undefined;
     this.#boot++;
     this.#bootedAtMs = this.#options.time.nowMs - 5_000;
     this.#options.timeline.note(`${this.name}: boots`);

@@ -40,7 +40,7 @@ export interface RunReport {
   readonly actions: ReadonlyMap<number, string>;
   readonly adds: number;
   readonly restarts: number;
-  /** Most writes of one allocation for one sandbox of a pod. */
+  /** Most writes of one allocation for one ADD. */
   readonly mostWrites: number;
   /** How often a controller has become the leader. */
   readonly leaders: number;

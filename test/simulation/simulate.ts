@@ -37,7 +37,7 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const seconds = (performance.now() - startMs) / 1000;
     if (report.problems.length === 0) {
       console.log(
-        `${describeReport(report)}\n${report.adds} ADDs, ${report.restarts} by members that had addresses; an address was written ${report.mostWrites} times at most for one sandbox; all was well ${(report.recoveryMs / 1000).toFixed(0)} s after the last fault; ${seconds.toFixed(1)} s: every invariant held`,
+        `${describeReport(report)}\n${report.adds} ADDs, ${report.restarts} by members that had addresses; an address was written ${report.mostWrites} times at most for one ADD; all was well ${(report.recoveryMs / 1000).toFixed(0)} s after the last fault; ${seconds.toFixed(1)} s: every invariant held`,
       );
       if (values.timeline) console.log(report.timeline.last(Number(values.lines)).join("\n"));
       continue;

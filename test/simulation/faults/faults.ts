@@ -9,6 +9,7 @@ const REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
 const KNOWN = "host/registry/kubernetes/known-object.ts";
 const RETAINED = "host/agent/ipam/sources/retained.ts";
 const COLLECTION = "host/controller/gc/plan-collection.ts";
+const LOSS = "host/registry/sqlite/find-loss.ts";
 const LEAK = "host/ipam/leak.ts";
 const PLAN_SUBNETS = "host/controller/subnets/plan/plan-subnets.ts";
 
@@ -49,6 +50,29 @@ export const FAULTS: readonly Fault[] = [
         `action: "free",\n    why: "its pod is gone, and its node is not ready`,
       ),
     ],
+  },
+  {
+    name: "the addresses of live pods are quarantined when their node is not ready",
+    breaks: "node-lost",
+    profile: "partition",
+    violation: "is quarantined for a lost node",
+    limit: 400_000,
+    edits: [
+      edit(COLLECTION, `{ state: "Bound", pod: ["alive"], action: "keep", why: "its pod exists" },`, ""),
+      edit(
+        COLLECTION,
+        `pod: ENDED,\n    after: "grace",\n    action: "quarantine",\n    why: "its pod is gone, and its node is not ready`,
+        `after: "grace",\n    action: "quarantine",\n    why: "its pod is gone, and its node is not ready`,
+      ),
+    ],
+  },
+  {
+    name: "a record is written again although it is right",
+    breaks: "sandbox-restart",
+    profile: "calm",
+    violation: "was written more than",
+    limit: 60_000,
+    edits: [edit(DECIDE, `return object.node === node && !isUnanswered ? { kind: "synced" } : bind;`, "return bind;")],
   },
   {
     name: "the address of a pod on a lost node is taken over without a probe",
@@ -163,6 +187,13 @@ export const FAULTS: readonly Fault[] = [
         `return { kind: isConfirmed && reason === undefined ? "observe" : "observe" };`,
       ),
     ],
+  },
+  {
+    name: "an older journal of this boot is believed",
+    breaks: "clocks-and-boots",
+    profile: "restores",
+    limit: 200_000,
+    edits: [edit(LOSS, "if (point.generation >= witness.generation) return undefined;", "return undefined;")],
   },
   {
     name: "rows of another boot keep their times",
