@@ -31,7 +31,7 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
   if (hasPair) return { mode: "underlay", reason: `the pod has "${POD_VETH}"` };
   if (isFirstNicBerth) return { mode: "underlay", reason: `Berth allocated the address of "${first}"` };
   if (link !== undefined && UNDERLAY_KINDS.has(link.kind)) {
-    return { mode: "underlay", reason: `"${first}" is of kind ${link.kind === "" ? "device" : link.kind}` };
+    return { mode: "underlay", reason: `"${first}" leads to the network directly` };
   }
   const what = link === undefined ? "does not exist" : `is of kind ${link.kind} and belongs to another plugin`;
   return { mode: "overlay", reason: `"${first}" ${what}` };

@@ -31,6 +31,7 @@ describe("an overlay pod's first NIC", () => {
     ["leads to its other end", {}, "vethbeef"],
     ["leads to the bridge of its other end", { vethbeef: { master: "cni0" } }, "cni0"],
     ["leads nowhere if both ends are in the pod", { eth0: { parentElsewhere: false } }, undefined],
+    ["leads nowhere if it is gone", { eth0: { name: "eth9" } }, undefined],
     ["leads nowhere if it is no veth", { eth0: { kind: "vxlan" } }, undefined],
     ["leads nowhere if it has no MAC address", { eth0: { mac: undefined } }, undefined],
     ["leads nowhere if the node's link with that index is no veth", { vethbeef: { kind: "vxlan" } }, undefined],
