@@ -7,7 +7,7 @@
  * change, and all queued ones are processed first. What was lost (a full queue), or cannot be replayed, is listed again. A list that
  * does not become stable is used as it is, as if there were no mirror. One exception: a new IPv6 address is reported only when
  * duplicate address detection is over, so the kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
- * Effects: two netlink sockets and a watch on the event loop until disposed of.
+ * Effects: two netlink sockets, and a watch on the event loop or a timer, until disposed of.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
 import { type Prefix, prefixContains } from "../net/prefix.ts";
@@ -60,6 +60,9 @@ import { addressStateOf, ruleStateOf } from "./state-values.ts";
 
 /** Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed. @limit */
 export const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
+
+/** How long notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause some twenty. @limit */
+export const MIRROR_GATHER_MS = 100;
 
 /** How often the state is listed again because it changed meanwhile, before the list is used as it is. @limit */
 export const MIRROR_ATTEMPTS = 4;
@@ -142,7 +145,7 @@ export class NodeMirror implements Disposable {
     this.#onLinkGone = onLinkGone;
     this.#monitor = openMonitor(
       { fd, path },
-      { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes },
+      { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes, gatherMs: MIRROR_GATHER_MS },
       {
         message: (message) => this.#apply(message),
         lost: (error) => {

@@ -1,6 +1,7 @@
 /** Notifications of a namespace on the real kernel: carriers, addresses, and the end of duplicate detection. */
 import { readdirSync } from "node:fs";
 import { constants } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { addressOf } from "../../host/kernel/netlink/address/address.ts";
@@ -88,6 +89,36 @@ it("lost or invalid notifications are reported, and the next one is received", a
     setLink(room.here, linkIn(room.here, "v0").index, { mtu: 1400 });
   });
   expect(lost.map(({ errno }) => errno)).toEqual([constants.errno.ENOBUFS, constants.errno.EBADMSG]);
+});
+
+it("notifications wait for each other after the first, and are passed on at once when they are asked for", async () => {
+  const native = loadNative();
+  let watches = 0;
+  const watch: Native["watch"] = (...words) => {
+    watches++;
+    return native.watch(...words);
+  };
+  const mtus: number[] = [];
+  const listener = {
+    message: (message: Message) => void mtus.push(linkOf(decodeLink(message)).mtu),
+    lost: (error: NetlinkError) => expect.fail(error.message),
+  };
+  using monitor = openMonitor(path, { groups: [RTNLGRP_LINK], gatherMs: 300 }, listener, { ...native, watch });
+  const change = (mtu: number) => setLink(room.here, linkIn(room.here, "v0").index, { mtu });
+  change(1_301);
+  await expect.poll(() => mtus.at(-1), { interval: 5 }).toBe(1_301);
+  change(1_302);
+  await sleep(50);
+  expect(mtus).not.toContain(1_302);
+  expect(monitor.drain()).toBe(true);
+  expect(mtus.at(-1)).toBe(1_302);
+  change(1_303);
+  await expect.poll(() => mtus.at(-1), { interval: 5 }).toBe(1_303);
+  // Nothing has come for a while: the next one is passed on at once.
+  await expect.poll(() => watches, { interval: 5 }).toBe(2);
+  change(1_304);
+  await sleep(50);
+  expect(mtus.at(-1)).toBe(1_304);
 });
 
 const failing: [keyof Native, RegExp][] = [

@@ -37,6 +37,11 @@ interface MonitorOptions {
   readonly optional?: readonly number[];
   /** Size of the queue of notifications; the default is the node's. */
   readonly bufferBytes?: number;
+  /**
+   * After a notification the next ones wait in the queue for so long, unless they are drained: each turn of the event loop costs more
+   * than what it reads. Milliseconds; by default none waits.
+   */
+  readonly gatherMs?: number;
 }
 
 export interface Monitor extends Disposable {
@@ -67,19 +72,21 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Messag
 /** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */
 export function openMonitor(
   netns: string | NetnsHandle,
-  { groups, optional = [], bufferBytes }: MonitorOptions,
+  { groups, optional = [], bufferBytes, gatherMs = 0 }: MonitorOptions,
   listener: MonitorListener,
   native: Native = loadNative(),
 ): Monitor {
   const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
   const fd = requireResult(withNetns(netns, open, native), "open a netlink monitor");
   const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
-  let watch: Watch | undefined;
+  let isOpen = true;
+  let passedOn = 0;
   const drain = (most: number): boolean => {
-    for (let count = 0; count < most && watch !== undefined; count++) {
+    for (let count = 0; count < most && isOpen; count++) {
       try {
         const messages = receiveMessages(native, fd, buffer);
         if (messages === undefined) return true;
+        passedOn += messages.length;
         for (const message of messages) listener.message(message);
       } catch (error) {
         if (!(error instanceof NetlinkError)) throw error;
@@ -88,6 +95,35 @@ export function openMonitor(
       }
     }
     return false;
+  };
+  let watch: Watch | undefined;
+  let gathering: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    clearTimeout(gathering);
+    if (watch !== undefined) native.unwatch(watch);
+    watch = undefined;
+  };
+  /** Returns -errno if that fails. */
+  const start = (): number => {
+    const started = native.watch(fd, () => {
+      const isEmpty = drain(MAX_FRAMES_PER_TURN);
+      if (gatherMs > 0 && isOpen) gather(isEmpty);
+    });
+    if (typeof started === "number") return started;
+    watch = started;
+    return 0;
+  };
+  /** Watches again once nothing has come for a while. */
+  const gather = (isEmpty: boolean): void => {
+    stop();
+    passedOn = 0;
+    const look = (): void => {
+      const isEmptyNow = drain(MAX_FRAMES_PER_TURN);
+      if (!isOpen) return;
+      const isQuiet = isEmptyNow && passedOn === 0;
+      if (!isQuiet || start() < 0) gather(isEmptyNow);
+    };
+    gathering = setTimeout(look, isEmpty ? gatherMs : 0);
   };
   try {
     if (bufferBytes !== undefined) {
@@ -99,9 +135,7 @@ export function openMonitor(
       const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);
       if (groups.includes(group)) requireResult(result, `join netlink group ${group}`);
     }
-    const started = native.watch(fd, () => void drain(MAX_FRAMES_PER_TURN));
-    if (typeof started === "number") throw new NetlinkError({ operation: "watch a netlink monitor", errno: -started });
-    watch = started;
+    requireResult(start(), "watch a netlink monitor");
   } catch (error) {
     native.close(fd);
     throw error;
@@ -109,8 +143,8 @@ export function openMonitor(
   return {
     drain: () => drain(MAX_NOTIFICATIONS),
     [Symbol.dispose]() {
-      if (watch !== undefined) native.unwatch(watch);
-      watch = undefined;
+      isOpen = false;
+      stop();
       native.close(fd);
     },
   };
