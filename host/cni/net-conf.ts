@@ -104,9 +104,16 @@ function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S>
 
 const objectSchema = z.record(z.string(), z.unknown());
 
+/** Returns whether the schema would change nothing: it copies each key, of every request, and leaves `__proto__` out. */
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !Object.hasOwn(value, "__proto__");
+}
+
 function parseObject(text: string): Record<string, unknown> {
   try {
-    const decoded = decode(objectSchema, parseJson(text));
+    const value = parseJson(text);
+    if (isPlainObject(value)) return value;
+    const decoded = decode(objectSchema, value);
     if (decoded.ok) return decoded.value;
     throw new CniError(ErrorCode.DecodeFailure, `Network configuration: ${formatMismatches(decoded.mismatches)}`);
   } catch (error) {
