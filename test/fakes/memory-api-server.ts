@@ -17,12 +17,14 @@ import {
   bodyOf,
   created,
   deleted,
+  fieldOf,
   hasFields,
   isSelected,
   mergePatch,
   refuse,
   requireFit,
   type StoredObject,
+  termsOf,
   updated,
 } from "./memory-objects.ts";
 
@@ -89,7 +91,18 @@ interface Collection {
   /** All that has happened to it since the last compaction, with the versions. */
   readonly history: (Written & { readonly version: number })[];
   readonly watches: Set<Watching>;
+  /** By field, `spec.nodeName`, of those that lists have selected by. */
+  readonly indexes: Map<string, FieldIndex>;
 }
+
+/** The names of the objects with each value of a field. */
+interface FieldIndex {
+  readonly path: readonly string[];
+  readonly names: Map<string, Set<string>>;
+}
+
+/** A list of fewer objects looks at all of them. */
+const INDEXED_OBJECTS = 1_000;
 
 export interface MemoryApiServerOptions {
   /** Calls to other collections are answered with nothing. Default: allocations only. */
@@ -180,9 +193,22 @@ export class MemoryApiServer {
 
   /** What came before is forgotten, as after five minutes: a watch from there, and the rest of a list, are refused with 410. */
   compact(): void {
-    this.#compacted = this.#version;
-    this.#rests.clear();
-    for (const { history } of this.#collections.values()) history.length = 0;
+    this.compactTo(this.#version);
+  }
+
+  /** What came up to this version is forgotten. */
+  compactTo(version: number): void {
+    this.#compacted = Math.max(this.#compacted, version);
+    for (const [token, rest] of this.#rests) if (rest.version <= version) this.#rests.delete(token);
+    for (const { history } of this.#collections.values()) {
+      const kept = history.findIndex((written) => written.version > version);
+      history.splice(0, kept < 0 ? history.length : kept);
+    }
+  }
+
+  /** Of the last write. */
+  get version(): number {
+    return this.#version;
   }
 
   /** A copy of all objects as they are now, as etcd's backup. */
@@ -198,14 +224,15 @@ export class MemoryApiServer {
     this.compact();
     this.#compacted = ++this.#version;
     for (const path of paths) {
-      const { objects } = this.#collection(path);
+      const { objects, indexes } = this.#collection(path);
       objects.clear();
+      indexes.clear();
       for (const [name, object] of copy.get(path) ?? []) objects.set(name, object);
     }
   }
 
   #serve(path: string): Collection {
-    const collection = { path, objects: new Map(), history: [], watches: new Set<Watching>() };
+    const collection = { path, objects: new Map(), history: [], watches: new Set<Watching>(), indexes: new Map() };
     this.#collections.set(path, collection);
     return collection;
   }
@@ -302,6 +329,17 @@ export class MemoryApiServer {
     return { kind: "Status", status: "Success" };
   }
 
+  /** Those that may have the fields: found by an index, or a list for each of thousands of nodes would look at all pods each time. */
+  #candidates({ objects, indexes }: Collection, fieldSelector: unknown): readonly StoredObject[] {
+    const term = termsOf(fieldSelector).find(({ isEqual }) => isEqual);
+    if (term === undefined || objects.size < INDEXED_OBJECTS) return [...objects.values()];
+    const { key, path, value = "" } = term;
+    const index: FieldIndex = indexes.get(key) ?? { path, names: new Map() };
+    if (!indexes.has(key)) for (const each of objects.values()) enter(index, each);
+    indexes.set(key, index);
+    return [...(index.names.get(value) ?? [])].flatMap((name) => objects.get(name) ?? []);
+  }
+
   #list(collections: readonly Collection[], call: KubeCall): KubeObject {
     const { fieldSelector, labelSelector } = call.query ?? {};
     const token = call.query?.continue;
@@ -310,7 +348,7 @@ export class MemoryApiServer {
     const { version, items } = rest ?? {
       version: this.#version,
       items: collections
-        .flatMap(({ objects }) => [...objects.values()])
+        .flatMap((collection) => this.#candidates(collection, fieldSelector))
         .filter(
           (each) => hasFields(each, fieldSelector) && isSelected(labelSelector, (key) => each.metadata.labels?.[key]),
         )
@@ -332,6 +370,10 @@ export class MemoryApiServer {
     const before = collection.objects.get(object.metadata.name);
     const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
     collection.objects.set(after.metadata.name, after);
+    for (const index of collection.indexes.values()) {
+      if (before !== undefined) leave(index, before);
+      enter(index, after);
+    }
     this.#notify(collection, { before, after });
     return answer(after);
   }
@@ -340,6 +382,7 @@ export class MemoryApiServer {
     if (this.#isDry) return;
     this.#version++;
     collection.objects.delete(before.metadata.name);
+    for (const index of collection.indexes.values()) leave(index, before);
     this.#notify(collection, { before, after: undefined });
   }
 
@@ -370,6 +413,19 @@ export class MemoryApiServer {
       for (const written of missed.sort((a, b) => a.version - b.version)) send(watch, written);
     });
   }
+}
+
+function enter({ path, names }: FieldIndex, object: StoredObject): void {
+  const value = fieldOf(object, path);
+  const own = names.get(value) ?? new Set();
+  names.set(value, own.add(object.metadata.name));
+}
+
+function leave({ path, names }: FieldIndex, object: StoredObject): void {
+  const value = fieldOf(object, path);
+  const own = names.get(value);
+  own?.delete(object.metadata.name);
+  if (own?.size === 0) names.delete(value);
 }
 
 /** By what its selector sees of the change: who leaves the selection is gone. */

@@ -147,18 +147,41 @@ export function deleted(before: StoredObject, nowMs: number): StoredObject | und
   return { ...before, metadata: { ...metadata, generation, deletionTimestamp: timeOf(nowMs) } };
 }
 
+interface Term {
+  readonly key: string;
+  readonly path: readonly string[];
+  readonly isEqual: boolean;
+  readonly value: string | undefined;
+}
+
+/** The terms of selectors that were asked for. There are as many as nodes at most. */
+const terms = new Map<string, readonly Term[]>();
+
 /** `metadata.name=a,spec.node!=n1`, `app=web` */
+export function termsOf(selector: unknown): readonly Term[] {
+  if (typeof selector !== "string") return [];
+  const known = terms.get(selector) ?? selector.split(",").map(readTerm);
+  terms.set(selector, known);
+  return known;
+}
+
+function readTerm(text: string): Term {
+  const [, key = "", operator, value] = /^(.+?)(!?=)(.*)$/.exec(text) ?? [];
+  return { key, path: key.split("."), isEqual: operator === "=", value };
+}
+
 export function isSelected(selector: unknown, find: (key: string) => unknown): boolean {
-  if (typeof selector !== "string") return true;
-  return selector.split(",").every((term) => {
-    const [, key = "", operator, value] = /^(.+?)(!?=)(.*)$/.exec(term) ?? [];
-    // A truth value that is absent is false.
-    return (String(find(key) ?? false) === value) === (operator === "=");
-  });
+  // A truth value that is absent is false.
+  return termsOf(selector).every(({ key, isEqual, value }) => (String(find(key) ?? false) === value) === isEqual);
 }
 
 export function hasFields(object: StoredObject, selector: unknown): boolean {
-  return isSelected(selector, (key) =>
-    key.split(".").reduce<unknown>((value, part) => (isRecord(value) ? value[part] : undefined), object),
-  );
+  return termsOf(selector).every(({ path, isEqual, value }) => (fieldOf(object, path) === value) === isEqual);
+}
+
+/** As a selector compares it. */
+export function fieldOf(object: StoredObject, path: Term["path"]): string {
+  let value: unknown = object;
+  for (const part of path) value = isRecord(value) ? value[part] : undefined;
+  return String(value ?? false);
 }

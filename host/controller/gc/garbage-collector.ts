@@ -18,6 +18,7 @@ import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
+import { AddressesElsewhere } from "./addresses-elsewhere.ts";
 import {
   AllocationChecker,
   COLLECTION_PATIENCE_MS,
@@ -61,6 +62,7 @@ class Collector implements GarbageCollector {
   /** Nodes that were asked to probe, by name of the allocation. */
   readonly #asked = new Map<string, Set<string>>();
   readonly #nodeChanges: NodeChanges;
+  readonly #elsewhere: AddressesElsewhere;
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
   readonly #queue = new SerialQueue();
@@ -75,6 +77,7 @@ class Collector implements GarbageCollector {
     this.#deps = deps;
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#nodeChanges = new NodeChanges(deps);
+    this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
@@ -83,6 +86,7 @@ class Collector implements GarbageCollector {
         if (this.#nodeChanges.update(change.key, nodeStatus(node)) === "back")
           this.#observations.forgetNode(change.key);
       }),
+      deps.caches.allocations.subscribe((change) => this.#elsewhere.apply(change)),
       deps.owners.addresses.subscribe((uid) => this.#hastenOwned(uid)),
     ];
     this.#worker = new PeriodicWorker({
@@ -171,16 +175,13 @@ class Collector implements GarbageCollector {
 
   /** Checks the node's allocations, and those of the node that another node was asked to probe. */
   async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
-    const { caches } = this.#deps;
     const reader = this.#listReader((name) => readNode(this.#reading, name));
     const collected: Collected[] = [];
     for await (const page of this.#pages(`spec.node=${node}`)) {
       collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
     }
-    const elsewhere = [...caches.allocations.items.values()].filter(
-      (object) => object.spec.node !== node && lostNode(object) === node,
-    );
-    collected.push(...(await this.#checkAll(elsewhere, ({ name }) => checker.recheck(name))));
+    const elsewhere = [...this.#elsewhere.of(node)];
+    collected.push(...(await this.#checkAll(elsewhere, (name) => checker.recheck(name))));
     return collected;
   }
 

@@ -64,6 +64,8 @@ const POOLS_OF_SUBNET = 2_000;
 const SANDBOX_MS = 300;
 /** What a light node's agent needs for an ADD beside its requests: milliseconds. */
 const LIGHT_ADD_MS = 2;
+/** Older events are forgotten after as long again at most. */
+const KEPT_EVENTS_MS = 300_000;
 /** Writes of Kubernetes itself for a pod's life: creation, binding, statuses, deletion. */
 const WRITES_OF_POD = 6;
 
@@ -186,7 +188,17 @@ export class ScaleWorld {
         spec: { subnet: `10.${64 + 2 * index}.0.0/15` },
       });
     for (const node of this.nodes) this.setReady(node, true);
+    this.#compactLater(0);
     this.startController();
+  }
+
+  /** As the real server, which keeps the events of five minutes. */
+  #compactLater(version: number): void {
+    const now = this.server.version;
+    this.#options.time.schedule(KEPT_EVENTS_MS, "compaction", this.plane, () => {
+      this.server.compactTo(version);
+      this.#compactLater(now);
+    });
   }
 
   setReady({ name }: ScaleNode, isReady: boolean): void {
