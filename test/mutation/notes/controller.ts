@@ -82,22 +82,12 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     text: "attempt++",
     note: "equivalent: another name all the same",
   },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "request.pools",
-    note: "equivalent: a workload that is gone demands nothing",
-  },
   { file: "host/controller/subnets/plan/plan-subnets.ts", text: "most <= 0", note: "equivalent: nothing is taken" },
   { file: "host/controller/subnets/plan/plan-subnets.ts", text: "rest > 0", note: "equivalent: nothing is taken" },
   {
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "orphan !== undefined",
     note: "equivalent: without an orphan its liveness is undefined; for the compiler",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "orphans.delete(orphan)",
-    note: "equivalent: the workload's other demands find the pool by its key",
   },
   {
     file: "host/controller/subnets/plan/plan-subnets.ts",
@@ -108,11 +98,6 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "users.get(pool)?.some",
     note: "equivalent: a pool of a request has users; for the compiler",
-  },
-  {
-    file: "host/controller/subnets/plan/plan-subnets.ts",
-    text: "[]",
-    note: "equivalent: the text that stands in for a span has no address",
   },
   {
     file: "host/controller/subnets/plan/planned-pool.ts",
@@ -163,5 +148,10 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     file: "host/ifacer/plan-bond.ts",
     text: "[]",
     note: "not reached: links are read with their MTU; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/plan-subnets.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for a span has no address; the one for a request is not reached",
   },
 ];

@@ -126,12 +126,29 @@ describe("an address that a pod of another pool has", () => {
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.1-10.9.0.3" });
   });
 
-  test("stays in the pool that gave it, and in one of another network", () => {
+  test("stays in the pool that gave it, and is not the same number of IPv6", () => {
     const [name = ""] = world.pools.keys();
     world.strays.clear();
-    world.strays.set("10.9.0.2", name).set("fd09::2", "former");
+    world.strays.set("10.9.0.2", name).set("::a09:2", "former");
     world.step();
     expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+  });
+
+  test("stays in a pool whose Subnet is gone", () => {
+    world.subnets.delete("blue");
+    world.subnet("green", { subnet: "10.9.0.0/24" });
+    world.step();
+    expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.2-10.9.0.3" });
+  });
+
+  test("stays in a pool of another address space", () => {
+    world.held.clear();
+    world.subnet("lab", { subnet: "10.9.0.0/24", addressSpace: "lab" });
+    world.applications.want("b", "u2", { count: 2, subnets: ["lab"] });
+    world.step();
+    expect(world.division()).toMatchObject({ "b eth0 lab": "10.9.0.2-10.9.0.3" });
+    world.step();
+    expect(world.division()).toMatchObject({ "b eth0 lab": "10.9.0.2-10.9.0.3" });
   });
 });
 
@@ -291,6 +308,33 @@ describe("a later workload of the name takes over", () => {
     world.applications.want("a", "u1", { count: 2, reclaim: false });
     world.step();
     expect(later()).toEqual(["u2"]);
+  });
+
+  test("the pool that no other one uses, although pods of an earlier workload of the name have one, too", () => {
+    world.excessMs = 0;
+    world.applications.want("a", "u1", { count: 2, reclaim: false });
+    world.step();
+    const [[name, pool] = []] = world.pools;
+    world.liveness.set("shop/u1", "alive").set("shop/u0", "alive");
+    world.applications.end("u1");
+    world.applications.want("a", "u0", { count: 2, reclaim: false });
+    world.step();
+    world.pools.delete(name ?? "");
+    if (name !== undefined && pool !== undefined) world.pools.set(name, pool);
+    expect(later()).toEqual(["u0", "u2"]);
+  });
+
+  test("one of two pools that were to stay, another one the other", () => {
+    world.excessMs = 0;
+    for (const uid of ["u0", "u1"]) {
+      world.applications.want("a", uid, { count: 2, reclaim: false });
+      world.step();
+      world.applications.end(uid);
+      world.liveness.set(`shop/${uid}`, "alive");
+    }
+    world.liveness.set("shop/u0", "gone");
+    world.applications.want("a", "u3", { count: 2, reclaim: false });
+    expect(later().sort()).toEqual(["u2", "u3"]);
   });
 
   test("no pool that goes with its workload", () => {
