@@ -52,6 +52,12 @@ const INSERT = `INSERT INTO allocation
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
   network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
 
+/**
+ * Not `container = ?`: SQLite would compare the value with that of a partial index (`unattached`), and prepare the statement anew for each value
+ * (sqlite3VdbeSetVarmask).
+ */
+const OF_ATTACHMENT = "container BETWEEN ?1 AND ?1 AND interface = ?2 AND container <> ''";
+
 const EXPIRE = `DELETE FROM allocation WHERE (space, family, address) IN
   (SELECT space, family, address FROM allocation WHERE state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?)
   RETURNING space, address`;
@@ -132,7 +138,7 @@ export class SqliteStore {
 
   findAttachment({ containerId, ifName, network }: Attachment): readonly Allocation[] {
     if (containerId === "") return [];
-    const found = this.select("container = ? AND interface = ? AND container <> ''", containerId, ifName);
+    const found = this.select(OF_ATTACHMENT, containerId, ifName);
     // An adopted row names no network: whichever detaches the NIC ends it.
     return network === undefined ? found : found.filter((each) => each.network === network || each.network === "");
   }
