@@ -38,6 +38,7 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
     { seed: 311, profile: "restores", steps: 5_000 },
   ],
   ["a Subnet's address was claimed while it changed its pool", { seed: 24, profile: "subnets", steps: 12_000 }],
+  ["what an undone claim gives back to its member is waited for", { seed: 74_014, profile: "faults", steps: 5_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

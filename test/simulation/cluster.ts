@@ -504,18 +504,6 @@ export class Cluster {
     this.#options.time.schedule(forMs, "a pool overlaps no more", this.#plane, () => this.#deletePool(name));
   }
 
-  /** The family's pool is deleted, and created again after so long, whatever its finalizers. */
-  replacePool(family: Family, afterMs: number): void {
-    const name = this.pools[family];
-    this.#deletePool(name);
-    this.#options.time.schedule(afterMs, "a pool is created again", this.#plane, () => {
-      if (this.pools[family] !== name) return;
-      this.server.remove(name, POOLS);
-      const metadata = { generation: 1, uid: `pool-${++this.#lastPool}` };
-      this.server.put(POOLS, name, { metadata, spec: this.#specOf(family) });
-    });
-  }
-
   #deletePool(name: string): void {
     this.#delete(`${POOLS}/${name}`);
   }

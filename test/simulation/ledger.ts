@@ -32,7 +32,7 @@ const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
 /** Most writes of a record for one ADD. */
-const WRITES_MOST = 24;
+const WRITES_MOST = 16;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
 
 /** Another machine of the segment that has an address. */

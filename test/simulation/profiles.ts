@@ -423,12 +423,6 @@ const OVERLAP: Action = {
   },
 };
 
-const REPLACE_POOL: Action = {
-  name: "a pool is deleted and created again",
-  weight: 1,
-  act: (cluster, random) => cluster.replacePool(random.pick(FAMILIES), random.pick([500, 4_000])),
-};
-
 const RESERVE: Action = {
   name: "addresses are reserved",
   weight: 2,
@@ -622,7 +616,6 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       { ...DELETE_OBJECT, weight: 8 },
       RESTORE_OBJECT,
       OVERLAP,
-      REPLACE_POOL,
       BREAK_DISK,
       FILL_DISK,
       SET_CLOCK,

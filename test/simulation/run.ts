@@ -10,7 +10,7 @@ import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
 
 /** How long a cluster without faults may take until all is as it should be: milliseconds. */
-const RECOVERY_MS = 600_000;
+const RECOVERY_MS = 360_000;
 const CHECK_MS = 5_000;
 
 export interface RunOptions {

@@ -126,9 +126,12 @@ export class RetainedAddresses implements AddressSource {
       const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
       const chosen = this.#choose(isFresh, isCreated);
       if (chosen.length > 0) {
-        // A claim is undone as a whole; the rest of it is claimed again.
-        const rest = picked.filter((each) => created.some((row) => isAt(each, row)));
-        assignments.assign(rest.map(({ replaces: _, ...each }) => each));
+        // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
+        const rest = created.flatMap(({ workload, ...row }) => {
+          const found = picked.filter((each) => isAt(each, row)).map(({ replaces: _, ...each }) => each);
+          return workload === undefined ? found : found.map((each): Picked => ({ ...each, source: "retained" }));
+        });
+        assignments.assign(rest);
         assignments.assign(chosen);
         // What the journal has taken in of the other family is the NIC's as before.
         const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));

@@ -358,6 +358,17 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(own.skipCooling).toBe(false);
   });
 
+  it("is undone for the retained address of one family: that of the other, which the member had, is waited for as well", async () => {
+    const { source, assigned, clock } = open({ retained: [kept("10.6.0.9")] });
+    const own = { ...six, workload: WEB };
+    const outcome = { ...bound([fresh, own]), fresh: [fresh] };
+    expect(await source.prefer(outcome, PICKED)).toBe(true);
+    expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined retained"]);
+    const claiming = rowOf("fd00:6::1", { owner: "u9", isConfirmed: false });
+    const before = clock.nowMs();
+    expect([await source.replace(claiming, PICKED), clock.nowMs() - before]).toEqual([true, CLAIM_POLL_MS]);
+  });
+
   it("stays, and nothing is looked up, when none of it is fresh", async () => {
     const { source, said } = open({ retained: [kept("10.6.0.9")] });
     expect([await source.prefer(bound([fresh], false), PICKED), said]).toEqual([false, []]);
