@@ -8,6 +8,7 @@ import { compilePattern, isPattern } from "../config/pattern.ts";
 import { FAMILIES, type Family } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { PoolsByName } from "../resources/pools-by-name.ts";
 import { nicNameAt } from "./announced-nics.ts";
 import { refuseOwnPool, refusePool, tieRank } from "./filters.ts";
 import {
@@ -24,8 +25,6 @@ const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 const IPPOOL = `${ANNOTATION_PREFIX}ippool`;
 const IPPOOLS = `${ANNOTATION_PREFIX}ippools`;
-
-export type PoolsByName = ReadonlyMap<string, IpPool>;
 
 /** Pool names or patterns by family, as one rule gives them. */
 interface NamedPools {
@@ -91,7 +90,7 @@ function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): Ni
 }
 
 function candidatesOf(request: SubnetPoolRequest, subject: Subject, pools: PoolsByName): Candidate[] {
-  return findSubnetPool(pools.values(), request).map((pool): Candidate => {
+  return findSubnetPool(pools, request).map((pool): Candidate => {
     const objection = refuseOwnPool(pool, subject, request.family);
     return { name: pool.name, pool, ...objection };
   });

@@ -4,6 +4,7 @@
 import type { Family } from "../net/ip.ts";
 import { type PoolOwner, poolOwnerKey } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { PoolsByName } from "../resources/pools-by-name.ts";
 
 /** A workload's demand for one NIC and family: `count` addresses in total, in one pool per Subnet. */
 export interface PoolDemand {
@@ -31,11 +32,11 @@ export interface SubnetPoolRequest {
 
 /** Returns the workload's pools for the NIC, in the order of the requested Subnets, then by name. */
 export function findSubnetPool(
-  pools: Iterable<IpPool>,
+  pools: Pick<PoolsByName, "values" | "ofOwner">,
   { application, ifName, family, subnets }: SubnetPoolRequest,
 ): IpPool[] {
   const key = poolOwnerKey(application);
-  const own = [...pools].filter(({ spec }) => {
+  const own = [...(pools.ofOwner?.(application) ?? pools.values())].filter(({ spec }) => {
     const { generated } = spec;
     return (
       generated !== undefined &&

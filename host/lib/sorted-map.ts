@@ -1,33 +1,43 @@
 /** A map in the order of its keys, whatever the order in which they came. A new key, and one that goes, cost a search and a shift. */
 export class SortedMap<V> extends Map<string, V> {
-  readonly #order: string[] = [];
+  readonly #keys: string[] = [];
+  /** In the same order: who looks at all values does not search for each. */
+  readonly #values: V[] = [];
 
   override set(key: string, value: V): this {
-    if (!this.has(key)) this.#order.splice(this.#placeOf(key), 0, key);
+    const at = this.#placeOf(key);
+    if (this.has(key)) this.#values[at] = value;
+    else {
+      this.#keys.splice(at, 0, key);
+      this.#values.splice(at, 0, value);
+    }
     return super.set(key, value);
   }
 
   override delete(key: string): boolean {
     if (!super.delete(key)) return false;
-    this.#order.splice(this.#placeOf(key), 1);
+    const at = this.#placeOf(key);
+    this.#keys.splice(at, 1);
+    this.#values.splice(at, 1);
     return true;
   }
 
   override clear(): void {
     super.clear();
-    this.#order.length = 0;
+    this.#keys.length = 0;
+    this.#values.length = 0;
   }
 
-  override *keys(): Generator<string, undefined> {
-    yield* this.#order;
+  override keys(): MapIterator<string> {
+    return this.#keys.values();
   }
 
-  override *values(): Generator<V, undefined> {
-    for (const key of this.#order) yield this.get(key) as V;
+  override values(): MapIterator<V> {
+    return this.#values.values();
   }
 
   override *entries(): Generator<[string, V], undefined> {
-    for (const key of this.#order) yield [key, this.get(key) as V];
+    for (const [at, key] of this.#keys.entries()) yield [key, this.#values[at] as V];
   }
 
   override [Symbol.iterator](): Generator<[string, V], undefined> {
@@ -41,10 +51,10 @@ export class SortedMap<V> extends Map<string, V> {
   /** Where the key stands, or would stand. */
   #placeOf(key: string): number {
     let low = 0;
-    let high = this.#order.length;
+    let high = this.#keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#order[middle] ?? "") < key) low = middle + 1;
+      if ((this.#keys[middle] ?? "") < key) low = middle + 1;
       else high = middle;
     }
     return low;

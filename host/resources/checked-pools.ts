@@ -7,6 +7,7 @@ import type { Prefix } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { checkPools, refusePools } from "./check-pools.ts";
 import type { IpPool } from "./ip-pool.ts";
+import { type PoolsByName, PoolTable } from "./pools-by-name.ts";
 
 /** The pools of one subnet in one address space, usable or not, by name. */
 interface Network {
@@ -18,13 +19,13 @@ interface Network {
 export class CheckedPools {
   /** All of them. */
   readonly #known = new SortedMap<IpPool>();
-  readonly #accepted = new SortedMap<IpPool>();
+  readonly #accepted = new PoolTable();
   readonly #refused = new Map<string, string>();
   /** By address space. */
   readonly #networks = new Map<string, PrefixTable<Network>>();
 
   /** The usable pools, in the order of their names. It changes with {@link apply}. */
-  get accepted(): ReadonlyMap<string, IpPool> {
+  get accepted(): PoolsByName {
     return this.#accepted;
   }
 

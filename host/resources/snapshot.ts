@@ -2,15 +2,15 @@
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools } from "./check-pools.ts";
 import type { Coordinator } from "./coordinator.ts";
-import type { IpPool } from "./ip-pool.ts";
 import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
 import type { Pod } from "./pod.ts";
+import type { PoolsByName } from "./pools-by-name.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 export interface Snapshot {
   /** Usable pools, by name. In a cluster the map changes with the next snapshot. */
-  readonly pools: ReadonlyMap<string, IpPool>;
+  readonly pools: PoolsByName;
   /** Why the other pools are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
   readonly reserved: readonly ReservedIp[];

@@ -7,7 +7,6 @@ import type { ConflictProbe } from "../../coordinator/detect-conflict.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import type { Conflict, ProbeLink } from "../../coordinator/probe.ts";
 import { type ConflictAction, describeProxyArp, PROXY_ARP_ADDRESSES, type ProxyArp } from "../../ipam/conflict.ts";
-import type { PoolsByName } from "../../ipam/selection.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
@@ -15,6 +14,7 @@ import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Audit } from "../audit/audit.ts";
 
 /** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. @limit */

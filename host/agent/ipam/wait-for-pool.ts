@@ -82,7 +82,7 @@ async function hasRoom(
 
 function hasFreeAddress({ snapshot, poolCache }: PoolInventory, { generated }: FamilyDemand): boolean {
   if (generated === undefined) return false;
-  const pools = findSubnetPool(snapshot.pools.values(), generated.request);
+  const pools = findSubnetPool(snapshot.pools, generated.request);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
 }
 

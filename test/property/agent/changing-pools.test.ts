@@ -35,6 +35,13 @@ function rangeIn(chance: Seeded, subnet: string): string {
   return `${text(first)}-${text(Math.min(size - 1, first + chance.below(size)))}`;
 }
 
+const OWNERS = ["u1", "u2", "u3"];
+
+function generatedFor(uid: string): object {
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: `web-${uid}`, uid };
+  return { subnet: "lan", application, interface: "eth0", reclaim: true, wanted: 3, reason: "2 replicas and 1 more" };
+}
+
 function poolOf(chance: Seeded, name: string): IpPool {
   const subnet = chance.pick(SUBNETS);
   const spec = {
@@ -43,6 +50,7 @@ function poolOf(chance: Seeded, name: string): IpPool {
     excludeIPs: chance.chance(0.3) ? [rangeIn(chance, subnet)] : [],
     addressSpace: chance.chance(0.2) ? "lab" : "",
     default: chance.chance(0.3),
+    ...(chance.chance(0.4) ? { generated: generatedFor(chance.pick(OWNERS)) } : {}),
     ...(chance.chance(0.2) ? { cooldown: `${1 + chance.below(3)}s` } : {}),
   };
   const creationTimestamp = `2026-01-01T00:00:0${chance.below(4)}Z`;
@@ -130,6 +138,11 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       const fresh = checkPools([...known.values()].sort((a, b) => (a.name < b.name ? -1 : 1)));
       refusals += fresh.refused.size;
       expect([...checked.accepted]).toEqual(fresh.accepted.map((pool) => [pool.name, pool]));
+      for (const uid of OWNERS) {
+        const own = fresh.accepted.filter(({ spec }) => spec.generated?.application.uid === uid);
+        const found = [...(checked.accepted.ofOwner?.({ namespace: "shop", uid }) ?? [])];
+        expect(found.map(({ name }) => name).sort()).toEqual(own.map(({ name }) => name));
+      }
       expect(new Map(checked.refused)).toEqual(fresh.refused);
       expect(checked.problems).toEqual(fresh.problems);
 
