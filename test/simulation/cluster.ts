@@ -584,6 +584,7 @@ export class Cluster {
 
   /** An administrator has made sure that the machine is off: its pods are deleted by force. */
   markOff(name: string): void {
+    this.ledger.nodeOff(name);
     this.setReady(name, false, [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }]);
     for (const pod of this.pods) if (pod.node === name) this.forceDeletePod(pod.name);
   }

@@ -368,6 +368,15 @@ export class Ledger implements Segment {
     return found;
   }
 
+  /** The node is out of service: only its journal knew that an address that it had claimed for a member was not answered yet (retention). */
+  nodeOff(name: string): void {
+    for (const [address, { node, workload }] of this.#objects) {
+      if (node !== name || workload === undefined) continue;
+      const key = memberKey(workload.member, workload.interface ?? "", address);
+      if (this.#members.get(key) !== address) this.#leftBehindOf(key).add(address);
+    }
+  }
+
   /** The node's journal is lost. */
   loseJournal(node: string): void {
     this.#withoutJournal.add(node);
