@@ -1,7 +1,6 @@
 /**
  * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), group by group, with the unit tests. `--group TEXT`: only groups with
- * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--force`: all mutants, not only those of changed files and
- * tests. `--page`: writes the page from what both have found.
+ * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page from what both have found.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +12,6 @@ const { values } = parseArgs({
   options: {
     group: { type: "string" },
     property: { type: "boolean" },
-    force: { type: "boolean" },
     page: { type: "boolean" },
   },
 });
@@ -35,7 +33,7 @@ function measure({ modules, unit, property }: Group): boolean {
   if (existsSync(pathOf(level))) writeFileSync(pathOf(level), JSON.stringify(withoutSurvivedTests(read(level))));
   const { status } = spawnSync(
     "node_modules/.bin/stryker",
-    ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(","), ...(values.force ? ["--force"] : [])],
+    ["run", "test/mutation/stryker.config.mjs", "--mutate", mutate.join(",")],
     {
       stdio: "inherit",
       env: {

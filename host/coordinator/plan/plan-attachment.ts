@@ -156,9 +156,10 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
   };
 }
 
-/** `first` is the pod's first NIC; undefined if it is gone. */
-function findPath(situation: PlanInput, first: Nic | undefined, ips: readonly Ip[]): ServicePath | undefined {
-  const nearTo = first?.addresses ?? ips;
+/** The next hop is the same for all NICs: near the first. */
+function findPath(situation: PlanInput, nics: readonly Nic[]): ServicePath | undefined {
+  const [first] = nics;
+  const nearTo = nics.slice(0, 1).flatMap(({ addresses }) => addresses);
   if (situation.mode === "underlay") return findUnderlayPath(situation, nearTo);
   return first && findOverlayPath(situation, first, nearTo);
 }
@@ -173,8 +174,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const { ips, warnings: leftOut } = selectRoutable(situation, own);
   requireSafeAddresses(situation, ips);
   if (mode === "underlay") requireFreeVethName(situation);
-  const first = nics.find(({ name }) => name === conf.podDefaultCniNic);
-  const path = findPath(situation, first, ips);
+  const path = findPath(situation, nics);
   const families = familiesOf(ips);
   const { networks, warnings } = findNetworks(situation, nics);
   const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
