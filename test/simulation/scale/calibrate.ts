@@ -1,11 +1,13 @@
 /**
  * `npm run calibrate`: what the lab's real etcd and kube-apiserver cost, for the simulated one of the scale runs. Writes calibration.json beside this
- * file, and calibration.md from it.
+ * file, and calibration.md from it. `npm run calibrate -- --only names` measures watches of one object by its name beside watches by a field alone, and
+ * `--only lists` lists among many allocations; they replace these rows.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { formatIp } from "../../../host/net/ip.ts";
 import { allocationName, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { startControllerProcess } from "../../../scripts/lab/cluster/controller-process.ts";
@@ -25,6 +27,7 @@ const COUNT = Number(process.env.CALIBRATE_COUNT ?? 1_200);
 const ALLOCATIONS = Number(process.env.CALIBRATE_ALLOCATIONS ?? 150_000);
 const NODES = 5_000;
 const WATCHERS = (process.env.CALIBRATE_WATCHERS ?? "0,500,1000,2000,4000").split(",").map(Number);
+const NAME_WATCHERS = [0, 2_000];
 const PLAIN_WATCHERS = [0, 250, 500, 1000];
 const CALM_MS = 1_500;
 const LISTS = 8;
@@ -258,6 +261,66 @@ async function measureController(plane: ControlPlane): Promise<Calibration["cont
   }
 }
 
+const { values: flags } = parseArgs({ options: { only: { type: "string", default: "" } } });
+/** As many watches of allocations and of Nodes, each of one object by its name, and of allocations by their node, in one run. */
+async function measureNames(bench: Bench, write: () => Promise<unknown>): Promise<FanOut[]> {
+  const common = { watchers: NAME_WATCHERS, ownPath: objects.ALLOCATIONS, writes: 100, write };
+  const one = (index: number): string => `fieldSelector=metadata.name%3Dother-${index}`;
+  const byField = (index: number): string => `${objects.ALLOCATIONS}?fieldSelector=spec.node%3Dother-${index}`;
+  const byName = (index: number): string => `${objects.ALLOCATIONS}?${one(index)}`;
+  const ofNode = (index: number): string => `${objects.NODES}?${one(index)}`;
+  const writeNode = async (number: number): Promise<void> => {
+    const annotations = { "ipam.vendor.io/read-allocations": `${number} *` };
+    await bench.plane.client.patch(`${objects.NODES}/noticed`, { metadata: { annotations } });
+  };
+  await bench.plane.client.apply(`${objects.NODES}/noticed`, objects.nodeObject("noticed"));
+  return [
+    ...(await measureFanOut(bench, { ...common, kind: "by field, ipallocations", pathOf: byField })),
+    ...(await measureFanOut(bench, { ...common, kind: "by name, ipallocations", pathOf: byName })),
+    ...(await measureFanOut(bench, {
+      ...{ ...common, kind: "by name, nodes", pathOf: ofNode },
+      ...{ ownPath: objects.NODES, write: writeNode },
+    })),
+  ];
+}
+
+/** Into the figures of the last whole run. */
+function replace(found: Pick<Calibration, "fanOut" | "requests">): void {
+  const path = join(import.meta.dirname, "calibration.json");
+  const before: Calibration = JSON.parse(readFileSync(path, "utf8"));
+  const merge = <T extends { readonly kind: string }>(old: readonly T[], now: readonly T[]): readonly T[] => {
+    const kinds = new Set(now.map(({ kind }) => kind));
+    return [...old.filter(({ kind }) => !kinds.has(kind)), ...now];
+  };
+  const requests = merge(before.requests, found.requests);
+  save({ ...before, requests, fanOut: merge(before.fanOut, found.fanOut) });
+}
+
+/** Of a server that has very many allocations, as soon as it has read them. */
+async function measureLists(bench: Bench): Promise<void> {
+  const { plane } = bench;
+  // The server reads them all when it starts.
+  await plane.server.stop();
+  await fill(plane, ALLOCATIONS);
+  await plane.server.start();
+  const isRead = () =>
+    plane.client.get(`${objects.ALLOCATIONS}?resourceVersion=0&fieldSelector=spec.node%3Dn7`).then(
+      () => true,
+      () => sleep(CALM_MS, false),
+    );
+  await objects.until("the server has read them", isRead, 240_000);
+  for (const [kind, query] of [
+    ["one node's", "limit=500&fieldSelector=spec.node%3Dn7"],
+    ["one node's, any version,", "limit=500&resourceVersion=0&fieldSelector=spec.node%3Dn7"],
+    ["page of 500", "limit=500"],
+  ])
+    await bench
+      .measure(`list ${kind} among ${ALLOCATIONS} ipallocations`, 1, LISTS, () =>
+        plane.client.get(`${objects.ALLOCATIONS}?${query}`),
+      )
+      .catch((error: unknown) => console.log(String(error)));
+}
+
 await using stack = new AsyncDisposableStack();
 const plane = await startPlane();
 stack.defer(() => plane.stop());
@@ -272,70 +335,70 @@ const poolOf = (index: number) =>
     default: false,
   });
 for (let index = 0; index < 64; index++) await plane.client.create(objects.POOLS, poolOf(index));
-
-await measureRequests(bench);
-const bytes = {
-  ipallocations: JSON.stringify(
-    await plane.client.create(objects.ALLOCATIONS, objects.allocationObject(specOf(2_000_000))),
-  ).length,
-  ippools: JSON.stringify(await plane.client.get(`${objects.POOLS}/scale-1`)).length,
-};
-const fanOut: FanOut[] = [];
 let last = 3_000_000;
-fanOut.push(
-  ...(await measureFanOut(bench, {
-    kind: "ipallocations, of each node its own",
-    watchers: WATCHERS,
-    pathOf: (index) => `${objects.ALLOCATIONS}?fieldSelector=spec.node%3Dother-${index}`,
-    ownPath: objects.ALLOCATIONS,
-    writes: 100,
-    write: () => plane.client.create(objects.ALLOCATIONS, objects.allocationObject(specOf(last++))),
-  })),
-);
-fanOut.push(
-  ...(await measureFanOut(bench, {
-    kind: "pods, of each node its own",
-    watchers: [0, 2_000],
-    pathOf: (index) => `/api/v1/pods?fieldSelector=spec.nodeName%3Dother-${index}`,
-    ownPath: "/api/v1/pods",
-    writes: 100,
-    write: (number) =>
-      plane.client.create(PODS, objects.podObject({ name: `w-${number}`, namespace: "scale", node: "n1" })),
-  })),
-);
-fanOut.push(
-  ...(await measureFanOut(bench, {
-    kind: "ippools, all by each node",
-    watchers: PLAIN_WATCHERS,
-    // The server keeps few events: a version from before the last burst would be too old.
-    pathOf: () => `${objects.POOLS}?resourceVersion=0`,
-    ownPath: objects.POOLS,
-    writes: 25,
-    write: (number) =>
-      plane.client.patch(`${objects.POOLS}/scale-${number % 64}/status`, { status: { used: 1_000_000 + number } }),
-  })),
-);
-await write(undefined);
-// The server reads them all when it starts.
-await plane.server.stop();
-await fill(plane, ALLOCATIONS);
-await plane.server.start();
-await sleep(10_000);
-for (const [kind, query] of [
-  ["one node's", "limit=500&fieldSelector=spec.node%3Dn7"],
-  ["one node's, any version,", "limit=500&resourceVersion=0&fieldSelector=spec.node%3Dn7"],
-  ["page of 500", "limit=500"],
-])
-  await bench
-    .measure(`list ${kind} among ${ALLOCATIONS} ipallocations`, 1, LISTS, () =>
-      plane.client.get(`${objects.ALLOCATIONS}?${query}`),
-    )
-    .catch((error: unknown) => console.log(String(error)));
-const controller = await measureController(plane);
-console.log(JSON.stringify(controller));
-await write(controller);
+const writeAllocation = () => plane.client.create(objects.ALLOCATIONS, objects.allocationObject(specOf(last++)));
 
-async function write(controller: Calibration["controller"]): Promise<void> {
+if (flags.only === "names") replace({ fanOut: await measureNames(bench, writeAllocation), requests: [] });
+else if (flags.only === "lists") {
+  await measureLists(bench);
+  replace({ fanOut: [], requests: bench.requests });
+} else await measureAll();
+
+async function measureAll(): Promise<void> {
+  await measureRequests(bench);
+  const bytes = {
+    ipallocations: JSON.stringify(
+      await plane.client.create(objects.ALLOCATIONS, objects.allocationObject(specOf(2_000_000))),
+    ).length,
+    ippools: JSON.stringify(await plane.client.get(`${objects.POOLS}/scale-1`)).length,
+  };
+  const fanOut: FanOut[] = [];
+  fanOut.push(
+    ...(await measureFanOut(bench, {
+      kind: "ipallocations, of each node its own",
+      watchers: WATCHERS,
+      pathOf: (index) => `${objects.ALLOCATIONS}?fieldSelector=spec.node%3Dother-${index}`,
+      ownPath: objects.ALLOCATIONS,
+      writes: 100,
+      write: writeAllocation,
+    })),
+    ...(await measureNames(bench, writeAllocation)),
+  );
+  fanOut.push(
+    ...(await measureFanOut(bench, {
+      kind: "pods, of each node its own",
+      watchers: [0, 2_000],
+      pathOf: (index) => `/api/v1/pods?fieldSelector=spec.nodeName%3Dother-${index}`,
+      ownPath: "/api/v1/pods",
+      writes: 100,
+      write: (number) =>
+        plane.client.create(PODS, objects.podObject({ name: `w-${number}`, namespace: "scale", node: "n1" })),
+    })),
+  );
+  fanOut.push(
+    ...(await measureFanOut(bench, {
+      kind: "ippools, all by each node",
+      watchers: PLAIN_WATCHERS,
+      // The server keeps few events: a version from before the last burst would be too old.
+      pathOf: () => `${objects.POOLS}?resourceVersion=0`,
+      ownPath: objects.POOLS,
+      writes: 25,
+      write: (number) =>
+        plane.client.patch(`${objects.POOLS}/scale-${number % 64}/status`, { status: { used: 1_000_000 + number } }),
+    })),
+  );
+  await write({ fanOut, bytes, controller: undefined });
+  await measureLists(bench);
+  const controller = await measureController(plane);
+  console.log(JSON.stringify(controller));
+  await write({ fanOut, bytes, controller });
+}
+
+async function write({
+  fanOut,
+  bytes,
+  controller,
+}: Pick<Calibration, "fanOut" | "bytes" | "controller">): Promise<void> {
   const calibration: Calibration = {
     machine: `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${readFileSync("/proc/sys/kernel/osrelease", "utf8").trim()}`,
     versions: {
@@ -350,6 +413,10 @@ async function write(controller: Calibration["controller"]): Promise<void> {
     serverRssMib: daemonRssMib(plane.server.pid),
     controller,
   };
+  save(calibration);
+}
+
+function save(calibration: Calibration): void {
   const here = join(import.meta.dirname, "calibration");
   writeFileSync(
     `${here}.json`,
