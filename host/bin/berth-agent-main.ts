@@ -31,6 +31,7 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly inCluster?: true;
   readonly renewToken?: true;
   readonly configNamespace: string;
+  readonly controllerLease: string;
   readonly cniConfDir: string;
   readonly logDir: string;
   readonly state: string;
@@ -76,6 +77,11 @@ const program = new Command("berth-agent")
     new Option("--config-namespace <name>", "cluster mode: namespace of the ConfigMap vendor-conf")
       .default("kube-system")
       .env("BERTH_CONFIG_NAMESPACE"),
+  )
+  .option(
+    "--controller-lease <name>",
+    "cluster mode: name of the controllers' Lease in the namespace of vendor-conf, which says whether one sends notices",
+    "berth-controller",
   )
   .addOption(
     new Option("--cni-conf-dir <directory>", "directory of the runtimes' network definitions; may be missing")
@@ -123,7 +129,7 @@ addInstallCommands(endsOnUsage(program).enablePositionalOptions().action(serve))
 await program.parseAsync();
 
 async function serve(flags: Flags): Promise<void> {
-  const { config, kubeconfig, inCluster, configNamespace } = flags;
+  const { config, kubeconfig, inCluster, configNamespace, controllerLease } = flags;
   const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
   if (modes.length !== 1) {
     const found = modes.length === 0 ? "none" : `${modes.length} of them`;
@@ -151,7 +157,10 @@ async function serve(flags: Flags): Promise<void> {
 
   const agent = await startAgent({
     configDirectory: config,
-    cluster: config === undefined ? { kubeconfig, configNamespace, renewToken: flags.renewToken === true } : undefined,
+    cluster:
+      config === undefined
+        ? { kubeconfig, configNamespace, controllerLease, renewToken: flags.renewToken === true }
+        : undefined,
     cniConfDirectory: flags.cniConfDir,
     logDirectory: flags.logDir,
     stateDirectory: flags.state,

@@ -6,6 +6,7 @@ import type { KubeObject } from "../kubernetes/kube-api.ts";
 import type { Ip } from "../net/ip.ts";
 import {
   decodeIpAllocation,
+  FORCE_DELETE,
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
@@ -21,6 +22,8 @@ type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
 
 /** What a whole {@link IpAllocation} has as well. */
 export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"> {
+  /** Somebody wants to delete it although it is in use: {@link FORCE_DELETE}. */
+  readonly isForced?: boolean;
   readonly spec: Pick<
     IpAllocationSpec,
     "ip" | "addressSpace" | "prefixLength" | "pool" | "state" | "node" | "workload"
@@ -37,6 +40,7 @@ type CachedSpec = CachedAllocation["spec"];
 /** What very many allocations have in common. */
 interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "state"> {
   readonly deleting: boolean;
+  readonly isForced: boolean;
   /** Of the only holder, "" if that is none. */
   readonly ifName: string;
 }
@@ -58,13 +62,13 @@ class PackedAllocation implements CachedAllocation {
   readonly #pod: string;
   readonly #rest: Rest | undefined;
 
-  constructor({ name, deleting, spec }: CachedAllocation, shared: Shared) {
+  constructor({ name, deleting, isForced = false, spec }: CachedAllocation, shared: Shared) {
     const { ip, node, holders, workload, quarantine } = spec;
     const [holder] = holders;
     const isPlain = holder !== undefined && holders.length === 1 && holder.node === node;
     this.name = name;
     this.#ip = ip.family === 4 ? Number(ip.value) | 0 : ip.value;
-    this.#frame = shared.frame(spec, deleting, isPlain ? holder.ifName : "");
+    this.#frame = shared.frame(spec, { deleting, isForced, ifName: isPlain ? holder.ifName : "" });
     this.#node = shared.text(node);
     this.#namespace = isPlain ? shared.text(holder.namespace) : "";
     this.#pod = isPlain ? holder.pod : "";
@@ -80,6 +84,10 @@ class PackedAllocation implements CachedAllocation {
 
   get deleting(): boolean {
     return this.#frame.deleting;
+  }
+
+  get isForced(): boolean {
+    return this.#frame.isForced;
   }
 
   get spec(): CachedSpec {
@@ -104,9 +112,10 @@ class Shared {
     return sharedIn(this.#texts, text, () => text);
   }
 
-  frame({ addressSpace, prefixLength, pool, state }: CachedSpec, deleting: boolean, ifName: string): Frame {
-    const key = [state, prefixLength, deleting, ifName, pool, addressSpace].join("/");
-    return sharedIn(this.#frames, key, () => ({ addressSpace, prefixLength, pool, state, deleting, ifName }));
+  frame(spec: CachedSpec, own: Pick<Frame, "deleting" | "isForced" | "ifName">): Frame {
+    const { addressSpace, prefixLength, pool, state } = spec;
+    const key = [state, prefixLength, own.deleting, own.isForced, own.ifName, pool, addressSpace].join("/");
+    return sharedIn(this.#frames, key, () => ({ addressSpace, prefixLength, pool, state, ...own }));
   }
 
   holder({ namespace, pod, ifName, node }: CachedHolder): CachedHolder {
@@ -143,5 +152,8 @@ function sharedIn<T>(values: Map<string, T>, key: string, make: () => T): T {
 /** Returns a decoder with texts of its own that are shared, which throws ConfigError. */
 export function openCachedDecoder(): (object: KubeObject) => CachedAllocation {
   const shared = new Shared();
-  return (object) => new PackedAllocation(decodeIpAllocation(object, "API server"), shared);
+  return (object) => {
+    const isForced = Object(Object(object.metadata).annotations)[FORCE_DELETE] === "true";
+    return new PackedAllocation({ ...decodeIpAllocation(object, "API server"), isForced }, shared);
+  };
 }

@@ -6,6 +6,7 @@ import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { Log } from "../lib/log.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
+import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import type { MapSource } from "../web/map-source.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
 import { collectController } from "./collect.ts";
@@ -109,7 +110,8 @@ class ProcessInstance implements ControllerProcess {
     }
     log.info({ identity: lease.identity }, "All collections are listed; taking part in the election");
     const lead = (leading: Leading) => this.#lead(leading);
-    this.#election = openElection({ ...lease, api, clock, now, random, log, lead });
+    const annotations = { [NOTIFIER_ANNOTATION]: lease.identity };
+    this.#election = openElection({ ...lease, annotations, api, clock, now, random, log, lead });
   }
 
   get map(): MapSource {

@@ -5,6 +5,7 @@ import { startFinalizers } from "./finalizers/finalizer-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
+import { startNotices } from "./notices/notice-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
@@ -19,4 +20,5 @@ export const CONTROLLERS: Controllers = {
   finalizers: startFinalizers,
   claims: startClaimStatus,
   garbage: startGarbage,
+  notices: startNotices,
 };

@@ -12,6 +12,7 @@ import {
   RESERVED_IPS,
   SUBNETS,
 } from "../resources/collections.ts";
+import { FORCE_DELETE } from "../resources/ip-allocation.ts";
 import { callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
 import { DAEMON_SETS, type DaemonSet, runOnNodes } from "./node-pods.ts";
 import { InstallError } from "./step.ts";
@@ -26,9 +27,6 @@ export const STOP_WAIT_MS = 60_000;
 
 /** Most addresses in use that a refusal lists. @limit */
 export const MAX_LISTED_ADDRESSES = 100;
-
-/** A policy of docs/security.md permits with it to delete an address in use. */
-const FORCE_DELETE = "ipam.vendor.io/force-delete";
 
 interface UninstallOptions {
   readonly api: KubeApi;

@@ -101,6 +101,9 @@ export function parseAllocationName(name: string): { readonly ip: Ip; readonly a
   return ip === undefined || !(space === "" || isDnsLabel(space)) ? undefined : { ip, addressSpace: space };
 }
 
+/** Annotation without which only Berth's own accounts may delete an address in use (deploy/policies.yaml): `true`. */
+export const FORCE_DELETE = "ipam.vendor.io/force-delete";
+
 /** Label that selects the objects of a pod. */
 export const POD_UID_LABEL = "ipam.vendor.io/pod-uid";
 

@@ -65,7 +65,8 @@ describe("an agent of a cluster", () => {
     const stats = () => agent.get("/v1/stats");
     await expect.poll(stats, { timeout: 10_000 }).toMatchObject({
       api: { calls: expect.any(Number), connections: expect.any(Number) },
-      caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 2 }, allocations: { objects: 1 } },
+      caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 2 } },
+      allocations: { lost: 0, notices: 0 },
       prefetch: expect.any(Object),
       registry: { backlog: 0 },
     });

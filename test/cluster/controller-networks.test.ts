@@ -272,7 +272,7 @@ it("an agent follows it without a restart", async () => {
   const log = openLog("test", "silent");
   const resources = new ClusterResources({
     ...{ api, log, node: "n1", configNamespace: "kube-system", random: Math.random },
-    ...{ onChange: () => {}, onPod: () => {}, onWanted: () => {} },
+    ...{ onChange: () => {}, onPod: () => {}, onNode: () => {}, onWanted: () => {} },
   });
   resources.start();
   try {

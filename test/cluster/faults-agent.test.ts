@@ -3,6 +3,7 @@
  */
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { ALLOCATIONS, boundObject, until } from "../../scripts/lab/cluster/objects.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
@@ -141,6 +142,12 @@ it("the journal is wiped: the addresses of live pods are found again, and a late
 
 it("an allocation is deleted by hand: the live pod's object is made again (recreate)", async () => {
   const pods = await startPods(world, "deleted", 3);
+  for (const name of ["n1", "n2"]) await world.setNode(name, "True");
+  const { caches } = await world.lead({ notices: startNotices });
+  const isKnown = (address: string): boolean => caches.allocations.items.has(address);
+  await until("the controller knows all", () =>
+    pods.every((pod) => world.ledger.find(pod, "eth0")?.addresses.every(isKnown)),
+  );
   const start = performance.now();
   for (const pod of pods) {
     const [address = ""] = world.ledger.find(pod, "eth0")?.addresses ?? [];
@@ -149,6 +156,7 @@ it("an allocation is deleted by hand: the live pod's object is made again (recre
   await world.untilClean(RECOVERY_MS);
   report("deleted by hand", { cleanMs: performance.now() - start });
   for (const pod of pods) await expectOwned(world, pod);
+  await world.depose();
 });
 
 it("an allocation is deleted by hand while its agent is dead, and another pod has the name: nothing is deleted, it is reported, and no ADD is answered with it (recreate)", async () => {

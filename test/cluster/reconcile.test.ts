@@ -1,6 +1,9 @@
 /** Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that was restored. */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { NOTICE_REST_MS, startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import type { LabController } from "../../scripts/lab/cluster/controller.ts";
 import * as lab from "../../scripts/lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
 import { forceDelete } from "../../scripts/lab/cluster/rights.ts";
@@ -47,71 +50,122 @@ const stateOf = async (address: string): Promise<string> => {
 /** As an administrator does by hand. */
 const deleteObject = (address: string): Promise<unknown> => forceDelete(world.plane.client, address);
 
-it("recreate: an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
-  const one = await openNode("n1");
-  const two = await openNode("n2");
-  const pod = await createPod("n1");
-  const rival = await createPod("n2");
-  await one.attach("10.6.0.1", pod);
-  const figures: number[] = [];
-  for (let turn = 0; turn < 10; turn++) {
-    const before = (await world.allocation("10.6.0.1"))?.uid;
-    await deleteObject("10.6.0.1");
-    const start = performance.now();
-    await lab.until("it is made again", async () => {
-      const now = await world.allocation("10.6.0.1");
-      return now !== undefined && now.uid !== before;
-    });
-    figures.push(performance.now() - start);
-  }
-  expect(await two.claim("10.6.0.1", rival)).toMatchObject({ kind: "taken", by: [{ owner: pod.uid }] });
-  expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
-  expect([one.parts.own.problems, one.parts.own.stats.lost]).toEqual([[], 0]);
-  figures.sort((a, b) => a - b);
-  console.log(`from the deletion to the new object, ms: p50 ${figures[5]?.toFixed(1)}, max ${figures[9]?.toFixed(1)}`);
-});
+describe("recreate: with a controller that sends notices", () => {
+  beforeAll(async () => {
+    for (const name of ["n1", "n2"]) await world.setNode(name, "True");
+  });
 
-it("recreate: if another node was first, nothing is deleted and nothing is silent", async () => {
-  const one = await openNode("n1");
-  const two = await openNode("n2");
-  const pod = await createPod("n1");
-  const rival = await createPod("n2");
-  await one.attach("10.6.0.1", pod);
-  const gate = Promise.withResolvers<void>();
-  one.api.before = async ({ method }) => {
-    if (method !== "GET") await gate.promise;
-  };
-  await deleteObject("10.6.0.1");
-  await lab.until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
-  gate.resolve();
-  await lab.until("it is noticed", () => one.parts.lost.count === 1);
-  const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
-  expect(one.parts.own.problems).toEqual([text]);
-  expect(one.lines).toContain(`error ${text}`);
-  expect(one.parts.lost.find({ containerId: `c-${pod.uid}`, ifName: "eth0" })).toBe(text.replace(/ \(UID .*?\)/, ""));
-  expect([await stateOf("10.6.0.1"), await one.rows()]).toEqual([
-    `Bound n2 ${rival.uid}`,
-    [`10.6.0.1 Bound ${pod.uid} c-${pod.uid}`],
-  ]);
-  await lab.until("the pod's event is there", async () => {
-    const { items } = await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
-    return items.some(
-      ({ reason, regarding }: { reason: string; regarding: { uid: string } }) =>
-        reason === "AddressLost" && regarding.uid === pod.uid,
+  afterEach(() => world.depose());
+
+  /** What it has found out about the node is sent, and it knows these addresses. */
+  async function lead(...addresses: readonly string[]): Promise<LabController> {
+    const controller = await world.lead({ notices: startNotices });
+    const { items } = controller.caches.allocations;
+    await lab.until("the controller knows them", () => addresses.every((each) => items.has(each)));
+    return controller;
+  }
+
+  it("an object that was deleted by hand is made again at once, and another node's claim for its address loses", async () => {
+    const one = await openNode("n1");
+    const two = await openNode("n2");
+    const pod = await createPod("n1");
+    const rival = await createPod("n2");
+    await one.attach("10.6.0.1", pod);
+    const controller = await lead("10.6.0.1");
+    const figures: number[] = [];
+    for (let turn = 0; turn < 10; turn++) {
+      const before = (await world.allocation("10.6.0.1"))?.uid;
+      await deleteObject("10.6.0.1");
+      const start = performance.now();
+      await lab.until("it is made again", async () => {
+        const now = await world.allocation("10.6.0.1");
+        return now !== undefined && now.uid !== before;
+      });
+      figures.push(performance.now() - start);
+      await pause(NOTICE_REST_MS);
+    }
+    expect(await two.claim("10.6.0.1", rival)).toMatchObject({ kind: "taken", by: [{ owner: pod.uid }] });
+    expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
+    expect([one.parts.own.problems, one.parts.own.stats.lost, controller.problems("notices")]).toEqual([[], 0, []]);
+    figures.sort((a, b) => a - b);
+    console.log(
+      `from the deletion to the new object, ms: p50 ${figures[5]?.toFixed(1)}, max ${figures[9]?.toFixed(1)}`,
     );
   });
-  // It is reported once, however often it is found again.
-  await one.reconcile();
-  expect([one.parts.lost.count, one.lines.filter((line) => line.startsWith("error"))]).toEqual([1, [`error ${text}`]]);
-  // The pod ends: its DEL must not touch what is the other's.
-  await one.detach(pod);
-  one.advance(COOLDOWN_MS);
-  await one.reconcile();
-  expect([one.parts.own.problems, await one.rows(), await stateOf("10.6.0.1")]).toEqual([
-    [],
-    [],
-    `Bound n2 ${rival.uid}`,
-  ]);
+
+  it("is told of a deletion by force although the pod is gone from the API server, and of no end of a pod", async () => {
+    const one = await openNode("n1");
+    const [orphan, pod] = [await createPod("n1"), await createPod("n1")];
+    await one.attach("10.6.0.1", orphan);
+    await one.attach("10.6.0.2", pod);
+    await lead("10.6.0.1", "10.6.0.2");
+    const before = one.parts.own.stats.notices;
+    for (const each of [orphan, pod]) await lab.deletePod(world.plane.client, each);
+    await one.detach(pod);
+    one.advance(COOLDOWN_MS);
+    await one.registry.expire();
+    await one.registry.idle();
+    expect([await stateOf("10.6.0.2"), one.parts.own.stats.notices]).toEqual(["absent", before]);
+    await deleteObject("10.6.0.1");
+    await lab.until("it is made again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${orphan.uid}`);
+    expect(one.parts.own.stats.notices).toBe(before + 1);
+  });
+
+  it("an object that somebody changed by hand is written again", async () => {
+    const one = await openNode("n1");
+    const pod = await createPod("n1");
+    await one.attach("10.6.0.1", pod);
+    await lead("10.6.0.1");
+    await world.plane.client.patch(`${lab.ALLOCATIONS}/10.6.0.1`, { spec: { state: "Cooling", holders: [] } });
+    await lab.until("it is written again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${pod.uid}`);
+  });
+
+  it("if another node was first, nothing is deleted and nothing is silent", async () => {
+    const one = await openNode("n1");
+    const two = await openNode("n2");
+    const pod = await createPod("n1");
+    const rival = await createPod("n2");
+    await one.attach("10.6.0.1", pod);
+    await lead("10.6.0.1");
+    const gate = Promise.withResolvers<void>();
+    one.api.before = async ({ method }) => {
+      if (method !== "GET") await gate.promise;
+    };
+    await deleteObject("10.6.0.1");
+    await lab.until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
+    gate.resolve();
+    await lab.until("it is noticed", () => one.parts.lost.count === 1);
+    const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
+    expect(one.parts.own.problems).toEqual([text]);
+    expect(one.lines).toContain(`error ${text}`);
+    expect(one.parts.lost.find({ containerId: `c-${pod.uid}`, ifName: "eth0" })).toBe(text.replace(/ \(UID .*?\)/, ""));
+    expect([await stateOf("10.6.0.1"), await one.rows()]).toEqual([
+      `Bound n2 ${rival.uid}`,
+      [`10.6.0.1 Bound ${pod.uid} c-${pod.uid}`],
+    ]);
+    await lab.until("the pod's event is there", async () => {
+      const { items } = await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+      return items.some(
+        ({ reason, regarding }: { reason: string; regarding: { uid: string } }) =>
+          reason === "AddressLost" && regarding.uid === pod.uid,
+      );
+    });
+    // It is reported once, however often it is found again.
+    await one.reconcile();
+    expect([one.parts.lost.count, one.lines.filter((line) => line.startsWith("error"))]).toEqual([
+      1,
+      [`error ${text}`],
+    ]);
+    // The pod ends: its DEL must not touch what is the other's.
+    await one.detach(pod);
+    one.advance(COOLDOWN_MS);
+    await one.reconcile();
+    expect([one.parts.own.problems, await one.rows(), await stateOf("10.6.0.1")]).toEqual([
+      [],
+      [],
+      `Bound n2 ${rival.uid}`,
+    ]);
+  });
 });
 
 it("recreate: what was lost is the pod's again when the other has let go of it", async () => {
@@ -192,7 +246,6 @@ it("undo: an object that no NIC has goes at the second observation", async () =>
     metadata: { name: "10.6.0.2" },
     spec: { ...spare.spec, address: "10.6.0.2" },
   });
-  await lab.until("the watch shows it", () => node.parts.own.stats.objects === 2);
   await node.reconcile();
   expect(await node.rows()).toHaveLength(1);
   node.advance(GRACE_MS);
@@ -281,28 +334,6 @@ it("undo: what is in quarantine is in quarantine after the journal was lost, and
   node.advance(COOLDOWN_MS);
   await node.reconcile();
   expect(await world.lines()).toEqual(["10.6.0.1 Quarantined -"]);
-});
-
-it("the watch of a node's allocations has at most three events for each pod, and none of other nodes", async () => {
-  const one = await openNode("n1");
-  const two = await openNode("n2");
-  const before = one.parts.own.stats;
-  const pods = [];
-  for (let index = 1; index <= 20; index++) {
-    const pod = await createPod("n1");
-    await one.attach(`10.6.0.${index}`, pod);
-    pods.push(pod);
-  }
-  for (const pod of pods) await one.detach(pod);
-  one.advance(COOLDOWN_MS);
-  await one.reconcile();
-  await lab.until("the watch has reported all", () => one.parts.own.stats.objects === 0);
-  const after = one.parts.own.stats;
-  const events = (after.events - before.events) / pods.length;
-  const bytes = (after.bytes - before.bytes) / pods.length;
-  console.log(`the watch of the node's allocations, for each pod: ${events} events, ${Math.round(bytes)} bytes`);
-  expect(events).toBeLessThanOrEqual(3);
-  expect(two.parts.own.stats.events).toBe(0);
 });
 
 it("node-lost: what other nodes answer for is left alone, whatever became of their pods", async () => {

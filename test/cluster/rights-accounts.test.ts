@@ -144,6 +144,13 @@ describe("the controller", () => {
     expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
   });
 
+  it("sends a notice to a node's agent, and another one, and removes it", async () => {
+    for (const value of ["1 10.6.0.1", "2 *", null]) {
+      const annotations = { "ipam.vendor.io/read-allocations": value };
+      expect(await outcomeOf(controller.patch("/api/v1/nodes/a", { metadata: { annotations } }))).toBe("done");
+    }
+  });
+
   const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
 
   it.each<[...Row, wanted: RegExp]>([
@@ -197,6 +204,27 @@ describe("the controller", () => {
       () => controller.delete("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),
       /^403 /,
     ],
+    [
+      "the taints of a node",
+      () => controller.patch("/api/v1/nodes/a", { spec: { taints: [{ key: "x", effect: "NoExecute" }] } }),
+      /^403 .*Node a: the controller may write the annotation ipam\.vendor\.io\/read-allocations and nothing else/,
+    ],
+    [
+      "the labels of a node",
+      () => controller.patch("/api/v1/nodes/a", { metadata: { labels: { zone: "x" } } }),
+      /^403 .*nothing else/,
+    ],
+    [
+      "another annotation of a node",
+      () => controller.patch("/api/v1/nodes/a", { metadata: { annotations: { other: "x" } } }),
+      /^403 .*nothing else/,
+    ],
+    [
+      "the conditions of a node",
+      () => controller.patch("/api/v1/nodes/a/status", { status: { conditions: [] } }),
+      /^403 .*cannot patch resource "nodes\/status"/,
+    ],
+    ["the end of a node", () => controller.delete("/api/v1/nodes/a"), /^403 .*cannot delete resource "nodes"/],
     ["policies", () => controller.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"), /^403 /],
   ])("has no way to %s", async (_, call, wanted) => {
     expect(await outcomeOf(call())).toMatch(wanted);

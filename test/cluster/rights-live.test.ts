@@ -1,5 +1,6 @@
 /** Built agents of two nodes at work, while an attacker with the token of one tries to get the addresses of the other. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { ALLOCATIONS, createWorkload, until } from "../../scripts/lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
@@ -87,7 +88,10 @@ it("node-rights: pods of both nodes come and go while an attacker tries to free 
 it("retention: an address taken in the name of a workload is taken back by the agent whose pod lives", async () => {
   const { namespace: _, ...owner } = await createWorkload(world.client, "StatefulSet", "db", { replicas: 1 });
   const pod = await world.createPod({ name: "db-0", node: "n1", owner });
+  await world.setNode("n1", "True");
   const [address = ""] = (await world.node("n1").runtime.attach(pod)).addresses;
+  const { caches } = await world.lead({ notices: startNotices });
+  await until("the controller knows it", () => caches.allocations.items.has(address));
   const { spec } = await world.client.get(pathOf(address));
   await rewrite(thief, address, become("Bound", "n2", { workload: spec.workload }));
   const start = performance.now();

@@ -415,6 +415,12 @@ describe("node-rights: with the token of another node's agent an attacker never"
     ],
     ["deletes a node", (client) => client.delete("/api/v1/nodes/a"), forbidden("delete", "nodes")],
     [
+      "forges a notice",
+      (client) =>
+        client.patch("/api/v1/nodes/a", { metadata: { annotations: { "ipam.vendor.io/read-allocations": "1 *" } } }),
+      forbidden("patch", "nodes"),
+    ],
+    [
       "deletes a policy",
       (client) => client.delete(`${policies}/berth-agent-changes`),
       forbidden("delete", "validatingadmissionpolicies"),

@@ -332,6 +332,19 @@ export class Cluster {
     random.pick(this.#controllers).process.wallOffsetMs = offsetMs;
   }
 
+  /** All of them, and none starts. */
+  endControllers(): void {
+    for (const { process } of this.#controllers.splice(0)) this.#options.time.end(process);
+  }
+
+  /** Whether a controller leads, and does not stand still. */
+  get hasLeader(): boolean {
+    const { nowMs } = this.#options.time;
+    return this.#controllers.some(
+      ({ process, running }) => !process.isDead && process.pausedUntilMs <= nowMs && running.status.isLeading,
+    );
+  }
+
   pauseController(milliseconds: number): void {
     for (const { process, running } of this.#controllers)
       if (running.status.isLeading) this.#options.time.pause(process, milliseconds);

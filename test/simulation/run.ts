@@ -53,7 +53,8 @@ export const DEFAULTS: Omit<RunOptions, "seed"> = { profile: "faults", nodes: 3,
 
 let coreWasm: Uint8Array | undefined;
 
-function networkDirectory(): string {
+/** The folder of the machines' network definitions. */
+export function networkDirectory(): string {
   const directory = join(root, "node_modules", ".cache", "simulation-net.d");
   mkdirSync(directory, { recursive: true });
   const definition = { cniVersion: "1.1.0", name: "lan", plugins: [plainConf("lan")] };

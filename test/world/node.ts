@@ -318,10 +318,10 @@ export function openClusterNode(options: ClusterNodeOptions = {}): Promise<Clust
   return node.open();
 }
 
-/** The watch tells the node of an object, now or late. */
+/** The node's reconciler has read the object, now or earlier. */
 export function observe({ registry }: ClusterNode, object: StoredObject | undefined): void {
   if (object === undefined) throw new Error("There is no such object");
-  registry.observe({ kind: "object", object: decodeStored(object) });
+  registry.observe(decodeStored(object));
 }
 
 export function decodeStored(object: StoredObject): IpAllocation {

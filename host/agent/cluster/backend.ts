@@ -19,7 +19,9 @@ import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../regist
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Node } from "../../resources/node.ts";
 import type { Pod } from "../../resources/pod.ts";
 import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { Definitions } from "../definitions.ts";
@@ -30,6 +32,7 @@ import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
+import { openNoticeTerm } from "../gc/notice-term.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
@@ -66,6 +69,8 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly nics?: NicAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
+  /** Name of the controllers' Lease there. Absent: {@link CONTROLLER_LEASE}. */
+  readonly controllerLease?: string | undefined;
   /** From 0 to 1: spreads pauses so that nodes do not coincide. */
   readonly random: () => number;
 }
@@ -163,7 +168,7 @@ export class ClusterBackend implements Backend {
   }
 
   get #caches() {
-    return { ...this.resources.stats, allocations: this.allocations.stats };
+    return this.resources.stats;
   }
 
   async releaseRow(row: Allocation): Promise<readonly Allocation[]> {
@@ -200,6 +205,7 @@ export class ClusterBackend implements Backend {
       prefetch: this.prefetcher.stats(),
       registry: this.registry.size,
       collected: this.collector.collected,
+      allocations: this.allocations.stats,
       ...(this.#connection && { server: this.#connection.server, api: this.#connection.client.stats }),
     };
   }
@@ -229,8 +235,9 @@ interface Known {
 /** Calls of parts that are opened later than their callers. */
 interface Listeners {
   onPod: (change: Change<Pod>) => void;
+  onNode: (change: Change<Node>) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
-  onOrphan: () => void;
+  onOrphan: (name: string) => void;
   /** Removes what the coordinator made for an attachment. */
   detach: (row: Allocation) => Promise<void>;
 }
@@ -239,6 +246,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const { api, node, log, audit, nowMs, random } = options;
   const listeners: Listeners = {
     onPod: () => {},
+    onNode: () => {},
     isPodGone: async () => false,
     onOrphan: () => {},
     detach: async () => {},
@@ -256,6 +264,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     random,
     configNamespace: options.configNamespace,
     onPod: (change) => listeners.onPod(change),
+    onNode: (change) => listeners.onNode(change),
     onWanted: publishCooling,
     onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
   });
@@ -317,10 +326,18 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   stack.defer(() => collector.close());
   listeners.isPodGone = (row) => collector.isPodGone(row);
   const allocations = new OwnAllocations(
-    { api, node, registry, lost, log, collector },
+    {
+      ...{ api, node, registry, lost, log, collector },
+      relists: () => resources.relists,
+      isTold: openNoticeTerm(api, {
+        namespace: options.configNamespace,
+        name: options.controllerLease ?? CONTROLLER_LEASE,
+      }),
+    },
     { graceMs: () => snapshot().vendorConf.garbageCollection.graceMs, nowMs, random },
   );
-  listeners.onOrphan = () => allocations.hasten();
+  listeners.onOrphan = (name) => allocations.hasten([name]);
+  listeners.onNode = (change) => allocations.nodeChanged(change);
   stack.defer(() => allocations.close());
 
   const closing = new AbortController();
@@ -413,7 +430,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     onWaiting,
     onDeath,
     isPodGone: (row) => listeners.isPodGone(row),
-    onOrphan: () => listeners.onOrphan(),
+    onOrphan: (name) => listeners.onOrphan(name),
     openJournal: options.openJournal,
     witness: options.witness,
     onNotice: options.onNotice,

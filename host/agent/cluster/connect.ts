@@ -23,6 +23,8 @@ export interface ClusterAccess {
   readonly renewToken: boolean;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
+  /** Name of the controllers' Lease in that namespace. */
+  readonly controllerLease: string;
 }
 
 /** Throws ConfigError for credentials that cannot be used. */
@@ -37,7 +39,8 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
       await renewToken({ api, file: requireTokenFile(credentials), node: base.node, log: base.log, random }),
     );
   const connection = new Connection(credentials, api, workers);
-  return openClusterBackend({ ...base, api, random, configNamespace: access.configNamespace, connection });
+  const { configNamespace, controllerLease } = access;
+  return openClusterBackend({ ...base, api, random, configNamespace, controllerLease, connection });
 }
 
 function requireTokenFile({ source, tokenFile }: Credentials): string {

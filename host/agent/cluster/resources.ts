@@ -77,6 +77,12 @@ export class ClusterResources implements Resources, PoolChanges {
     return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
   }
 
+  /** How often this node's pods or its Node object were listed anew. */
+  get relists(): number {
+    const { pods, node } = this.#watches;
+    return [pods, node].reduce((sum, { stats }) => sum + Math.max(0, stats.lists - 1), 0);
+  }
+
   /** Names of the collections whose first list is not complete. */
   get unread(): readonly string[] {
     const all = Object.entries<AnyWatch>({ ...this.#watches });

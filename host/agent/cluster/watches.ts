@@ -36,6 +36,8 @@ export interface WatchesOptions {
   /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
   readonly onWanted: (pool: string) => void;
   readonly onPod: (change: Change<Pod>) => void;
+  /** Of this node's own object. */
+  readonly onNode: (change: Change<Node>) => void;
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
@@ -69,7 +71,7 @@ export interface Watches {
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod } = options;
+  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod, onNode } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
@@ -117,7 +119,7 @@ export function openWatches(options: WatchesOptions): Watches {
       path: "/api/v1/nodes",
       fieldSelector: `metadata.name=${node}`,
       keyOf,
-      onChange: () => {},
+      onChange: onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
     pods: follow({

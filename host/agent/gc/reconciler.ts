@@ -1,11 +1,10 @@
 /**
- * Reconciles this node's journal with the objects that name it, at the start and every few minutes (undo, recreate). plan-reconciliation.ts decides
- * about each difference. An object is read once more before anything is done about it, and released only when two observations, a grace apart,
- * found it unchanged.
+ * Reconciles this node's journal with the objects that name it (undo, recreate): with all of them at the start and when records may have vanished unseen,
+ * with single ones when the controller sends a notice (docs/decisions/0035). plan-reconciliation.ts decides about each difference. An object is read once
+ * more before anything is done about it, and released only when two observations, a grace apart, found it unchanged.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, type KubeApi } from "../../kubernetes/kube-api.ts";
-import type { Reflector } from "../../kubernetes/reflector.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
@@ -13,11 +12,13 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
-import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
+import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
+import type { NoticedAllocations } from "../../resources/allocation-notice.ts";
+import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
 import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
 import { SWEEP_PATIENCE_MS } from "./live-status.ts";
 import type { LostAddresses } from "./lost-addresses.ts";
@@ -30,25 +31,39 @@ import {
   type OrphanObjectAction,
 } from "./plan-reconciliation.ts";
 
-/** How often an agent reconciles its journal with the objects that name it: milliseconds, give or take a quarter. The watch reports changes meanwhile. @limit */
+/**
+ * How often an agent asks whether a controller sends notices: milliseconds, give or take a quarter. If none did all the time, it reconciles with all
+ * objects of its node. @limit
+ */
 export const RECONCILE_INTERVAL_MS = 180_000;
 
-/** How often the reconciler checks whether that is due: milliseconds. @limit */
+/** How often an agent reconciles with all objects of its node in any case: milliseconds, give or take a quarter. @limit */
+export const RECONCILE_ALL_MS = 3_600_000;
+
+/** How often the reconciler checks what is due: milliseconds. @limit */
 export const RECONCILE_TICK_MS = 1_000;
 
 /** Most pods whose objects without a journal row are handled at once. @limit */
 export const ADOPTIONS_AT_ONCE = 8;
 
+/** Most objects that are read at once because of a notice. @limit */
+export const NOTICED_READS_AT_ONCE = 4;
+
 /** The part of the cluster's registry that the reconciler needs. */
-export type ReconciledRegistry = Pick<KubernetesRegistry, "list" | "findAddress" | "findOwner" | "adopt" | "republish">;
+type ReconciledRegistry = Pick<
+  KubernetesRegistry,
+  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "observe" | "forgetRetained"
+>;
 
 export interface ReconcilerDeps {
   readonly api: KubeApi;
   /** This node's name. */
   readonly node: string;
   readonly registry: ReconciledRegistry;
-  /** The objects that name this node, by name. While they are not synced nothing is reconciled. */
-  readonly objects: Pick<Reflector<IpAllocation>, "items" | "isSynced" | "stats">;
+  /** How often watches of this node have listed anew: then records may have vanished with no event, as when etcd was restored. */
+  readonly relists: () => number;
+  /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
+  readonly isTold: () => Promise<boolean>;
   readonly collector: Pick<Collector, "isPodGone">;
   /** Pruned after each reconciliation. */
   readonly lost: Pick<LostAddresses, "prune">;
@@ -69,9 +84,9 @@ export interface ReconcileReport {
   readonly republished: readonly Allocation[];
 }
 
-/** The result of handling objects without a row; `refused` counts those that the API server did not let the agent read. */
+/** The result of handling objects without a row; `refused`: those that the API server did not let the agent read. */
 interface OrphanReport extends Omit<ReconcileReport, "republished"> {
-  readonly refused: number;
+  readonly refused: readonly string[];
 }
 
 type Confirmation = Extract<OrphanObjectAction, { readonly kind: "confirm" }>;
@@ -91,10 +106,15 @@ export class Reconciler {
   readonly #first = new Latch();
   readonly #queue = new SerialQueue();
   readonly #worker: PeriodicWorker;
-  #dueMs = Number.NEGATIVE_INFINITY;
+  /** When all objects are due. */
+  #allDueMs = Number.NEGATIVE_INFINITY;
+  /** When the controller's notices are. */
+  #toldDueMs = Number.NEGATIVE_INFINITY;
+  /** When single objects are due, by name. */
+  readonly #dueMs = new Map<string, number>();
   #isFirst = true;
-  /** As of the last reconciliation. */
-  #lists = 0;
+  /** As of the last reconciliation with all. */
+  #relists = 0;
 
   constructor(deps: ReconcilerDeps, options: ReconcilerOptions) {
     this.#deps = deps;
@@ -104,7 +124,7 @@ export class Reconciler {
       failure: "Reconciling the allocations of this node failed",
       isDue: () => this.isDue,
       work: async () => {
-        await this.reconcile();
+        await this.reconcileDue();
         return RECONCILE_TICK_MS;
       },
       firstMs: RECONCILE_TICK_MS,
@@ -123,19 +143,32 @@ export class Reconciler {
     return this.#first.wait(signal);
   }
 
-  /** Makes a reconciliation due now. */
-  hasten(): void {
-    this.#dueMs = Math.min(this.#dueMs, this.#options.nowMs());
+  /** Sentences: why the last reconciliation failed. */
+  get problems(): readonly string[] {
+    return this.#worker.problems;
   }
 
-  /** Checks now, not with the next tick, whether a reconciliation is due. */
+  /** Checks now, not with the next tick, what is due. */
   wake(): void {
     this.#worker.wake();
   }
 
-  /** Reconciles now. Returns undefined while the objects are not synced; rejects when the API server or the journal does not answer. */
-  reconcile(): Promise<ReconcileReport | undefined> {
-    return this.#queue.run(() => this.#reconcile());
+  /** Makes a reconciliation with these objects due, now. */
+  hasten(noticed: NoticedAllocations): void {
+    const nowMs = this.#options.nowMs();
+    if (noticed === "all") this.#allDueMs = Math.min(this.#allDueMs, nowMs);
+    else for (const name of noticed) this.#dueMs.set(name, nowMs);
+    this.#worker.wake();
+  }
+
+  /** Reconciles with all objects now. Rejects when the API server or the journal does not answer. */
+  reconcile(): Promise<ReconcileReport> {
+    return this.#queue.run(() => this.#reconcileAll());
+  }
+
+  /** Reconciles with what is due; undefined if nothing is. */
+  reconcileDue(): Promise<ReconcileReport | undefined> {
+    return this.#queue.run(async () => ((await this.#areAllDue()) ? this.#reconcileAll() : this.#reconcileSome()));
   }
 
   async close(): Promise<void> {
@@ -146,40 +179,127 @@ export class Reconciler {
     await this.#queue.idle();
   }
 
-  /** Returns whether the interval is over, or the watch has listed anew: a list may show what no event reported, such as records of a restored backup. */
   get isDue(): boolean {
-    return this.#options.nowMs() >= this.#dueMs || this.#deps.objects.stats.lists > this.#lists;
+    const nowMs = this.#options.nowMs();
+    const isAny = nowMs >= this.#allDueMs || nowMs >= this.#toldDueMs || this.#deps.relists() > this.#relists;
+    return isAny || this.#dueMs.values().some((dueMs) => nowMs >= dueMs);
   }
 
-  async #reconcile(): Promise<ReconcileReport | undefined> {
-    const { objects, registry, lost, node } = this.#deps;
-    const { nowMs, random } = this.#options;
+  async #areAllDue(): Promise<boolean> {
+    const { nowMs } = this.#options;
+    if (nowMs() >= this.#allDueMs || this.#deps.relists() > this.#relists) return true;
+    if (nowMs() < this.#toldDueMs) return false;
+    this.#toldDueMs = nowMs() + this.#spread(RECONCILE_INTERVAL_MS);
+    return !(await this.#deps.isTold());
+  }
+
+  async #reconcileAll(): Promise<ReconcileReport> {
+    const { registry, node, isTold, relists } = this.#deps;
+    const { nowMs } = this.#options;
     this.#closed.signal.throwIfAborted();
-    if (!objects.isSynced) return undefined;
-    this.#lists = objects.stats.lists;
-    // ADDs wait for the first one.
-    this.#dueMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
-    const rows = new Set<string>();
-    const republished: Allocation[] = [];
-    for await (const row of listRows(registry, SWEEP_PAGE)) {
-      const name = allocationName(row.ip, row.space);
-      rows.add(name);
-      if (await this.#needsPublishing(row, objects.items.get(name))) republished.push(row);
-    }
-    await Promise.all(republished.map((row) => registry.republish(row)));
-    const orphans = [...objects.items.values()].filter(({ name }) => !rows.has(name));
-    const { adopted, released, refused } = await this.#handleOrphans(orphans);
-    // Another node may have had an object and given it up since; no watch of this node reports that.
-    const isUnfinished = republished.length > 0 || refused > 0;
-    const pauseMs = isUnfinished ? SWEEP_RETRY_MS : RECONCILE_INTERVAL_MS * (0.75 + 0.5 * random());
-    this.#dueMs = Math.min(nowMs() + pauseMs, this.#observedDueMs());
-    await lost.prune(registry, (row) => {
-      const object = objects.items.get(allocationName(row.ip, row.space));
-      return object !== undefined && isObjectOf(row, object, node);
-    });
+    this.#relists = relists();
+    // ADDs wait for the first one. What is due from here on is not in the list yet.
+    const retryMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
+    this.#allDueMs = retryMs;
+    this.#dueMs.clear();
+    if (this.#isFirst) await isTold();
+    const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
+    const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#terms);
+    const objects = new Map(listed.map((object) => [object.name, object]));
+    for (const object of listed) registry.observe(object);
+    registry.forgetRetained(objects);
+    for (const name of this.#observations.keys()) if (!objects.has(name)) this.#observations.delete(name);
+    const report = await this.#compare(rows, objects);
+    if (this.#allDueMs === retryMs) this.#allDueMs = nowMs() + this.#spread(RECONCILE_ALL_MS);
+    this.#toldDueMs = Math.max(this.#toldDueMs, nowMs() + this.#spread(RECONCILE_INTERVAL_MS));
     this.#isFirst = false;
     this.#first.open();
+    return report;
+  }
+
+  async #reconcileSome(): Promise<ReconcileReport | undefined> {
+    const nowMs = this.#options.nowMs();
+    const names = [...this.#dueMs].flatMap(([name, dueMs]) => (nowMs >= dueMs ? [name] : []));
+    if (names.length === 0) return undefined;
+    for (const name of names) this.#dueMs.delete(name);
+    try {
+      return await this.#reconcileNamed(names);
+    } catch (error) {
+      for (const name of names) this.#lookAgain(name, this.#options.nowMs() + SWEEP_RETRY_MS);
+      throw error;
+    }
+  }
+
+  async #reconcileNamed(names: readonly string[]): Promise<ReconcileReport> {
+    const { registry } = this.#deps;
+    const rows: Allocation[] = [];
+    const objects = new Map<string, IpAllocation>();
+    await inParallel(names, NOTICED_READS_AT_ONCE, async (name) => {
+      const address = parseAllocationName(name);
+      if (address === undefined) return;
+      const object = await this.#read(name);
+      if (object === undefined) this.#observations.delete(name);
+      else {
+        objects.set(name, object);
+        registry.observe(object);
+      }
+      const row = await registry.findAddress(address.addressSpace, address.ip);
+      if (row !== undefined) rows.push(row);
+    });
+    return this.#compare(rows, objects);
+  }
+
+  /** Returns undefined if there is none, or one that cannot be decoded: that stays as it is. */
+  async #read(name: string): Promise<IpAllocation | undefined> {
+    try {
+      return await this.#allocations.get(name, this.#terms);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#deps.log.warn(
+        { err: error, address: name },
+        "Reading an allocation of this node failed; it stays as it is",
+      );
+      return undefined;
+    }
+  }
+
+  get #terms(): CallTerms {
+    return { lane: "background", patienceMs: SWEEP_PATIENCE_MS, signal: this.#closed.signal };
+  }
+
+  /** What is left open is looked at again by name. */
+  async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
+    const { registry, lost, node } = this.#deps;
+    const known = new Set<string>();
+    const republished: Allocation[] = [];
+    for (const row of rows) {
+      const name = nameOf(row);
+      known.add(name);
+      this.#observations.delete(name);
+      if (await this.#needsPublishing(row, objects.get(name))) republished.push(row);
+    }
+    await Promise.all(republished.map((row) => registry.republish(row)));
+    const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
+    const { adopted, released, refused } = await this.#handleOrphans(orphans);
+    // Another node may have had an object and given it up since, which nobody reports.
+    const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
+    for (const name of [...republished.map(nameOf), ...refused]) this.#lookAgain(name, retryMs);
+    for (const [name, { sinceMs }] of this.#observations)
+      this.#lookAgain(name, Math.max(sinceMs + this.#options.graceMs(), retryMs));
+    await lost.prune(registry, (row) => {
+      const object = objects.get(nameOf(row));
+      return object !== undefined && isObjectOf(row, object, node);
+    });
     return { republished, adopted, released };
+  }
+
+  #spread(milliseconds: number): number {
+    return milliseconds * (0.75 + 0.5 * this.#options.random());
+  }
+
+  /** By then, or as soon as it is due anyway. */
+  #lookAgain(name: string, dueMs: number): void {
+    this.#dueMs.set(name, Math.min(this.#dueMs.get(name) ?? dueMs, dueMs));
   }
 
   async #needsPublishing(row: Allocation, object: IpAllocation | undefined): Promise<boolean> {
@@ -190,11 +310,9 @@ export class Reconciler {
 
   /** Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. */
   async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
-    const names = new Set(orphans.map(({ name }) => name));
-    for (const name of this.#observations.keys()) if (!names.has(name)) this.#observations.delete(name);
     const adopted: Allocation[] = [];
     const released: Allocation[] = [];
-    let refused = 0;
+    const refused: string[] = [];
     const byPod = Map.groupBy(orphans, (object) => claimantOf(object, this.#deps.node)?.podUid ?? object.name);
     await inParallel([...byPod.values()], ADOPTIONS_AT_ONCE, async (group) => {
       for (const object of group) {
@@ -207,7 +325,7 @@ export class Reconciler {
           const about = { err: error, address: object.name };
           this.#deps.log.warn(about, "Reading an allocation of this node failed; it stays as it is");
           // One that cannot be decoded is not worth another try soon.
-          if (error instanceof ApiError) refused++;
+          if (error instanceof ApiError) refused.push(object.name);
         }
       }
     });
@@ -215,10 +333,12 @@ export class Reconciler {
   }
 
   /** Returns the row that was written; undefined when there is nothing to do, or not yet. */
-  async #handleOrphan(watched: IpAllocation): Promise<Allocation | undefined> {
-    if ((await this.#decide(watched)).kind === "leave") return undefined;
-    const terms = { lane: "background", patienceMs: SWEEP_PATIENCE_MS, signal: this.#closed.signal } as const;
-    const object = await this.#allocations.get(watched.name, terms);
+  async #handleOrphan(seen: IpAllocation): Promise<Allocation | undefined> {
+    if ((await this.#decide(seen)).kind === "leave") {
+      this.#observations.delete(seen.name);
+      return undefined;
+    }
+    const object = await this.#allocations.get(seen.name, this.#terms);
     if (object === undefined) return undefined;
     const action = await this.#decide(object);
     if (action.kind === "adopt") return this.#adopt(action.adoption);
@@ -273,11 +393,5 @@ export class Reconciler {
     if (before?.version === version) return nowMs() - before.sinceMs >= graceMs();
     this.#observations.set(name, { version, sinceMs: nowMs() });
     return false;
-  }
-
-  #observedDueMs(): number {
-    const { nowMs, graceMs } = this.#options;
-    const due = [...this.#observations.values()].map(({ sinceMs }) => sinceMs + graceMs());
-    return Math.max(Math.min(...due, Number.POSITIVE_INFINITY), nowMs() + SWEEP_RETRY_MS);
   }
 }

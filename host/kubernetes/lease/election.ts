@@ -33,6 +33,8 @@ export interface ElectionOptions {
   /** Unique to this process: a name with a random suffix. */
   readonly identity: string;
   readonly timings: LeaseTimings;
+  /** What it says of itself in the Lease. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly clock: ElectionClock;
   /** Wall clock, for the times in the record. */
   readonly now: () => Date;
@@ -235,9 +237,10 @@ class Candidate implements Election {
     what: Pick<LeaseWrite, "holder" | "isBeginning">,
     limit: Limit = this.#limit,
   ): Promise<LeaseObject> {
-    const { namespace, name, timings, now } = this.#options;
+    const { namespace, name, timings, annotations, now } = this.#options;
     const time = formatTime(now());
-    const body = encodeLease(before, { namespace, name, durationMs: timings.durationMs, time, ...what });
+    const own = { namespace, name, annotations, durationMs: timings.durationMs };
+    const body = encodeLease(before, { ...own, time, ...what });
     this.#written = time;
     const { path, method } =
       before === undefined

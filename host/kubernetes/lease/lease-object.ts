@@ -4,7 +4,11 @@ import type { KubeObject } from "../kube-api.ts";
 import type { LeaseRecord } from "./plan-lease.ts";
 
 const leaseSchema = z.looseObject({
-  metadata: z.looseObject({ uid: z.string().default(""), resourceVersion: z.string().default("") }),
+  metadata: z.looseObject({
+    uid: z.string().default(""),
+    resourceVersion: z.string().default(""),
+    annotations: z.record(z.string(), z.string()).nullish(),
+  }),
   spec: z
     .looseObject({
       holderIdentity: z.string().nullish(),
@@ -50,11 +54,13 @@ export interface LeaseWrite {
   readonly time: string;
   /** Whether leading starts with this write. */
   readonly isBeginning: boolean;
+  /** Of the holder; others stay. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Returns the object to write; `before` is the existing one. */
 export function encodeLease(before: LeaseObject | undefined, write: LeaseWrite): object {
-  const { namespace, name, holder, durationMs, time, isBeginning } = write;
+  const { namespace, name, holder, durationMs, time, isBeginning, annotations } = write;
   const spec = before?.spec ?? {};
   const acquireTime = isBeginning ? time : (spec.acquireTime ?? time);
   // Counts changes of the holder, not times of leading.
@@ -65,7 +71,10 @@ export function encodeLease(before: LeaseObject | undefined, write: LeaseWrite):
     ...before,
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
-    metadata: before?.metadata ?? { namespace, name },
+    metadata: {
+      ...(before?.metadata ?? { namespace, name }),
+      annotations: { ...before?.metadata.annotations, ...annotations },
+    },
     spec: {
       ...spec,
       // The server refuses an empty string.

@@ -7,15 +7,15 @@ import type { KnownObject } from "./known-object.ts";
 /** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is absent may yet appear. @limit */
 export const LATE_WRITE_MS = 5_000;
 
-/** Most ended objects remembered to recognise late events. The one that ended longest ago is forgotten first. @limit */
+/** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. @limit */
 export const MAX_ENDED_OBJECTS = 4_096;
 
 /** `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart of the agent. */
 type ObjectState =
   | { readonly kind: "unknown"; readonly isProber: boolean }
-  /** This node has the object, according to an answer or only to an event of the watch. */
-  | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "event" }
-  /** The object was deleted or went to another node. An event with this version or an earlier one is late. */
+  /** This node has the object, according to an answer to a call for the address, or only to a list or read beside these. */
+  | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "seen" }
+  /** The object was deleted or went to another node. What was read of this version or an earlier one is late. */
   | { readonly kind: "ended"; readonly last: Version; readonly isProber: boolean };
 
 type Version = Pick<KnownObject, "uid" | "resourceVersion">;
@@ -78,24 +78,11 @@ export class AddressStates {
     return object.kind === "known" ? object.object : undefined;
   }
 
-  /** Returns the object that a claim may rely on: not one that only an event has shown, unless this node's journal knows an earlier owner. */
+  /** Returns the object that a claim may rely on: not one that was only seen, unless this node's journal knows an earlier owner. */
   findForClaim(name: string): KnownObject | undefined {
     const { object, pending } = this.get(name);
     if (object.kind !== "known") return undefined;
-    return object.source === "event" && pending.formerOwners.size === 0 ? undefined : object.object;
-  }
-
-  /** Returns whether an answer has shown this version of the object, not only an event. */
-  isAnswered(name: string, { uid, resourceVersion }: Version): boolean {
-    const { object } = this.get(name);
-    if (object.kind !== "known" || object.source === "event") return false;
-    return object.object.uid === uid && object.object.resourceVersion === resourceVersion;
-  }
-
-  /** Returns whether an answer has shown that this node no longer has the object. */
-  isEndAnswered(name: string, uid: string): boolean {
-    const { object } = this.get(name);
-    return object.kind === "ended" && object.last.uid === uid;
+    return object.source === "seen" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
   /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
@@ -115,21 +102,19 @@ export class AddressStates {
     });
   }
 
-  /** An event of the watch. Returns false if it is late: the answer to a later call may arrive before it. */
-  noteEvent(name: string, object: KnownObject): boolean {
+  /** A list or read beside the calls for the address. Returns false if it is late: the answer to a later call may arrive before it. */
+  noteSeen(name: string, object: KnownObject): boolean {
     const state = this.get(name);
     const before = versionOf(state.object);
     if (isLater(before, object) || before?.resourceVersion === object.resourceVersion) return false;
-    this.#put(name, { ...state, object: { kind: "known", object, source: "event" } });
+    this.#put(name, { ...state, object: { kind: "known", object, source: "seen" } });
     return true;
   }
 
-  /** The watch's last event of an object. Returns whether the object was known. */
-  noteEnd(name: string, uid: string): boolean {
-    const { object } = this.get(name);
-    if (versionOf(object)?.uid !== uid) return false;
-    this.#forgetObject(name);
-    return object.kind === "known";
+  /** Retained objects that this node no longer has: all but these. */
+  forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
+    for (const [name, { object }] of this.#states)
+      if (object.kind === "known" && object.object.state === "Kept" && !names.has(name)) this.#forgetObject(name);
   }
 
   /** The known object is not as it was known: the next call reads it. */

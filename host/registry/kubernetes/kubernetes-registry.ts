@@ -9,7 +9,7 @@ import { waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
@@ -34,7 +34,7 @@ import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
-import { type ObjectChange, ObjectSync } from "./object-sync.ts";
+import { ObjectSync } from "./object-sync.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
 /**
@@ -62,7 +62,7 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
   /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
   /** A row was deleted, and its object is bound to another pod of this node. Absent: the next comparison finds the object. */
-  readonly onOrphan?: (() => void) | undefined;
+  readonly onOrphan?: ((name: string) => void) | undefined;
   /** Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again. Absent: never. */
   readonly isLost?: (row: Allocation) => boolean;
 }
@@ -279,9 +279,14 @@ export class KubernetesRegistry implements Registry {
     await this.#journal.close();
   }
 
-  /** Applies an event of the watch on objects that name this node. An object that vanished is created again if its row is Bound. */
-  observe(change: ObjectChange): void {
-    this.#objectSync.observe(change);
+  /** Takes in an object of this node that the reconciler has read. */
+  observe(object: IpAllocation): void {
+    this.#objectSync.observe(object);
+  }
+
+  /** Forgets what it knows of retained objects that are not among these, the names of all that name this node. */
+  forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
+    this.#objectSync.forgetRetained(names);
   }
 
   /**

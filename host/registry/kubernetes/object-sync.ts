@@ -12,7 +12,6 @@ import {
   type IpAllocation,
   type IpAllocationSpec,
   isSameMember,
-  parseAllocationName,
 } from "../../resources/ip-allocation.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
@@ -47,6 +46,9 @@ import type { TightPools } from "./pool-usage.ts";
 /** Most steps of one sync. More are needed only if others keep writing to the same object. @limit */
 export const MAX_STEPS = 12;
 
+/** How often an object that is being deleted is read until it is gone: milliseconds. @limit */
+export const DELETING_RETRY_MS = 30_000;
+
 interface ObjectSyncOptions extends LiveStatus {
   readonly api: KubeApi;
   readonly node: string;
@@ -58,18 +60,13 @@ interface ObjectSyncOptions extends LiveStatus {
   readonly log: Log;
   /** Another pod has the object of an address that a pod of this node uses (recreate). */
   readonly onLost: (row: Allocation, by: Allocation) => void;
-  readonly onOrphan?: (() => void) | undefined;
+  readonly onOrphan?: ((name: string) => void) | undefined;
 }
 
 export type PublishOutcome =
   /** `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. */
   | { readonly kind: "published"; readonly isNew: boolean; readonly isTakenOver: boolean }
   | { readonly kind: "taken"; readonly by: Allocation };
-
-/** An event of the watch on objects that name this node. */
-export type ObjectChange =
-  | { readonly kind: "object"; readonly object: IpAllocation }
-  | { readonly kind: "gone"; readonly name: string; readonly uid: string };
 
 /** One sync of one address, with what its calls have found. */
 interface SyncTask {
@@ -221,32 +218,18 @@ export class ObjectSync {
     this.#closing.abort(new Error("The registry is closed"));
   }
 
-  /** Applies an event of the watch, unless it is late. */
-  observe(change: ObjectChange): void {
-    if (change.kind === "object") {
-      const { name, spec } = change.object;
-      if (spec.node !== this.#options.node) return;
-      const [before, object] = [this.#states.find(name), knownOf(change.object)];
-      if (this.#states.noteEvent(name, object) && hasChanged(before, object))
-        this.#syncUnless({ space: spec.addressSpace, ip: spec.ip }, () => this.#states.isAnswered(name, object));
-    } else {
-      const address = parseAllocationName(change.name);
-      if (address === undefined || !this.#states.noteEnd(change.name, change.uid)) return;
-      const { name, uid } = change;
-      this.#syncUnless({ space: address.addressSpace, ip: address.ip }, () => this.#states.isEndAnswered(name, uid));
-    }
+  /** Takes in an object of this node that was read outside the queue of its address, unless that knows a later one. */
+  observe(object: IpAllocation): void {
+    const { name, spec } = object;
+    if (spec.node !== this.#options.node) return;
+    const [before, known] = [this.#states.find(name), knownOf(object)];
+    if (this.#states.noteSeen(name, known) && hasChanged(before, known))
+      this.syncLater({ space: spec.addressSpace, ip: spec.ip });
   }
 
-  /**
-   * The event of a write may arrive before its answer. What is under way for the address ends first; it compares what was answered with the row, which
-   * need not be read once more for the event.
-   */
-  #syncUnless(address: AddressKey, isAnswered: () => boolean): void {
-    const running = this.#queues
-      .run(nameOf(address), async () => isAnswered())
-      .then((isDone) => (isDone ? undefined : this.sync(address)))
-      .finally(() => this.#running.delete(running));
-    this.#running.add(running);
+  /** Forgets what it knows of retained objects that are not among these, which this node has: other nodes have taken them over. */
+  forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
+    this.#states.forgetRetained(names);
   }
 
   get size(): { readonly known: number; readonly backlog: number } {
@@ -266,7 +249,10 @@ export class ObjectSync {
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
       switch (action.kind) {
         case "wait":
-          return this.#backlog.done(name);
+          if (typeof task.object !== "object" || task.object.deleting !== true) return this.#backlog.done(name);
+          // Another finalizer holds it; nobody reports its end.
+          this.#states.invalidate(name);
+          return this.#backlog.postpone(name, address, nowMs() + DELETING_RETRY_MS);
         case "synced":
           return this.#finish(task);
         case "forget": {
@@ -274,7 +260,7 @@ export class ObjectSync {
           if (lateUntilMs > nowMs()) return this.#backlog.postpone(name, address, lateUntilMs);
           if (await journal.forget(row)) {
             this.#states.noteForgotten(name);
-            if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.();
+            if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.(name);
             return this.#finish(task);
           }
           row = await readRow();

@@ -1,5 +1,6 @@
 /** The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses. */
 import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
+import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
 import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
@@ -73,6 +74,7 @@ export class LabCollector {
           this.#collector = startGarbageCollector(deps);
           return this.#collector;
         },
+        notices: startNotices,
       },
       { addressOwners, events: this.events, deps: { clock, random: () => 0.5 } },
     );

@@ -21,6 +21,7 @@ import type {
 } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
+import { decodeNode, type Node } from "../../../host/resources/node.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { connectAgentClient } from "./in-process.ts";
@@ -138,6 +139,7 @@ interface Parts {
   readonly own: OwnAllocations;
   readonly collector: Collector;
   readonly pods: Reflector<Pod>;
+  readonly self: Reflector<Node>;
   readonly lost: LostAddresses;
   readonly events: Events;
 }
@@ -148,7 +150,7 @@ export interface RecordedLog {
   readonly lines: readonly string[];
 }
 
-/** A registry with the watches of its own allocations and pods, the reconciler and the collector; their rounds are the test's. */
+/** A registry with the watches of its pods and its Node, the reconciler and the collector; their rounds are the test's. */
 export class ReconciledNode extends JournalNode {
   readonly #log: Log;
   /** Of its log: `error …`. */
@@ -209,18 +211,27 @@ export class ReconciledNode extends JournalNode {
       { settings, nowMs, random },
     );
     pods.start();
-    const deps = { api, node, log, registry, lost, collector };
+    const relists = (): number => Math.max(0, pods.stats.lists - 1) + Math.max(0, self.stats.lists - 1);
+    const deps = { api, node, log, registry, lost, collector, relists, isTold: async () => true };
     const own = new OwnAllocations(deps, { graceMs: () => GRACE_MS, nowMs, random });
-    this.#parts = { registry, own, collector, pods, lost, events };
+    const self = new Reflector<Node>({
+      ...{ api, log, random, name: "this Node", path: "/api/v1/nodes", fieldSelector: `metadata.name=${node}` },
+      decode: (object) => decodeNode(object, "API server"),
+      keyOf: ({ metadata }) => String(Object(metadata).name),
+      onChange: (change) => own.nodeChanged(change),
+    });
+    self.start();
+    this.#parts = { registry, own, collector, pods, self, lost, events };
+    await self.synced(AbortSignal.timeout(SYNCED_MS));
     await pods.synced(AbortSignal.timeout(SYNCED_MS));
     await own.reconciled(AbortSignal.timeout(SYNCED_MS));
   }
 
   async stop(): Promise<void> {
     if (this.#parts === undefined) return;
-    const { registry, own, collector, pods, events } = this.#parts;
+    const { registry, own, collector, pods, self, events } = this.#parts;
     this.#parts = undefined;
-    for (const part of [pods, own, collector, events, registry]) await part.close();
+    for (const part of [pods, self, own, collector, events, registry]) await part.close();
   }
 
   claim(

@@ -1,18 +1,17 @@
 /**
  * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come and go. Everything happens one step
- * at a time: the walk decides what becomes of a call, when a watch tells of a change, and when an agent ends.
+ * at a time: the walk decides what becomes of a call, when a notice arrives, and when an agent ends.
  */
 
 import { vi } from "vitest";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { ObjectChange } from "../../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
-import type { IpAllocation, Workload } from "../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../host/resources/ip-allocation.ts";
 import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";
 import { TestClock } from "../../world/clock.ts";
-import { type ClusterNode, decodeStored, openClusterNode } from "../../world/node.ts";
+import { type ClusterNode, openClusterNode } from "../../world/node.ts";
 import { PendingCalls } from "../../world/pending-calls.ts";
 import type { Seeded } from "../../world/seeded.ts";
 import { EMPTY_SNAPSHOT } from "../../world/subjects.ts";
@@ -48,9 +47,8 @@ export class WalkNode {
   disk = openDisk();
   boot = 1;
   agent: Agent | undefined;
-  readonly events: ObjectChange[] = [];
-  items = new Map<string, IpAllocation>();
-  isSynced = false;
+  /** Allocations that the node no longer has in the API server, of which no notice has arrived yet. */
+  readonly notices: string[] = [];
   /** DELs that no agent has answered. */
   readonly spool: { containerId: string; ifName: string }[] = [];
 
@@ -98,9 +96,7 @@ export class Nodes {
           : `${after.spec.state} ${JSON.stringify(after.spec.holders)} on ${after.spec.node}`;
       this.note(`  object ${name}: ${text}`);
       for (const node of this.nodes) {
-        const [was, is] = [before?.spec.node === node.name, after?.spec.node === node.name];
-        if (is && after !== undefined) node.events.push({ kind: "object", object: decodeStored(after) });
-        else if (was && before !== undefined) node.events.push({ kind: "gone", name, uid: before.metadata.uid });
+        if (before?.spec.node === node.name && after?.spec.node !== node.name) node.notices.push(name);
       }
     };
   }
@@ -131,50 +127,26 @@ export class Nodes {
       onLost: (row, by) =>
         this.note(`${node.name} lost ${formatIp(row.ip)} of ${row.owner} to ${by.owner} (${by.state})`),
     });
-    node.events.length = 0;
-    node.items = new Map();
-    node.isSynced = false;
+    node.notices.length = 0;
     const reconciler = new Reconciler(
       {
         ...{ api: agent.api, node: node.name, registry: agent.registry, log: agent.log },
-        objects: {
-          get items() {
-            return node.items;
-          },
-          get isSynced() {
-            return node.isSynced && !agent.isDead;
-          },
-          stats: { lists: 0, bytes: 0, watches: 0, events: 0, lastEventMs: undefined },
-        },
+        relists: () => 0,
+        isTold: async () => true,
         collector: { isPodGone },
         lost: { prune: async () => {} },
       },
       { graceMs: () => GRACE_MS, nowMs: this.#clock.nowMs, random },
     );
     node.agent = Object.assign(agent, { reconciler });
-    // The watch's first list.
-    for (const object of [...this.server.objects.values()].filter(({ spec }) => spec.node === node.name)) {
-      node.events.push({ kind: "object", object: decodeStored(object) });
-    }
-    this.syncAfter(node, node.events.length);
-  }
-
-  #unsynced = new Map<WalkNode, number>();
-
-  syncAfter(node: WalkNode, events: number): void {
-    if (events === 0) node.isSynced = true;
-    else this.#unsynced.set(node, events);
+    reconciler.reconcile().catch(() => {});
   }
 
   deliver(node: WalkNode): void {
-    const event = node.events.shift();
-    if (event === undefined || node.agent === undefined) return;
-    if (event.kind === "object") node.items.set(event.object.name, event.object);
-    else node.items.delete(event.name);
-    node.agent.registry.observe(event);
-    const left = (this.#unsynced.get(node) ?? 0) - 1;
-    this.#unsynced.set(node, left);
-    if (left === 0) node.isSynced = true;
+    const name = node.notices.shift();
+    if (name === undefined || node.agent === undefined) return;
+    node.agent.reconciler.hasten([name]);
+    node.agent.reconciler.reconcileDue().catch(() => {});
   }
 
   /** `kill -9`. What it has sent may still be carried out. */

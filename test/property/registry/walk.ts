@@ -232,7 +232,7 @@ class Walk {
     const { world } = this;
     await world.advance(15_000);
     for (const node of world.nodes) {
-      while (node.events.length > 0) world.deliver(node);
+      while (node.notices.length > 0) world.deliver(node);
       await flush();
       await this.collect(node);
       await node.agent?.registry.expire();

@@ -1,9 +1,9 @@
 /** The faults that the simulation has to notice: each rule of docs/allocation.md switched off, and what reviews have found before. */
 import type { Edit, Fault, TestedFault } from "./fault.ts";
 
+const NOTICES = "host/controller/notices/notice-controller.ts";
 const STORE = "host/registry/sqlite/store.ts";
 const DECIDE = "host/registry/kubernetes/decide.ts";
-const SYNC = "host/registry/kubernetes/object-sync.ts";
 const CLAIMS = "host/registry/kubernetes/claim-publisher.ts";
 const REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
 const KNOWN = "host/registry/kubernetes/known-object.ts";
@@ -109,18 +109,26 @@ export const FAULTS: readonly Fault[] = [
     profile: "calm",
     limit: 200_000,
     edits: [
-      edit(SYNC, "if (address === undefined || !this.#states.noteEnd(change.name, change.uid)) return;", "return;"),
-      edit(
-        SYNC,
-        "this.#syncUnless({ space: address.addressSpace, ip: address.ip },",
-        "if (address !== undefined) this.#syncUnless({ space: address.addressSpace, ip: address.ip },",
-      ),
       edit(
         "host/agent/gc/plan-reconciliation.ts",
         "return object === undefined || !isObjectOf(row, object, node);",
         "return false;",
       ),
     ],
+  },
+  {
+    name: "a notice is lost",
+    breaks: "recreate",
+    profile: "calm",
+    limit: 200_000,
+    edits: [edit(NOTICES, "for (const suspicion of planNotices(change.before, after))", "for (const suspicion of [])")],
+  },
+  {
+    name: "an agent does not act on notices",
+    breaks: "recreate",
+    profile: "calm",
+    limit: 200_000,
+    edits: [edit("host/agent/gc/own-allocations.ts", "this.hasten(parseNotice(notice));", "parseNotice(notice);")],
   },
   {
     name: "a pod that was deleted is not fenced",

@@ -256,7 +256,7 @@ class ScaleRun {
     for (const { machine } of world.nodes)
       if (machine === undefined)
         this.#later(() => {
-          for (let request = 0; request < 18; request++)
+          for (let request = 0; request < 16; request++)
             world.model.request(
               { method: "GET", path: "/apis/ipam.vendor.io/v1/ipallocations", query: { limit: 500 } },
               this.#time.nowMs,

@@ -2,6 +2,7 @@
  * A large simulated cluster: the product's controller, full agents (the product's) on as many nodes as fit into a process, and light nodes, which make an
  * agent's requests and nothing else. Deployments whose pools are generated out of Subnets; each pod has one NIC.
  */
+import { RECONCILE_ALL_MS, RECONCILE_INTERVAL_MS } from "../../../host/agent/gc/reconciler.ts";
 import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import { sizeOf, spansOf } from "../../../host/core/spans.ts";
@@ -190,6 +191,22 @@ export class ScaleWorld {
     for (const node of this.nodes) this.setReady(node, true);
     this.#compactLater(0);
     this.startController();
+    this.#askOfLight(0, 0);
+  }
+
+  /** What light nodes ask for in the course of time, every second: whether a controller sends notices, and all of their allocations. */
+  #askOfLight(leases: number, lists: number): void {
+    const { time, shape } = this.#options;
+    const agents = Math.max(0, this.model.agents - shape.full);
+    const [asked, listed] = [
+      leases + agents / (RECONCILE_INTERVAL_MS / 1_000),
+      lists + agents / (RECONCILE_ALL_MS / 1_000),
+    ];
+    for (let request = 1; request <= asked; request++)
+      this.model.request({ method: "GET", path: `${LEASES}/berth-controller` }, time.nowMs);
+    for (let request = 1; request <= listed; request++)
+      this.model.request({ method: "GET", path: ALLOCATIONS, query: { limit: 500 } }, time.nowMs);
+    time.schedule(1_000, "light nodes", this.plane, () => this.#askOfLight(asked % 1, listed % 1));
   }
 
   /** As the real server, which keeps the events of five minutes. */
@@ -287,7 +304,7 @@ export class ScaleWorld {
     });
   }
 
-  /** What an agent reads when it starts, and its nine watches; resolves when it serves. */
+  /** What an agent reads when it starts, and its eight watches; resolves when it serves. */
   startAgent(node: ScaleNode): void {
     const { time, shape } = this.#options;
     this.model.agents++;
@@ -303,7 +320,8 @@ export class ScaleWorld {
       ...[ALLOCATIONS, "/api/v1/pods", NODES, "/api/v1/namespaces"].map((path) => list(path, 1)),
     ];
     for (const path of ["reservedips", "coordinators"]) list(`${BERTH}/${path}`, 1);
-    for (let watch = 0; watch < 9; watch++) this.model.request({ method: "GET", path: ALLOCATIONS }, time.nowMs);
+    this.model.request({ method: "GET", path: `${LEASES}/berth-controller` }, time.nowMs);
+    for (let watch = 0; watch < 8; watch++) this.model.request({ method: "GET", path: ALLOCATIONS }, time.nowMs);
     node.readyAtMs = time.nowMs + Math.max(...delays);
   }
 
@@ -512,7 +530,7 @@ export class ScaleWorld {
     }
   }
 
-  /** As the light nodes' agents: records that etcd has lost are created again, those that came back are deleted. */
+  /** As the light nodes' agents, whose watches list anew: records that etcd has lost are created again, those that came back are deleted. */
   repairLight(): void {
     const live = new Set<string>();
     for (const { uid } of this.pods) live.add(uid);

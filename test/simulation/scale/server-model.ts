@@ -44,10 +44,8 @@ export class Backlog {
 
 /** How the API server finds the watches of an event. */
 type Matching =
-  /** By an index: other nodes' watches cost nothing. */
+  /** By an index or a name, or no agent watches them: nodes that an event does not concern cost nothing. */
   | "indexed"
-  /** By asking each: they cost, but receive nothing. */
-  | "filtered"
   /** Each receives it. */
   | "all";
 
@@ -55,7 +53,7 @@ const MATCHING: Readonly<Record<string, Matching>> = {
   pods: "indexed",
   nodes: "indexed",
   configmaps: "indexed",
-  ipallocations: "filtered",
+  ipallocations: "indexed",
   ippools: "all",
   reservedips: "all",
   coordinators: "all",
@@ -96,8 +94,6 @@ export class ServerModel {
     );
     this.#perWatchMs = {
       indexed: 0,
-      // Writes of allocations come in bursts, and a watch that wakes up takes several events at once. Pools are written rarely.
-      filtered: slopeOf(calibration.fanOut, "ipallocations", ({ burstCpuMsPerWrite }) => burstCpuMsPerWrite),
       // An event that is sent costs at least as much as one that is withheld.
       all: Math.max(
         slopeOf(calibration.fanOut, "ippools", ({ cpuMsPerWrite }) => cpuMsPerWrite),

@@ -67,6 +67,7 @@ async function withResources(
   const resources = new ClusterResources({
     ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
     onPod: (change) => world.pods.push(change),
+    onNode: () => {},
     onWanted: (pool) => world.wanted.push(pool),
     onChange: (snapshot) => world.snapshots.push(snapshot),
   });
@@ -89,7 +90,7 @@ describe("the resources of a cluster", () => {
     const script = new Script();
     const resources = new ClusterResources({
       ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
-      ...{ onPod: () => {}, onWanted: () => {}, onChange: () => {} },
+      ...{ onPod: () => {}, onNode: () => {}, onWanted: () => {}, onChange: () => {} },
     });
     expect(resources.state.complete).toBe(false);
     expect(resources.unread).toEqual([

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SWEEP_RETRY_MS } from "../../../../host/agent/gc/collector.ts";
 import {
+  RECONCILE_ALL_MS,
   RECONCILE_INTERVAL_MS,
   RECONCILE_TICK_MS,
   type ReconcileReport,
@@ -20,20 +21,19 @@ import { ip } from "../../../world/values.ts";
 
 const GRACE_MS = 60_000;
 
-/** A reconciler on a node, with a watch that may be behind the API server. */
+/** A reconciler on a node. */
 class Scene {
   readonly node: TestNode<Journal>;
   readonly reconciler: Reconciler;
-  readonly watched = new Map<string, IpAllocation>();
   readonly republished: string[] = [];
   readonly gonePods = new Set<string>();
-  isSynced = true;
-  readonly stats = { lists: 1, bytes: 0, watches: 0, events: 0, lastEventMs: undefined };
+  readonly seen: string[] = [];
+  relists = 0;
+  isTold = true;
 
   constructor(node: TestNode<Journal>) {
     this.node = node;
     const { api, name, log, registry, clock } = node;
-    const isSynced = (): boolean => this.isSynced;
     this.reconciler = new Reconciler(
       {
         ...{ api, node: name, log },
@@ -43,13 +43,11 @@ class Scene {
           findOwner: (owner) => registry.findOwner(owner),
           adopt: (adoption) => registry.adopt(adoption),
           republish: async (row) => void this.republished.push(formatIp(row.ip)),
+          observe: ({ name }) => void this.seen.push(name),
+          forgetRetained: () => {},
         },
-        objects: {
-          ...{ items: this.watched, stats: this.stats },
-          get isSynced() {
-            return isSynced();
-          },
-        },
+        relists: () => this.relists,
+        isTold: async () => this.isTold,
         collector: { isPodGone: async ({ pod }) => this.gonePods.has(pod) },
         lost: { prune: async () => {} },
       },
@@ -57,7 +55,16 @@ class Scene {
     );
   }
 
-  /** An object of the pod on this node, in the API server and in the watch. */
+  /** Between the list and the read of an object. */
+  afterList(change: () => void): void {
+    this.node.gate = async ({ query }, commit) => {
+      const answer = commit();
+      if (query?.fieldSelector !== undefined) change();
+      return answer;
+    };
+  }
+
+  /** An object of the pod on this node. */
   addObject(address: string, pod: string, changes: Partial<IpAllocationSpec> = {}): IpAllocation {
     const node = this.node.name;
     const holders = [{ namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node }];
@@ -65,9 +72,7 @@ class Scene {
     const spec: IpAllocationSpec = { ...place, state: "Bound", node, holders, ...changes };
     const name = allocationName(spec.ip, "");
     const object = encodeIpAllocation(spec, { name, labels: {} });
-    const stored = decodeStored(this.node.server.put(ALLOCATIONS, name, object));
-    this.watched.set(name, stored);
-    return stored;
+    return decodeStored(this.node.server.put(ALLOCATIONS, name, object));
   }
 
   /** A row of the journal, as an ADD wrote it. */
@@ -110,16 +115,16 @@ describe("undo: a reconciliation", () => {
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
   });
 
-  it("adopts nothing that only the watch still has", async ({ world }) => {
+  it("adopts nothing that is gone after the list", async ({ world }) => {
     world.addObject("10.0.0.1", "web");
-    world.node.server.remove("10.0.0.1");
+    world.afterList(() => world.node.server.remove("10.0.0.1"));
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
     expect(await world.rowOf("10.0.0.1")).toBe("none");
   });
 
   it("adopts nothing that another node has taken over meanwhile (node-lost)", async ({ world }) => {
     const seen = world.addObject("10.0.0.1", "web");
-    world.node.server.edit(seen.name, (spec) => ({ ...spec, node: "n2" }));
+    world.afterList(() => world.node.server.edit(seen.name, (spec) => ({ ...spec, node: "n2" })));
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
   });
 
@@ -163,16 +168,13 @@ describe("undo: a reconciliation", () => {
   it("goes on after an object that cannot be decoded", async ({ world }) => {
     const seen = world.addObject("10.0.0.1", "strange");
     world.addObject("10.0.0.2", "web");
-    world.node.server.edit(seen.name, (spec) => ({ ...spec, holders: [] }));
+    world.afterList(() => world.node.server.edit(seen.name, (spec) => ({ ...spec, holders: [] })));
     expect(summary(await world.reconciler.reconcile())).toBe("+10.0.0.2 - !");
     expect(world.node.lines[0]).toBe("warn Reading an allocation of this node failed; it stays as it is");
   });
 
-  it("does nothing before the first list, and nothing that the API server does not confirm", async ({ world }) => {
+  it("does nothing that the API server does not confirm", async ({ world }) => {
     world.addObject("10.0.0.1", "web");
-    world.isSynced = false;
-    expect(summary(await world.reconciler.reconcile())).toBe("nothing");
-    world.isSynced = true;
     world.node.gate = unreachable;
     await expect(world.reconciler.reconcile()).rejects.toThrow("No connection");
     expect(await world.rowOf("10.0.0.1")).toBe("none");
@@ -191,13 +193,84 @@ describe("recreate: a reconciliation", () => {
   });
 });
 
+describe("recreate: a notice", () => {
+  it("has the named objects read, and what it finds done", async ({ world }) => {
+    for (const [at, pod] of ["web", "db", "there", "other"].entries()) await world.bind(`10.0.0.${at + 1}`, pod);
+    world.addObject("10.0.0.2", "another");
+    world.addObject("10.0.0.3", "there");
+    world.addObject("10.0.0.9", "orphan");
+    const names = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.9"];
+    world.reconciler.hasten(["no address", ...names]);
+    await world.reconciler.reconcile();
+    world.republished.length = 0;
+    world.reconciler.hasten(["no address", ...names]);
+    world.node.calls.length = 0;
+    expect(summary(await world.reconciler.reconcileDue())).toBe("+ - !10.0.0.1 10.0.0.2");
+    expect(world.node.calls).toHaveLength(4);
+    expect(await world.rowOf("10.0.0.9")).toBe(`Bound uid-orphan ${UNKNOWN_CONTAINER}`);
+  });
+
+  it("is looked at again soon if the object is another's, and not at all when nothing is left to do", async ({
+    world,
+  }) => {
+    await world.bind("10.0.0.1", "web");
+    world.addObject("10.0.0.1", "web");
+    await world.reconciler.reconcile();
+    world.node.server.remove("10.0.0.1");
+    world.reconciler.hasten(["10.0.0.1"]);
+    expect(summary(await world.reconciler.reconcileDue())).toBe("+ - !10.0.0.1");
+    expect([world.reconciler.isDue, await world.reconciler.reconcileDue()]).toEqual([false, undefined]);
+    world.node.clock.ms += SWEEP_RETRY_MS;
+    world.addObject("10.0.0.1", "web");
+    expect([world.reconciler.isDue, summary(await world.reconciler.reconcileDue())]).toEqual([true, "+ - !"]);
+    world.node.clock.ms += SWEEP_RETRY_MS;
+    expect(world.reconciler.isDue).toBe(false);
+  });
+
+  it("is not forgotten when the API server does not answer", async ({ world }) => {
+    await world.bind("10.0.0.1", "web");
+    world.addObject("10.0.0.1", "web");
+    await world.reconciler.reconcile();
+    world.node.server.remove("10.0.0.1");
+    world.reconciler.hasten(["10.0.0.1"]);
+    world.node.gate = unreachable;
+    await expect(world.reconciler.reconcileDue()).rejects.toThrow("No connection");
+    world.node.gate = async (_call, commit) => commit();
+    world.node.clock.ms += SWEEP_RETRY_MS;
+    expect(summary(await world.reconciler.reconcileDue())).toBe("+ - !10.0.0.1");
+  });
+
+  it.each(["10.0.0.1", "all"])("of %s that comes while everything is compared is not lost", async (of) => {
+    const world = new Scene(await openJournalNode());
+    await world.bind("10.0.0.1", "web");
+    world.addObject("10.0.0.1", "web");
+    world.afterList(() => {
+      world.node.server.remove("10.0.0.1");
+      world.reconciler.hasten(of === "all" ? "all" : [of]);
+      world.node.gate = async (_call, commit) => commit();
+    });
+    expect(summary(await world.reconciler.reconcile())).toBe("+ - !");
+    expect(summary(await world.reconciler.reconcileDue())).toBe("+ - !10.0.0.1");
+    await world.reconciler.close();
+  });
+
+  it("leaves an object that cannot be decoded", async ({ world }) => {
+    const seen = world.addObject("10.0.0.1", "strange");
+    await world.reconciler.reconcile();
+    world.node.server.edit(seen.name, (spec) => ({ ...spec, holders: [] }));
+    world.reconciler.hasten([seen.name]);
+    expect(summary(await world.reconciler.reconcileDue())).toBe("+ - !10.0.0.1");
+    expect(world.node.lines).toContain("warn Reading an allocation of this node failed; it stays as it is");
+  });
+});
+
 describe("the time of a reconciliation", () => {
   /** What the reconciler's worker does at each check. */
   async function reconcileIfDue({ reconciler }: Scene): Promise<void> {
-    if (reconciler.isDue) await reconciler.reconcile();
+    if (reconciler.isDue) await reconciler.reconcileDue();
   }
 
-  it("is the start, the interval, and sooner after a first observation", async ({ world }) => {
+  it("is the start, a first observation, and an hour; sooner if no controller sends notices", async ({ world }) => {
     const reconcileAfter = async (milliseconds: number): Promise<number> => {
       world.node.clock.ms += milliseconds;
       world.node.calls.length = 0;
@@ -207,28 +280,36 @@ describe("the time of a reconciliation", () => {
     await world.bind("10.0.0.1", "web");
     world.addObject("10.0.0.1", "web");
     world.addObject("10.0.0.2", "web");
-    expect(await reconcileAfter(0)).toBe(1);
+    expect(await reconcileAfter(0), "a list and a read").toBe(2);
     await world.reconciler.reconciled();
     expect(await reconcileAfter(GRACE_MS - 1)).toBe(0);
-    expect(await reconcileAfter(1)).toBe(1);
-    world.addObject("10.0.0.3", "web");
+    expect(await reconcileAfter(1), "a read, and a read before the release").toBe(2);
+    expect(await reconcileAfter(RECONCILE_INTERVAL_MS)).toBe(0);
+    world.isTold = false;
     expect(await reconcileAfter(RECONCILE_INTERVAL_MS - 1)).toBe(0);
+    expect(await reconcileAfter(1)).toBe(1);
+    world.isTold = true;
+    expect(await reconcileAfter(RECONCILE_ALL_MS - 1)).toBe(0);
     expect(await reconcileAfter(1)).toBe(1);
   });
 
-  it("is also that of a new list: the watch may have missed what is back from a backup", async ({ world }) => {
+  it("is also that of a new list of a watch: records may have vanished with no event, as from a backup", async ({
+    world,
+  }) => {
     await reconcileIfDue(world);
     world.addObject("10.0.0.1", "web");
+    world.node.calls.length = 0;
     await reconcileIfDue(world);
     expect(world.node.calls).toEqual([]);
-    world.stats.lists++;
+    world.relists++;
     await reconcileIfDue(world);
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
   });
 
   it("comes again soon after a failure", async ({ world }) => {
     await reconcileIfDue(world);
-    world.node.clock.ms += RECONCILE_INTERVAL_MS;
+    world.node.clock.ms += RECONCILE_ALL_MS;
+    world.node.calls.length = 0;
     world.addObject("10.0.0.1", "web");
     world.node.gate = unreachable;
     await expect(reconcileIfDue(world)).rejects.toThrow("No connection");

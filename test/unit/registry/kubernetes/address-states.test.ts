@@ -19,7 +19,7 @@ describe("the state of an address", () => {
     ifName: "eth0",
   };
 
-  it("leak: an event that is older than the last answer changes nothing", () => {
+  it("leak: what was read and is older than the last answer changes nothing", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", known);
     states.noteAnswer("x", { ...known, resourceVersion: "9", state: "Cooling" });
@@ -28,22 +28,25 @@ describe("the state of an address", () => {
     expect(states.find("x")).toBeUndefined();
   });
 
-  it("leak: an event that is older than the deletion makes nothing known", () => {
+  it("leak: what was read and is older than the deletion makes nothing known", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", "absent", known);
-    expect([states.noteEvent("x", known), states.find("x")]).toEqual([false, undefined]);
-    expect([states.noteEvent("x", { ...known, uid: "v", resourceVersion: "12" }), states.noteEnd("x", "u")]).toEqual([
-      true,
-      false,
-    ]);
+    expect([states.noteSeen("x", known), states.find("x")]).toEqual([false, undefined]);
+    expect(states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" })).toBe(true);
     expect(states.find("x")?.uid).toBe("v");
-    expect([states.noteEnd("x", "v"), states.find("x")]).toEqual([true, undefined]);
   });
 
-  it("is at first unknown, and no event of its end was awaited", () => {
+  it("is at first unknown", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
-    expect(states.noteEnd("x", "u")).toBe(false);
+  });
+
+  it("retention: a retained object that the node no longer has is unknown, and what others have stays", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });
+    states.noteAnswer("bound", known);
+    states.forgetRetained(new Set(["kept"]));
+    expect(["kept", "taken", "bound"].map((name) => states.find(name)?.state)).toEqual(["Kept", undefined, "Bound"]);
   });
 
   it("goes into a copy", () => {
@@ -54,10 +57,10 @@ describe("the state of an address", () => {
     expect([copy.find("x"), copy.known]).toEqual([known, 1]);
   });
 
-  it("a claim relies on what was answered, and on an event only if the journal knows an earlier owner", () => {
+  it("a claim relies on what was answered, and on what was only seen if the journal knows an earlier owner", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     expect(states.findForClaim("x")).toBeUndefined();
-    states.noteEvent("x", known);
+    states.noteSeen("x", known);
     expect(states.findForClaim("x")).toBeUndefined();
     states.noteFormerOwner("x", "b");
     expect(states.findForClaim("x")).toEqual(known);
@@ -76,21 +79,20 @@ describe("the state of an address", () => {
     states.noteAnswer("x", known);
     const theirs = { ...known, node: "there", resourceVersion: "12" };
     states.noteAnswer("x", theirs);
-    expect([states.known, states.noteEvent("x", theirs)]).toEqual([0, false]);
+    expect([states.known, states.noteSeen("x", theirs)]).toEqual([0, false]);
   });
 
-  it("leak: an end that an answer has told is not news, and outlives a doubt about the object", () => {
+  it("leak: an end that an answer has told outlives a doubt about the object", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", "absent", known);
     states.invalidate("x");
-    expect(states.noteEvent("x", known)).toBe(false);
-    expect(states.noteEnd("x", "u")).toBe(false);
+    expect(states.noteSeen("x", known)).toBe(false);
   });
 
   it("an object that came after an end is not forgotten with old ends", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", "absent", known);
-    states.noteEvent("x", { ...known, uid: "v", resourceVersion: "12" });
+    states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" });
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     expect(states.find("x")?.uid).toBe("v");
   });
@@ -105,7 +107,7 @@ describe("the state of an address", () => {
   it("leak: no more ends are remembered than MAX_ENDED_OBJECTS", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
-    expect([states.noteEvent("x0", known), states.noteEvent("x1", known)]).toEqual([true, false]);
+    expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
 
   it("undo: a write without an answer may be carried out for a while, and nothing is known", () => {
@@ -123,21 +125,6 @@ describe("the state of an address", () => {
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
-  it("an event awaits no answer about a version that an answer has shown", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    const isAnswered = (): boolean[] =>
-      [known, { ...known, uid: "v" }, { ...known, resourceVersion: "11" }].map((each) => states.isAnswered("x", each));
-    expect(isAnswered()).toEqual([false, false, false]);
-    states.noteEvent("x", known);
-    expect(isAnswered()).toEqual([false, false, false]);
-    states.noteAnswer("x", known);
-    expect([isAnswered(), states.isEndAnswered("x", "u")]).toEqual([[true, false, false], false]);
-    states.noteAnswer("x", "absent");
-    expect(isAnswered()).toEqual([false, false, false]);
-    expect(["u", "v"].map((uid) => states.isEndAnswered("x", uid))).toEqual([true, false]);
-    expect(states.isEndAnswered("never seen", "u")).toBe(false);
-  });
-
   it("clocks-and-boots: after a restart a write of the agent before may yet be carried out, until the next is answered", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteRestart("x");
@@ -152,10 +139,10 @@ describe("the state of an address", () => {
     for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     states.noteSynced("x0");
     states.noteAnswer("last", "absent", known);
-    expect([states.noteEvent("x0", known), states.noteEvent("x1", known)]).toEqual([true, false]);
+    expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
 
-  it("is the initial one again when the object is gone, forgotten by the watch, and synced", () => {
+  it("has nothing pending when the object is gone and synced", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteFormerOwner("x", "b");
     states.noteWriteFailed("x", "delete", true);
@@ -167,29 +154,28 @@ describe("the state of an address", () => {
       last: { uid: "u", resourceVersion: "10" },
       isProber: false,
     });
-    states.noteEnd("x", "u");
     states.noteSynced("x");
-    expect([states.get("x"), states.known]).toEqual([states.get("never seen"), 0]);
+    expect([states.get("x").pending, states.known]).toEqual([states.get("never seen").pending, 0]);
   });
 
   it("conflict: a request to probe for a lost node outlives the object, until the row is forgotten", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     const seen: boolean[] = [];
     const read = (): unknown => seen.push(isProber(states.get("x"), "here"));
-    states.noteEvent("x", { ...known, state: "Quarantined", lost: "there" });
+    states.noteSeen("x", { ...known, state: "Quarantined", lost: "there" });
     read();
     states.noteAnswer("x", "absent");
     read();
     states.noteForgotten("x");
     read();
-    states.noteEvent("x", { ...known, resourceVersion: "11", state: "Quarantined", lost: "here" });
+    states.noteSeen("x", { ...known, resourceVersion: "11", state: "Quarantined", lost: "here" });
     read();
     expect(seen).toEqual([true, true, false, false]);
   });
 
-  it("a claim relies on an object that only an event has shown if the journal knows its earlier owner", () => {
+  it("a claim relies on an object that was only seen if the journal knows its earlier owner", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteEvent("x", known);
+    states.noteSeen("x", known);
     expect(states.findForClaim("x")).toBeUndefined();
     states.noteFormerOwner("x", "a");
     expect(states.findForClaim("x")).toEqual(known);

@@ -1,0 +1,125 @@
+/**
+ * Sends notices to agents whose allocations somebody else may have changed (recreate, docs/decisions/0035). plan-notices.ts decides about each change of
+ * the cache; the pod is read from the API server. What cannot be read counts as a reason to tell.
+ */
+import { ConfigError } from "../../config/config-error.ts";
+import { pause } from "../../kubernetes/http/deadline.ts";
+import { describeFailure, pauseMs } from "../../kubernetes/http/retry.ts";
+import { isNotFound } from "../../kubernetes/kube-api.ts";
+import { NODES, objectPath, PODS } from "../../kubernetes/paths.ts";
+import { formatNotice, NOTICE_ANNOTATION } from "../../resources/allocation-notice.ts";
+import { decodePod } from "../../resources/pod.ts";
+import { COLLECTION_PATIENCE_MS } from "../gc/check-allocation.ts";
+import { nodeStatus } from "../gc/read-status.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { planNotices, type Suspicion } from "./plan-notices.ts";
+
+/** Shortest time between two notices to one node: milliseconds. What comes meanwhile is in the next. @limit */
+export const NOTICE_REST_MS = 1_000;
+
+export const startNotices: StartController = (deps) => new NoticeController(deps);
+
+class NoticeController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #unsubscribe: () => void;
+  /** Of each node that is not told yet: by the allocation's name. */
+  readonly #waiting = new Map<string, Map<string, Suspicion>>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #problems = new Map<string, string>();
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
+    this.#unsubscribe = deps.caches.allocations.subscribe((change) => {
+      if (change.before === undefined) return;
+      const after = change.kind === "set" ? change.value : undefined;
+      for (const suspicion of planNotices(change.before, after)) this.#suspect(change.key, suspicion);
+    });
+  }
+
+  get problems(): readonly string[] {
+    return [...this.#problems.values()];
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    this.#closing.abort(new Error("The notices are closed"));
+    await Promise.all(this.#running.values());
+  }
+
+  #suspect(name: string, suspicion: Suspicion): void {
+    const { node } = suspicion;
+    const all = this.#waiting.get(node) ?? new Map<string, Suspicion>();
+    this.#waiting.set(node, all);
+    const before = all.get(name);
+    const isCertain = before !== undefined && before.pod === undefined;
+    if (!isCertain) all.set(name, suspicion);
+    if (this.#running.has(node) || this.#signal.aborted) return;
+    this.#running.set(
+      node,
+      this.#serve(node).finally(() => this.#running.delete(node)),
+    );
+  }
+
+  /** Never rejects. */
+  async #serve(node: string): Promise<void> {
+    try {
+      for (let found = this.#waiting.get(node); found !== undefined; found = this.#waiting.get(node)) {
+        this.#waiting.delete(node);
+        const names: string[] = [];
+        for (const [name, suspicion] of found) if (await this.#isToBeTold(suspicion)) names.push(name);
+        if (names.length === 0) continue;
+        await this.#tell(node, names);
+        await pause(NOTICE_REST_MS, this.#signal);
+      }
+    } catch (error) {
+      // A new leader knows nothing of it: agents notice the change of leader.
+      if (!this.#signal.aborted) this.#deps.log.error({ err: error, node }, "Internal error while notifying an agent");
+    } finally {
+      this.#problems.delete(node);
+    }
+  }
+
+  async #isToBeTold({ node, pod: of, ifTerminating }: Suspicion): Promise<boolean> {
+    const { api, caches } = this.#deps;
+    // What happened to a lost node's addresses was no agent's doing.
+    if (of === undefined || nodeStatus(caches.nodes.items.get(node)) !== "ready") return true;
+    const signal = this.#signal;
+    const path = objectPath(PODS, { namespace: of.namespace, name: of.pod });
+    try {
+      const object = await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
+      const pod = decodePod(object, "API server");
+      return pod.nodeName === node && !pod.isFinished && (ifTerminating || !pod.deleting);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ConfigError)) this.#deps.log.debug({ err: error, node }, "Reading a pod failed");
+      return !isNotFound(error);
+    }
+  }
+
+  /** Resolves when the API server has the notice, or no such node. Rejects when this process stops leading. */
+  async #tell(node: string, names: readonly string[]): Promise<void> {
+    const { api, clock, log, random } = this.#deps;
+    const signal = this.#signal;
+    for (let failures = 0; ; failures++) {
+      const annotations = { [NOTICE_ANNOTATION]: formatNotice(clock.now().toISOString(), names) };
+      try {
+        const path = objectPath(NODES, { name: node });
+        await api.call({ method: "PATCH", path, body: { metadata: { annotations } }, signal });
+        this.#problems.delete(node);
+        log.info({ node, addresses: names }, "An agent was told to read allocations again");
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        // Its agent compares everything when it has an object again.
+        if (isNotFound(error)) return;
+        const reason = describeFailure(error);
+        if (failures === 0) log.warn({ node, reason }, "Notifying an agent failed; retrying");
+        this.#problems.set(node, `Cannot tell the agent of node "${node}" to read allocations again: ${reason}`);
+        await pause(pauseMs(failures, random()), signal);
+      }
+    }
+  }
+}

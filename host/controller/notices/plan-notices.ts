@@ -1,0 +1,64 @@
+/**
+ * Which agents have to read an allocation again because somebody else may have changed it (recreate, docs/decisions/0035).
+ *
+ *   what happened to it                                        told
+ *   Bound → absent, with the annotation `force-delete`         its holders' nodes
+ *   Bound → absent                                             its holders' nodes, if the pod exists there
+ *   Bound → NodeLost; NodeLost → absent                        its holders' nodes
+ *   a holder left it, in any other way                         the holder's node, if the pod exists there and is not terminating
+ *   Quarantined → absent, or on another node                   its node, which probes it, and that node if it is to probe
+ *
+ * An agent's own release is among them only if the pod outlives it, as with a new sandbox: that costs a write, and nothing else.
+ */
+import type { CachedAllocation, CachedHolder } from "../cached-allocation.ts";
+
+/** An agent that may have to be told. */
+export interface Suspicion {
+  readonly node: string;
+  /** Only if this pod exists on the node, or the node is not ready. Absent: in any case. */
+  readonly pod?: Pick<CachedHolder, "namespace" | "pod">;
+  /** Whether a pod that is being deleted counts. */
+  readonly ifTerminating: boolean;
+}
+
+export function planNotices(before: CachedAllocation, after: CachedAllocation | undefined): readonly Suspicion[] {
+  const lost = claimants(before)
+    .filter((holder) => after === undefined || !isHeld(holder, after))
+    .flatMap((holder) => suspicionOf(holder, before, after) ?? []);
+  const { state, node } = before.spec;
+  const hasMoved = after?.spec.node !== node;
+  const former = hasMoved && state === "Quarantined" ? [node] : [];
+  const prober = hasMoved && after?.spec.state === "Quarantined" ? [after.spec.node] : [];
+  return [...lost, ...[...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
+}
+
+function suspicionOf(
+  { node, namespace, pod }: CachedHolder,
+  before: CachedAllocation,
+  after: CachedAllocation | undefined,
+): Suspicion | undefined {
+  const wasBound = before.spec.state === "Bound";
+  const isCertain =
+    after === undefined ? before.isForced === true || !wasBound : wasBound && reasonOf(after) === "NodeLost";
+  if (isCertain) return { node, ifTerminating: true };
+  // It was asked when the node was taken for lost; a conflict is its own finding.
+  if (after?.spec.state === "Quarantined") return undefined;
+  return { node, pod: { namespace, pod }, ifTerminating: after === undefined };
+}
+
+/** Pods that have the address, or had it until their node was lost. */
+function claimants(allocation: CachedAllocation): readonly CachedHolder[] {
+  const { state, holders, quarantine } = allocation.spec;
+  if (state === "Bound") return holders;
+  return reasonOf(allocation) === "NodeLost" && quarantine?.holder !== undefined ? [quarantine.holder] : [];
+}
+
+function isHeld({ node, namespace, pod, ifName }: CachedHolder, { spec }: CachedAllocation): boolean {
+  const isSame = (other: CachedHolder): boolean =>
+    other.node === node && other.namespace === namespace && other.pod === pod && other.ifName === ifName;
+  return spec.state === "Bound" && spec.holders.some(isSame);
+}
+
+function reasonOf(allocation: CachedAllocation | undefined): "NodeLost" | "Conflict" | undefined {
+  return allocation?.spec.state === "Quarantined" ? allocation.spec.quarantine?.reason : undefined;
+}

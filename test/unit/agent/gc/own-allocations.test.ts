@@ -1,0 +1,43 @@
+/** When the comparison of this node's allocations is due because of its Node object. */
+import { expect, it } from "vitest";
+import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
+import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
+import type { Node } from "../../../../host/resources/node.ts";
+import { until } from "../../../../scripts/lab/cluster/objects.ts";
+import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
+import { openClusterNode } from "../../../world/node.ts";
+
+const self = (uid: string, notice?: string): Node => ({
+  ...{ kind: "Node", name: "n1", uid, labels: {}, deleting: false, taints: [], ready: "True", podCidrs: [] },
+  annotations: notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice },
+});
+
+it("recreate: a new notice has its allocations read, and a new Node object all", async () => {
+  const { api, name: node, registry, log, calls, clock } = await openClusterNode();
+  const own = new OwnAllocations(
+    {
+      ...{ api, node, registry, log, relists: () => 0, isTold: async () => true },
+      ...{ collector: { isPodGone: async () => false }, lost: new LostAddresses({ log, events: { emit: () => {} } }) },
+    },
+    { graceMs: () => 60_000, nowMs: clock.nowMs, random: () => 0.5 },
+  );
+  await own.reconciled(AbortSignal.timeout(30_000));
+  const reads = async (key: string, value: Node, before?: Node): Promise<string[]> => {
+    calls.length = 0;
+    if (key === "set") own.nodeChanged({ kind: "set", key: node, value, before });
+    else own.nodeChanged({ kind: "gone", key: node, before: value });
+    // A read that is due begins with the worker's next turn.
+    await until("the turn is over", () => calls.length > 0, 300).catch(() => {});
+    return calls.map((call) => String(call));
+  };
+  const listed = expect.stringContaining(ALLOCATIONS);
+  expect(await reads("set", self("u"))).toEqual([]);
+  expect(await reads("set", self("u", "1 10.0.0.1"), self("u"))).toEqual([listed]);
+  expect(await reads("set", self("u", "1 10.0.0.1"), self("u")), "the same again").toEqual([]);
+  expect(await reads("set", self("u"), self("u")), "somebody has removed it").toEqual([]);
+  expect(await reads("gone", self("u"))).toEqual([]);
+  expect(await reads("set", self("u")), "it is there again").toEqual([listed]);
+  expect(await reads("set", self("v"), self("u")), "a list missed its end").toEqual([listed]);
+  expect(own.stats).toEqual({ lost: 0, notices: 1 });
+  await own.close();
+});

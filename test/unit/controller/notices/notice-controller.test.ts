@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type CachedAllocation, openCachedDecoder } from "../../../../host/controller/cached-allocation.ts";
+import { NOTICE_REST_MS, startNotices } from "../../../../host/controller/notices/notice-controller.ts";
+import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
+import { ApiError, type KubeApi, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import type { Change } from "../../../../host/kubernetes/mirror.ts";
+import { NOTICE_ANNOTATION, parseNotice } from "../../../../host/resources/allocation-notice.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+
+const decode = openCachedDecoder();
+
+function bound(address: string, node = "n1", pod = "web-0", annotations = {}): CachedAllocation {
+  const holders = [{ namespace: "shop", pod, podUID: "p", interface: "eth0", node }];
+  const spec = { address, prefixLength: 24, pool: "blue", state: "Bound", node, holders };
+  const metadata = { name: address, uid: "u", resourceVersion: "5", annotations };
+  return decode({ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata, spec });
+}
+
+const refused = (status: number, operation: string): ApiError =>
+  new ApiError({ status, reason: "Refused", operation, message: `status ${status}` });
+
+/** A leader, the pods and nodes of its cluster, and what it writes. */
+class Scene {
+  readonly pods = new Map<string, object>();
+  readonly nodes = new Map<string, object>();
+  /** `n1: 10.6.0.7 10.6.0.8` */
+  readonly told: string[] = [];
+  readonly calls: string[] = [];
+  readonly lines: readonly string[];
+  answer: (call: KubeCall) => void = () => {};
+  readonly #leading = new AbortController();
+  readonly #part: Controller;
+  #report: (change: Change<CachedAllocation>) => void = () => {};
+
+  constructor() {
+    const { log, lines } = recordLog();
+    this.lines = lines;
+    const none = { items: new Map(), problems: [], subscribe: () => () => {} };
+    const allocations = {
+      ...none,
+      subscribe: (listener: (change: Change<CachedAllocation>) => void) => {
+        this.#report = listener;
+        return () => {
+          this.#report = () => {};
+        };
+      },
+    };
+    this.setReady("n1", "True");
+    this.setReady("n2", "True");
+    this.#part = startNotices({
+      ...{ log, random: () => 0, leading: this.#leading.signal, api: { call: (call: KubeCall) => this.#call(call) } },
+      caches: { nodes: { ...none, items: this.nodes }, allocations },
+      clock: { nowMs: () => 0, now: () => new Date() },
+    } as unknown as ControllerDeps);
+  }
+
+  get problems(): readonly string[] {
+    return this.#part.problems;
+  }
+
+  setReady(name: string, ready: string): void {
+    this.nodes.set(name, { taints: [], ready });
+  }
+
+  setPod(name: string, changes: { node?: string; phase?: string; isDeleting?: boolean } = {}): void {
+    const { node = "n1", phase = "Running", isDeleting = false } = changes;
+    const deleting = isDeleting ? { deletionTimestamp: "2026-11-20T04:00:00Z" } : {};
+    const metadata = { namespace: "shop", name, uid: "p", ...deleting };
+    this.pods.set(name, { kind: "Pod", metadata, spec: { nodeName: node }, status: { phase } });
+  }
+
+  #call: KubeApi["call"] = async (call) => {
+    const { method, path } = call;
+    this.calls.push(`${method} ${path}`);
+    this.answer(call);
+    const name = path.split("/").at(-1) ?? "";
+    if (method === "GET") {
+      const pod = this.pods.get(name);
+      if (pod === undefined) throw refused(404, path);
+      return { ...pod };
+    }
+    const { metadata } = JSON.parse(JSON.stringify(call.body));
+    const names = parseNotice(metadata.annotations[NOTICE_ANNOTATION]);
+    this.told.push(`${name}: ${names === "all" ? names : names.join(" ")}`);
+    return {};
+  };
+
+  vanish(before: CachedAllocation): void {
+    this.#report({ kind: "gone", key: before.name, before });
+  }
+
+  resign(): void {
+    this.#leading.abort(new Error("It leads no more"));
+  }
+
+  close(): Promise<void> {
+    return this.#part.close();
+  }
+}
+
+let scene: Scene;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
+  scene = new Scene();
+});
+
+afterEach(async () => {
+  scene.resign();
+  await scene.close();
+  vi.useRealTimers();
+});
+
+const pass = (milliseconds = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(milliseconds);
+
+describe("recreate: the agent of an allocation that vanished is told", () => {
+  it("if its pod is there", async () => {
+    scene.setPod("web-0");
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
+  });
+
+  it.each([
+    ["is gone", () => {}],
+    ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
+    ["is on another node by now", () => scene.setPod("web-0", { node: "n2" })],
+  ])("not if its pod %s", async (_, arrange) => {
+    arrange();
+    scene.vanish(bound("10.6.0.7"));
+    await pass(NOTICE_REST_MS);
+    expect(scene.told).toEqual([]);
+    expect(scene.calls).toEqual(["GET /api/v1/namespaces/shop/pods/web-0"]);
+  });
+
+  it("even if its pod is terminating, which may take hours", async () => {
+    scene.setPod("web-0", { isDeleting: true });
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+  });
+
+  it("even if its pod is gone, when somebody has demanded the deletion", async () => {
+    scene.vanish(bound("10.6.0.7", "n1", "web-0", { "ipam.vendor.io/force-delete": "true" }));
+    await pass();
+    expect([scene.told, scene.calls.length]).toEqual([["n1: 10.6.0.7"], 1]);
+  });
+
+  it("even if its pod is gone, when its node is lost", async () => {
+    scene.setReady("n1", "Unknown");
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+  });
+
+  it("even if its pod cannot be read", async () => {
+    scene.answer = ({ method, path }) => {
+      if (method === "GET") throw refused(500, path);
+    };
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+  });
+
+  it("of several at once, each node for itself, and once for what comes within the rest", async () => {
+    scene.setPod("web-0");
+    scene.setPod("web-1", { node: "n2" });
+    for (const last of [1, 2]) scene.vanish(bound(`10.6.0.${last}`));
+    scene.vanish(bound("10.6.0.9", "n2", "web-1"));
+    await pass();
+    for (const last of [3, 4]) scene.vanish(bound(`10.6.0.${last}`));
+    await pass(NOTICE_REST_MS - 1);
+    expect(scene.told.toSorted()).toEqual(["n1: 10.6.0.1", "n2: 10.6.0.9"]);
+    await pass(1);
+    expect(scene.told.at(-1)).toBe("n1: 10.6.0.2 10.6.0.3 10.6.0.4");
+    await pass(10 * NOTICE_REST_MS);
+    expect(scene.told).toHaveLength(3);
+  });
+
+  it("again until the API server takes it, and says why it does not", async () => {
+    scene.setPod("web-0");
+    scene.answer = ({ method, path }) => {
+      if (method === "PATCH") throw refused(403, path);
+    };
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    expect(scene.problems).toEqual([
+      expect.stringMatching(/^Cannot tell the agent of node "n1" to read allocations again: .*status 403/),
+    ]);
+    scene.answer = () => {};
+    await pass(60_000);
+    expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
+    expect(scene.lines.filter((line) => line.startsWith("warn"))).toEqual(["warn Notifying an agent failed; retrying"]);
+  });
+
+  it("not while its node has no object: the agent compares everything when it has one", async () => {
+    scene.setPod("web-0");
+    scene.answer = ({ method, path }) => {
+      if (method === "PATCH") throw refused(404, path);
+    };
+    scene.vanish(bound("10.6.0.7"));
+    await pass(60_000);
+    expect([scene.told, scene.problems, scene.calls.length]).toEqual([[], [], 2]);
+  });
+
+  it("by nobody who leads no more", async () => {
+    scene.setPod("web-0");
+    scene.answer = ({ method }) => {
+      if (method === "GET") scene.resign();
+    };
+    scene.vanish(bound("10.6.0.7"));
+    await pass();
+    scene.vanish(bound("10.6.0.8"));
+    await pass(60_000);
+    expect(scene.calls.length).toBeLessThanOrEqual(2);
+    expect(scene.lines.filter((line) => line.startsWith("error"))).toEqual([]);
+  });
+});

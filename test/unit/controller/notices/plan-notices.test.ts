@@ -1,0 +1,56 @@
+import { expect, it } from "vitest";
+import { openCachedDecoder } from "../../../../host/controller/cached-allocation.ts";
+import { planNotices } from "../../../../host/controller/notices/plan-notices.ts";
+
+const decode = openCachedDecoder();
+
+function allocation(spec: object, annotations = {}) {
+  const common = { address: "10.6.0.7", prefixLength: 24, pool: "blue", node: "n1", holders: [] };
+  const metadata = { name: "10.6.0.7", uid: "u", resourceVersion: "5", annotations };
+  return decode({ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata, spec: { ...common, ...spec } });
+}
+
+const holder = { namespace: "shop", pod: "web-0", podUID: "p", interface: "eth0", node: "n1" };
+const elsewhere = { ...holder, podUID: "q", node: "n2" };
+const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+const bound = allocation({ state: "Bound", holders: [holder] });
+const forced = allocation({ state: "Bound", holders: [holder] }, { "ipam.vendor.io/force-delete": "true" });
+const shared = allocation({ state: "Bound", holders: [holder, elsewhere], workload });
+const moved = allocation({ state: "Bound", node: "n2", holders: [elsewhere] });
+const cooling = allocation({ state: "Cooling" });
+const kept = allocation({ state: "Kept", workload });
+const lost = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost", holder } });
+const requested = allocation({ state: "Quarantined", node: "n3", quarantine: { reason: "NodeLost", holder } });
+const conflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict" } });
+
+it.each([
+  ["it vanishes", bound, undefined, ["n1 if web-0 is there"]],
+  ["it vanishes as somebody has demanded", forced, undefined, ["n1"]],
+  ["it vanishes while two pods share it", shared, undefined, ["n1 if web-0 is there", "n2 if web-0 is there"]],
+  ["it cools", bound, cooling, ["n1 if web-0 is there and stays"]],
+  ["it is retained", bound, kept, ["n1 if web-0 is there and stays"]],
+  ["another node takes it over", bound, moved, ["n1 if web-0 is there and stays"]],
+  ["a migrating machine has reached the other node", shared, moved, ["n1 if web-0 is there and stays"]],
+  ["a machine begins to migrate", bound, shared, []],
+  ["nothing that matters changes", bound, bound, []],
+  ["its node is taken for lost", bound, lost, ["n1"]],
+  ["its node is taken for lost while it migrates", shared, lost, ["n1", "n2"]],
+  ["its node finds a conflict", bound, conflict, []],
+  ["another node is to probe it", lost, requested, ["n1", "n3"]],
+  ["the lost node has it again", lost, bound, []],
+  ["the lost node has it again from the one that probes", requested, bound, ["n3"]],
+  ["the next pod of the member has it from the lost node", lost, moved, ["n1 if web-0 is there and stays", "n1"]],
+  ["it is retained for the lost node's member", lost, kept, ["n1 if web-0 is there and stays"]],
+  ["the lost node's address is freed", lost, undefined, ["n1", "n1"]],
+  ["the node that probes has freed it", requested, undefined, ["n1", "n3"]],
+  ["a conflict has ended", conflict, undefined, ["n1"]],
+  ["its cooldown is over", cooling, undefined, []],
+  ["a cooling address is taken over", cooling, moved, []],
+  ["its owner is gone", kept, cooling, []],
+  ["the member is back", kept, moved, []],
+] as const)("recreate: who is told when %s", (_, before, after, wanted) => {
+  const told = planNotices(before, after).map(({ node, pod, ifTerminating }) =>
+    pod === undefined ? node : `${node} if ${pod.pod} is there${ifTerminating ? "" : " and stays"}`,
+  );
+  expect(told).toEqual(wanted);
+});
