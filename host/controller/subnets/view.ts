@@ -5,6 +5,7 @@ import { spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
+import { rangeContains } from "../../net/range.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
@@ -67,6 +68,18 @@ const readOthers = new WeakMap<object, Other>();
 
 const NO_LABELS: Labels = {};
 
+/**
+ * An address that its pool has as it was written last is no stray: the watch has yet to tell of that. Pools' events, which go to every node, may come
+ * later than those of the allocations.
+ */
+function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["strays"]): SubnetsView["strays"] {
+  const byName = new Map(pools.map((pool) => [pool.name, pool]));
+  return strays.filter(({ pool, family, address: value }) => {
+    const { ranges = [] } = byName.get(pool)?.value?.spec ?? {};
+    return !ranges.some((range) => rangeContains(range, { family, value }));
+  });
+}
+
 export interface ViewParts {
   readonly caches: Caches;
   readonly demands: readonly PoolDemand[];
@@ -91,7 +104,7 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs, 
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
-    strays,
+    strays: strays.length === 0 ? strays : strayAmong(pools, strays),
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
     maxPoolSize: maxGeneratedPoolSize,
     maxPerNamespace: maxGeneratedAddressesPerNamespace,
