@@ -275,7 +275,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   registry = await openRegistry(options, { resources, poolCache, lost, listeners });
   stack.defer(() => registry?.close());
-  inventory = new PoolInventory(poolCache, registry, resources.state.snapshot, options.metrics);
+  const pools = new PoolInventory(poolCache, registry, resources.state.snapshot, options.metrics);
+  inventory = pools;
 
   const snapshot = () => resources.state.snapshot;
   const definitions = new ClusterDefinitions({
@@ -318,7 +319,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       fence: (row) => fenceOrphan(fencing, row),
     },
     {
-      settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: cooldownsOf(snapshot()) }),
+      settings: () => ({ ...snapshot().vendorConf.garbageCollection, cooldowns: pools.cooldowns }),
       nowMs,
       random,
     },

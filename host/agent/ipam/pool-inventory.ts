@@ -56,6 +56,11 @@ export class PoolInventory {
     for (const name of [...names, ...reshaped.map((pool) => pool.name)]) this.#checkDefault(name);
   }
 
+  /** How long released addresses cool. The map is the inventory's own. */
+  get cooldowns(): Cooldowns {
+    return { defaultMs: this.#snapshot.vendorConf.allocationCooldownMs, byPool: this.#cooldowns };
+  }
+
   #followCooldowns(names: Iterable<string>): void {
     const { pools, vendorConf } = this.#snapshot;
     const defaultMs = vendorConf.allocationCooldownMs;
