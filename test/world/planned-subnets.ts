@@ -1,12 +1,15 @@
 /** Subnets, pools and demands as plain values, and plans carried out on them as by an API server without other writers. */
+import { deepStrictEqual } from "node:assert/strict";
 import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
 import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
+import { splitView } from "../../host/controller/subnets/plan/split-view.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../host/controller/subnets/view.ts";
 import type { Liveness } from "../../host/controller/types.ts";
 import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
+import { byName } from "../../host/lib/order.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import { poolOwnerKey } from "../../host/resources/fields/subnet-pool.ts";
@@ -80,7 +83,10 @@ export class PlannedSubnets {
 
   /** Plans once, and carries it out. */
   step(): SubnetsPlan {
-    const plan = planSubnets(this.view());
+    const view = this.view();
+    const plan = planSubnets(view);
+    const parts = splitView(view).map(planSubnets);
+    deepStrictEqual(contentOf(parts), contentOf([plan]), "The parts are planned otherwise than the whole");
     this.carryOut(plan);
     return plan;
   }
@@ -135,6 +141,26 @@ export class PlannedSubnets {
     if (own[0] === undefined || own.length > 1) throw new Error(`${own.length} pools of ${name}`);
     return own[0];
   }
+}
+
+/** What plans say, in one order. */
+function contentOf(plans: readonly SubnetsPlan[]) {
+  const targets = plans.flatMap(({ networks }) => networks.flatMap((network) => network.targets));
+  return {
+    targets: targets
+      .map(({ name, spans, generated, isChanged }) => ({ name, spans, generated, isChanged }))
+      .sort(byName),
+    subnets: plans
+      .flatMap(({ networks }) => networks.flatMap(({ subnets }) => subnets.map(({ subnet }) => subnet.object)))
+      .sort(byName)
+      .map(({ name }) => name),
+    remove: plans.flatMap(({ remove }) => remove.map(({ object }) => object.name)).sort(),
+    shortfalls: plans.flatMap(({ shortfalls }) => shortfalls.map(({ message }) => message)).sort(),
+    ask: [...new Set(plans.flatMap(({ ask }) => ask.map(({ uid }) => uid)))].sort(),
+    waiting: plans.flatMap(({ waiting }) => [...waiting]).sort(),
+    excess: plans.flatMap(({ excess }) => [...excess]).sort(),
+    postponed: plans.flatMap(({ postponed }) => [...postponed]).sort(),
+  };
 }
 
 function isSame(a: Ip | undefined, b: Ip): boolean {

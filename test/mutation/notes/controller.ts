@@ -130,11 +130,6 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     note: "not reached: every Subnet has a finding Full",
   },
   {
-    file: "host/controller/conditions/plan-supplied.ts",
-    text: "numbers === undefined",
-    note: "equivalent: a Subnet without numbers is invalid, which was said before; for the compiler",
-  },
-  {
     file: "host/ifacer/plan-bond.ts",
     text: "findLink(host, master)?.kind",
     note: "equivalent: the link that a member belongs to is read with it; for the compiler",
@@ -153,5 +148,15 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     file: "host/controller/subnets/plan/plan-subnets.ts",
     text: "[]",
     note: "equivalent: the text that stands in for a span has no address; the one for a request is not reached",
+  },
+  {
+    file: "host/controller/conditions/plan-supplied.ts",
+    text: "known?.has === has",
+    note: "equivalent but for time: the same finding is made again",
+  },
+  {
+    file: "host/controller/conditions/plan-supplied.ts",
+    text: "{ has, finding }",
+    note: "equivalent but for time: the same finding is made again",
   },
 ];

@@ -12,7 +12,10 @@ function blue(total: number, pools: object[] = []) {
   return subnet("blue", { subnet: "10.6.0.0/24", ips: [`10.6.0.1-10.6.0.${total}`] }, { status: { pools } });
 }
 
-const plan = (view: Partial<SuppliedView>) => planSupplied({ pools: [], subnets: [], reserved: [], settings: SETTINGS, ...view }); // biome-ignore format: a row
+/** The pools are new objects: what was found of one is kept with it. */
+function plan({ pools = [], ...view }: Partial<SuppliedView>) {
+  return planSupplied({ pools: structuredClone(pools), subnets: [], reserved: [], settings: SETTINGS, ...view });
+}
 
 const THREE = generatedPool("web", { ips: ["10.6.0.1-10.6.0.3"], wanted: 5 });
 const OWN = { name: "web", ips: ["10.6.0.1-10.6.0.3"] };
