@@ -54,11 +54,15 @@ export class OwnAddresses implements AddressSource {
     return requested.some((request) => request.ip.family === ip.family && !equalIp(request.ip, ip));
   }
 
-  /** The newest of each NIC and family, if the selected pools contain it. What no ADD was answered with comes last. */
+  /**
+   * The newest of each NIC and family, if the selected pools contain it. What the pod's member had before comes first, and what no ADD was answered with
+   * last.
+   */
   #assignCooling(own: readonly Allocation[]): void {
     const { poolCache, demand, assignments } = this.#search;
-    const isAnswered = ({ isConfirmed }: Allocation): number => (isConfirmed === true ? 1 : 0);
-    const sorted = [...own].sort((a, b) => isAnswered(b) - isAnswered(a) || b.sinceMs - a.sinceMs);
+    const rankOf = ({ workload, isConfirmed }: Allocation): number =>
+      (workload === undefined ? 0 : 2) + (isConfirmed === true ? 1 : 0);
+    const sorted = [...own].sort((a, b) => rankOf(b) - rankOf(a) || b.sinceMs - a.sinceMs);
     this.skipCooling = true;
     for (const { space, ip, ifName, version } of sorted) {
       const nic = demand.nics.find((each) => each.ifName === ifName);

@@ -55,6 +55,17 @@ describe("the pod's own addresses that cool", () => {
       ["eth0 10.6.0.8 7 own"],
     ],
     [
+      "before those the one that the pod's member had before",
+      [
+        cooling("10.6.0.9", { sinceMs: 2 }),
+        cooling("10.6.0.8", {
+          isConfirmed: false,
+          workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" },
+        }),
+      ],
+      ["eth0 10.6.0.8 7 own"],
+    ],
+    [
       "one for each NIC and family",
       [cooling("10.6.0.9"), cooling("fd00:6::9"), cooling("10.6.0.10", { ifName: "net1" })],
       ["eth0 10.6.0.9 7 own", "eth0 fd00:6::9 7 own", "net1 10.6.0.10 7 own"],
