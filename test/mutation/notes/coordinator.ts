@@ -54,7 +54,7 @@ export const COORDINATOR_NOTES: readonly Note[] = [
   },
   {
     file: "host/coordinator/plan/plan-pod-routes.ts",
-    text: "same .slice(0, 1)",
+    text: ".slice(0, 1)",
     note: "equivalent: the joined routes are the same but for their protocol, and the difference adds each once",
   },
   {
