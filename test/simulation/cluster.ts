@@ -17,6 +17,7 @@ import { type Call, Machine, plainConf } from "./machine.ts";
 import { Network } from "./network.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { SubnetLedger } from "./subnet-ledger.ts";
+import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
 import type { Timeline } from "./timeline.ts";
 import {
   annotationsOf,
@@ -46,6 +47,9 @@ const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
 const KUBELET = "simulation/kubelet";
+/** The namespaces with pods. */
+const NAMESPACES = ["shop", TENANT] as const;
+const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
 
 function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
@@ -53,6 +57,19 @@ function isEmpty(taints: unknown): boolean {
 
 function berth(kind: string) {
   return { apiVersion: "ipam.vendor.io/v1", kind };
+}
+
+function inNamespace(path: string, namespace: string): string {
+  return path.replace("/namespaces/shop/", `/namespaces/${namespace}/`);
+}
+
+/** Collections of each namespace. */
+function serveAll(kinds: Readonly<Record<string, { readonly apiVersion: string; readonly kind: string }>>): Served {
+  return Object.fromEntries(
+    Object.entries(kinds).flatMap(([path, kind]) =>
+      NAMESPACES.map((each) => [inNamespace(path, each), { ...kind, everywhere: everywhere(path) }]),
+    ),
+  );
 }
 
 function everywhere(path: string): string {
@@ -67,16 +84,15 @@ const SERVES: Served = {
   "/apis/ipam.vendor.io/v1/ippoolusages": berth("IPPoolUsage"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [NODES]: { apiVersion: "v1", kind: "Node" },
-  [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: everywhere(PODS) },
   [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
-  [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet", everywhere: everywhere(SETS) },
-  [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment", everywhere: everywhere(DEPLOYMENTS) },
-  [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet", everywhere: everywhere(REPLICA_SETS) },
-  [DEFINITIONS]: {
-    apiVersion: "k8s.cni.cncf.io/v1",
-    kind: "NetworkAttachmentDefinition",
-    everywhere: everywhere(DEFINITIONS),
-  },
+  ...serveAll({
+    [PODS]: { apiVersion: "v1", kind: "Pod" },
+    [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet" },
+    [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment" },
+    [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet" },
+    [DEFINITIONS]: { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
+  }),
   [LEASES]: {
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
@@ -89,11 +105,12 @@ type Family = (typeof FAMILIES)[number];
 const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
 /** Short, so that much happens in little time. */
-function settings(cooldown: string): string {
+function settings(cooldown: string, limits: object = {}): string {
+  const own = Object.entries(limits).map(([key, value]) => `${key}: ${value}\n`);
   return `
 allocationCooldown: ${cooldown}
 garbageCollection: { interval: 20s, grace: 5s, nodeLost: 40s }
-`;
+${own.join("")}`;
 }
 
 /** How long a machine may be silent before it counts as not ready: milliseconds. */
@@ -120,6 +137,8 @@ export interface ClusterShape {
   readonly isStrict: boolean;
   /** Subnets by name, with the number of addresses that each offers; absent: none. */
   readonly subnets?: ReadonlyMap<string, number>;
+  /** A hostile tenant, with these limits of every namespace; absent: none. */
+  readonly tenant?: TenantLimits;
 }
 
 interface ClusterOptions {
@@ -152,6 +171,8 @@ export class Cluster {
   readonly ledger: Ledger;
   /** Undefined without Subnets. */
   readonly subnetLedger: SubnetLedger | undefined;
+  /** Undefined without one. */
+  readonly tenant: Tenant | undefined;
   readonly nodes: readonly Node[];
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
@@ -181,8 +202,8 @@ export class Cluster {
     const numbers = Array.from({ length: poolSize }, (_, index) => index + 1);
     const addresses = numbers.flatMap((each) => [fourth(each), sixth(each)]);
     const isRunning = (podUID: string): boolean =>
-      this.pods.some(({ uid, isFinished }) => uid === podUID && !isFinished);
-    const facts = { isStrict, keepsOwn: shape.hasStaticPods, isRunning };
+      this.#allPods.some(({ uid, isFinished }) => uid === podUID && !isFinished);
+    const facts = { isStrict, keepsOwn: shape.hasStaticPods && shape.tenant === undefined, isRunning };
     this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
@@ -201,6 +222,24 @@ export class Cluster {
         workloads: this.workloads,
         pods: () => this.pods,
         forgetMembersOf: (address) => this.ledger.forgetAddress(address),
+        isServed: () => this.#isLed,
+      });
+    const inEvil = (path: string): string => inNamespace(path, TENANT);
+    if (shape.tenant !== undefined)
+      this.tenant = new Tenant({
+        nowMs: () => time.nowMs,
+        server: this.server,
+        collections: {
+          pods: inEvil(PODS),
+          claims: inEvil(CLAIMS),
+          deployments: inEvil(DEPLOYMENTS),
+          replicaSets: inEvil(REPLICA_SETS),
+        },
+        problems: this.ledger.problems,
+        limits: shape.tenant,
+        workloads: this.workloads,
+        victims: () => [...this.pods, ...this.staticPods],
+        newUid: () => `p${++this.#lastUid}`,
         isServed: () => this.#isLed,
       });
     this.nodes = Array.from({ length: shape.machines }, (_, index) => ({
@@ -240,10 +279,11 @@ export class Cluster {
       const { server } = this;
       if (shape.isDetecting) server.put(COORDINATORS, "default", { spec: { detectIPConflict: true } });
       if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
-      server.put("/api/v1/namespaces", "shop", {});
+      server.put("/api/v1/namespaces", "shop", shape.tenant === undefined ? {} : { metadata: { labels: TEAM } });
+      if (shape.tenant !== undefined) this.#guard();
       server.put(CONFIG_MAPS, "vendor-conf", {
         metadata: { namespace: "kube-system" },
-        data: { "conf.yml": settings(shape.cooldown) },
+        data: { "conf.yml": settings(shape.cooldown, shape.tenant) },
       });
       for (const family of FAMILIES)
         server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
@@ -263,6 +303,19 @@ export class Cluster {
       this.startController();
       void this.#run();
     });
+  }
+
+  /** The tenant's namespace, and pools that are for others. */
+  #guard(): void {
+    const { server } = this;
+    server.put("/api/v1/namespaces", TENANT, {});
+    const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
+    server.put(inNamespace(DEFINITIONS, TENANT), "lan2", { metadata: { namespace: TENANT }, spec: { config } });
+    const metadata = { generation: 1 };
+    const four = { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.3"], namespaceName: ["shop"] };
+    const six = { subnet: "fd08::/64", ips: ["fd08::1-fd08::3"], namespaceAffinity: { matchLabels: TEAM } };
+    server.put(POOLS, "vault4", { metadata, spec: four });
+    server.put(POOLS, "vault6", { metadata, spec: six });
   }
 
   startNode(node: Node): void {
@@ -352,6 +405,15 @@ export class Cluster {
 
   get pods(): readonly PodObject[] {
     return [...this.server.collection(PODS).values()].filter((object) => !isMirror(object)).map(podOf);
+  }
+
+  get #allPods(): readonly PodObject[] {
+    return [...this.pods, ...this.tenantPods];
+  }
+
+  get tenantPods(): readonly PodObject[] {
+    const pods = [...this.server.collection(inNamespace(PODS, TENANT)).values()];
+    return pods.filter((object) => !isMirror(object)).map(podOf);
   }
 
   /** Whatever the API server says. */
@@ -450,7 +512,7 @@ export class Cluster {
     this.server.put(SUBNETS, name, {
       ...before,
       metadata: { ...before?.metadata, generation: generation + 1 },
-      spec: { subnet: prefix.cidr, ips },
+      spec: { subnet: prefix.cidr, ips, ...(name.startsWith("guarded") ? { namespaceName: ["shop"] } : {}) },
     });
   }
 
@@ -599,7 +661,8 @@ export class Cluster {
   markOff(name: string): void {
     this.ledger.nodeOff(name);
     this.setReady(name, false, [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }]);
-    for (const pod of this.pods) if (pod.node === name) this.forceDeletePod(pod.name);
+    for (const pod of this.#allPods)
+      if (pod.node === name) this.server.remove(pod.name, inNamespace(PODS, pod.namespace));
   }
 
   cut(name: string): void {
@@ -615,23 +678,27 @@ export class Cluster {
   get #kubeletApi(): KubeletApi {
     return {
       isConnected: (machine) => !this.network.cutOff.has(machine),
-      podsOf: (machine) => this.pods.filter(({ node }) => node === machine),
-      setRunning: ({ name, uid }) => {
+      podsOf: (machine) => this.#allPods.filter(({ node }) => node === machine),
+      setRunning: ({ namespace, name, uid }) => {
         const conditions = [{ type: "PodReadyToStartContainers", status: "True" }];
-        if (this.#uidOf(name) === uid)
-          this.#patch(`${PODS}/${name}/status`, { status: { phase: "Running", conditions } });
+        if (this.server.collection(inNamespace(PODS, namespace)).get(name)?.metadata.uid === uid)
+          this.#patch(`${inNamespace(PODS, namespace)}/${name}/status`, { status: { phase: "Running", conditions } });
       },
-      finish: ({ name, uid }) => {
-        const found = this.server.collection(PODS).get(name);
+      finish: ({ namespace, name, uid }) => {
+        const path = inNamespace(PODS, namespace);
+        const found = this.server.collection(path).get(name);
         if (found?.metadata.uid !== uid) return;
         if (found.metadata.deletionTimestamp !== undefined)
-          this.#patch(`${PODS}/${name}`, { metadata: { finalizers: null } });
+          this.#patch(`${path}/${name}`, { metadata: { finalizers: null } });
       },
       staticPodsOf: (machine) => [this.#staticPods.get(machine)].filter((pod) => pod !== undefined),
       hasMirror: ({ name, uid }) => mirroredHash(this.server.collection(PODS).get(name)) === uid,
       putMirror: (pod) => this.#putMirror(pod),
-      refused: (pod, error) => this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]),
+      refused: (pod, error) =>
+        pod.namespace === "shop" && this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]),
       shown: (pod, ifName, addresses) => {
+        if (pod.namespace !== "shop")
+          return this.ledger.shown({ ...pod, name: `${pod.namespace}/${pod.name}` }, ifName, addresses, false);
         this.ledger.shown(pod, ifName, addresses, this.#isMember(pod));
         const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
         const owner = workload === undefined ? "" : uidOf(workload);
@@ -726,12 +793,16 @@ export class Cluster {
       if (after === undefined && before !== undefined) this.#noteDeleted(before);
       this.ledger.written(before, after, this.#isByHand);
       this.subnetLedger?.allocationWritten(addressOf(metadata.name), after);
+      this.tenant?.allocationWritten(addressOf(metadata.name), before, after);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);
     } else if (collection === POOLS || collection === RESERVED) {
       if (isSameSpec(before, after)) return;
       timeline.note(`pool ${metadata.name}: ${describePool(after)}`);
       if (isShared(metadata.name)) this.ledger.poolsChanged(this.#usable(), /blue/.test(metadata.name) ? 4 : 6);
-      else this.subnetLedger?.poolWritten(before, after);
+      else {
+        const pool = this.subnetLedger?.poolWritten(before, after);
+        this.tenant?.poolWritten(metadata.name, pool && { ...pool, size: pool.addresses.length });
+      }
     } else if (collection === LEASES) {
       const holder = String(after?.spec.holderIdentity ?? "");
       if (holder === "" || holder === before?.spec.holderIdentity) return;
@@ -743,11 +814,11 @@ export class Cluster {
       );
       this.subnetLedger?.subnetWritten(metadata.name);
     } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
-    else if (collection === PODS && (before === undefined || after === undefined))
+    else if (isPods(collection) && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
       );
-    else if (collection === PODS && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
+    else if (isPods(collection) && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
       timeline.note(`pod ${metadata.name} (${metadata.uid}) is being deleted`);
   }
 
@@ -774,6 +845,7 @@ export class Cluster {
       this.#makePods();
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.subnetLedger?.check();
+      this.tenant?.check();
       await time.sleep(TICK_MS, "control plane");
     }
   }
@@ -796,7 +868,8 @@ export class Cluster {
       if (silentMs >= NODE_GRACE_MS && silentMs < NODE_GRACE_MS + TICK_MS && object !== undefined)
         this.setReady(name, false, [{ key: "node.kubernetes.io/unreachable", effect: "NoExecute" }]);
       if (silentMs >= EVICTION_MS && silentMs < EVICTION_MS + TICK_MS)
-        for (const pod of this.pods) if (pod.node === name && !pod.isDeleting) this.deletePod(pod.name);
+        for (const pod of this.#allPods)
+          if (pod.node === name && !pod.isDeleting) this.#delete(`${inNamespace(PODS, pod.namespace)}/${pod.name}`);
     }
   }
 
@@ -843,6 +916,12 @@ export class Cluster {
       status: { phase: "Pending" },
     });
   }
+}
+
+const TEAM = { team: "shop" };
+
+function isPods(collection: string): boolean {
+  return NAMESPACES.some((each) => collection === inNamespace(PODS, each));
 }
 
 function mirroredHash(object: StoredObject | undefined): string | undefined {

@@ -98,6 +98,11 @@ export class Kubelet {
     );
   }
 
+  /** Whether the pod of that UID runs, with all of its NICs. */
+  runs(uid: string): boolean {
+    return this.#workers.get(uid)?.isRunning === true;
+  }
+
   get running(): readonly PodObject[] {
     const running = [...this.#workers.values()].filter(({ isRunning, pod }) => isRunning && pod.isStatic !== true);
     return running.map(({ pod }) => pod);

@@ -428,11 +428,11 @@ export class Ledger implements Segment {
     for (const key of [...this.#members.keys()]) if (key.startsWith(`${name} `)) this.#members.delete(key);
   }
 
-  /** What is not as it should be when all is quiet: sentences. */
-  unfinished(expected: readonly PodObject[]): string[] {
+  /** What is not as it should be when all is quiet: sentences. `others`: pods that may have addresses, and need not. */
+  unfinished(expected: readonly PodObject[], others: readonly PodObject[] = []): string[] {
     const faults: string[] = [];
     const had = new Map<string, number>();
-    const uids = new Set(expected.map(({ uid }) => uid));
+    const uids = new Set([...expected, ...others].map(({ uid }) => uid));
     for (const [address, nics] of this.#live)
       for (const nic of nics) {
         had.set(`${nic.uid} ${nic.ifName}`, (had.get(`${nic.uid} ${nic.ifName}`) ?? 0) + 1);

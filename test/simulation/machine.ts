@@ -410,7 +410,8 @@ export class Machine {
   /** An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. */
   async add(call: Call, signal: AbortSignal): Promise<readonly string[]> {
     const { time, hasEarlyNics, segment } = this.#options;
-    const { machine, pod, uid, containerId, ifName, network } = { ...call, machine: this.name };
+    const { machine, uid, containerId, ifName, network } = { ...call, machine: this.name };
+    const pod = call.namespace === "shop" ? call.pod : `${call.namespace}/${call.pod}`;
     const mac = macOfNic(uid, containerId, ifName);
     const nic: Nic = {
       ...{ machine, pod, uid, containerId, ifName, network, mac },

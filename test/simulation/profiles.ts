@@ -19,6 +19,7 @@ export const PROFILES = [
   "hands",
   "scaled",
   "subnets",
+  "tenants",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -43,6 +44,8 @@ interface Profile {
   readonly isMixed?: boolean;
   /** Workloads share Subnets that are too small for all. */
   readonly hasSubnets?: boolean;
+  /** A hostile tenant creates pods. */
+  readonly hasTenant?: boolean;
   /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
   readonly isStrict?: boolean;
 }
@@ -464,6 +467,24 @@ const RENUMBER: Action = {
   },
 };
 
+const ATTACK: Action = {
+  name: "the tenant attacks",
+  weight: 30,
+  act: (cluster, random) => cluster.tenant?.attack(random),
+};
+
+const DEMAND: Action = {
+  name: "the tenant wants a pool",
+  weight: 4,
+  act: (cluster, random) => cluster.tenant?.demand(random),
+};
+
+const RETREAT: Action = {
+  name: "the tenant deletes pods",
+  weight: 2,
+  act: (cluster, random) => cluster.tenant?.retreat(random),
+};
+
 const SHRINK_SUBNET: Action = {
   name: "a Subnet offers less",
   weight: 2,
@@ -666,6 +687,24 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       COMPACT,
     ],
   },
+  tenants: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    hasTenant: true,
+    actions: [
+      ATTACK,
+      DEMAND,
+      RETREAT,
+      { ...DELETE, weight: 8 },
+      DELETE_SOME,
+      FORCE,
+      { ...SCALE_RIVAL, weight: 4 },
+      LOSE_SANDBOX,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+    ],
+  },
 };
 
 export interface Plan {
@@ -765,6 +804,37 @@ const RIVALS: readonly Workload[] = [
   },
 ];
 
+/** The tenant may use `tight`, and no other. */
+const VICTIM_SUBNETS: ReadonlyMap<string, number> = new Map([
+  ["tight4", 50],
+  ["tight6", 50],
+  ["guarded4", 6],
+  ["guarded6", 6],
+]);
+
+const [OWN, ROLL] = RIVALS as readonly [Workload, Workload, ...Workload[]];
+
+/** Whom a tenant attacks, besides the others. */
+const VICTIMS: readonly Workload[] = [
+  {
+    name: "bank",
+    kind: "StatefulSet",
+    replicas: 2,
+    nics: [["eth0", "lan"]],
+    annotations: { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["vault4"], ipv6: ["vault6"] }) },
+    life: 1,
+    isAbsent: false,
+  },
+  OWN,
+  { ...ROLL, subnets: { ipv4: ["guarded4"], ipv6: ["guarded6"], number: "+1", reclaim: true } },
+];
+
+const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
+
+function nicsOf(workloads: readonly Workload[]): number {
+  return workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
+}
+
 export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptions): Plan {
   const random = new Seeded(seed);
   const {
@@ -777,8 +847,9 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     isMixed = false,
     isStrict = false,
     hasSubnets = false,
+    hasTenant = false,
   } = TABLE[profile];
-  const pods = hasSubnets ? Math.ceil(count / 4) : count;
+  const pods = hasSubnets || hasTenant ? Math.ceil(count / 4) : count;
   const one: Workload["nics"] = [["eth0", "lan"]];
   const two: Workload["nics"] = [...one, ["net1", "lan2"]];
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
@@ -800,9 +871,12 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     workloads.reduce(
       (sum, { replicas, nics, announced = [] }) => sum + replicas * (nics.length + announced.length),
       0,
-    ) + (isMixed ? nodes : 0);
+    ) + (isMixed || hasTenant ? nodes : 0);
   if (hasSubnets) workloads.push(...RIVALS);
-  const poolSize = needed + Math.ceil(needed * spare);
+  if (hasTenant) workloads.push(...VICTIMS);
+  // What all victims need of both families.
+  const share = 2 * (needed + nicsOf(VICTIMS));
+  const poolSize = needed + Math.ceil(needed * spare) + (hasTenant ? share : 0);
   const total = actions.reduce((sum, { weight }) => sum + weight, 0);
   return {
     shape: {
@@ -812,9 +886,10 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
       selection: random.chance(0.7) ? "hash" : "ascending",
       cooldown,
       isDetecting,
-      hasStaticPods: isMixed,
+      hasStaticPods: isMixed || hasTenant,
       isStrict,
       ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),
+      ...(hasTenant ? { subnets: VICTIM_SUBNETS, tenant: { ...LIMITS, maxAddressesPerNamespace: share } } : {}),
     },
     network: scaled(network, faults),
     kubelet: scaled(kubelet, faults),

@@ -110,7 +110,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
       isFine = await runOn(() => time.nowMs < untilMs);
       faults = cluster.isComplete
         ? [
-            ...cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods]),
+            ...cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods], cluster.tenantPods),
             ...(cluster.subnetLedger?.unfinished() ?? []),
           ]
         : [
@@ -149,6 +149,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   cluster.restorePools();
   cluster.satisfyRivals();
+  cluster.tenant?.rest((uid) => cluster.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true));
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
     if (node.machine.isOff) node.machine.powerOn();
@@ -202,7 +203,7 @@ export function describeReport(report: RunReport, lines = 80): string {
       problems.flatMap(
         (problem) =>
           problem.match(
-            /\b(?:10\.[67]\.[0-9.]+|fd0[07][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing)-[0-9]+|fix-n[0-9]+)/g,
+            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x)-[0-9]+|fix-n[0-9]+)/g,
           ) ?? [],
       ),
     ),

@@ -14,9 +14,11 @@ const HELD_MS = 15_000;
 const FAMILIES = [4, 6] as const;
 type Family = (typeof FAMILIES)[number];
 
-interface GeneratedPool {
+export interface GeneratedPool {
   readonly name: string;
   readonly subnet: string;
+  /** Of its workload. */
+  readonly namespace: string;
   readonly owner: string;
   readonly ifName: string;
   readonly family: Family;
@@ -71,16 +73,17 @@ export class SubnetLedger {
     else this.#held.set(address, { sinceMs, pool: after.spec.pool });
   }
 
-  /** After each write of a pool. */
-  poolWritten(before: StoredObject | undefined, after: StoredObject | undefined): void {
+  /** After each write of a pool. Returns it if it was generated. */
+  poolWritten(before: StoredObject | undefined, after: StoredObject | undefined): GeneratedPool | undefined {
     const [former, pool] = [before, after].map((object) => object && generatedOf(object));
     const name = (pool ?? former)?.name;
-    if (name === undefined) return;
+    if (name === undefined) return undefined;
     if (pool === undefined) this.#pools.delete(name);
     else this.#pools.set(name, pool);
     if (former !== undefined) this.#noteLost(former, pool);
     this.#requireOnePool();
     if (pool !== undefined) this.#requireAssigned(pool);
+    return pool;
   }
 
   /** An address in use leaves its pool only if the Subnet does not offer it any more, or the pool goes. */
@@ -139,7 +142,7 @@ export class SubnetLedger {
       const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
       const lost = this.#lost.get(address);
       if (lost !== undefined && this.#options.nowMs() - lost.atMs < LOST_MS) pools.push(lost.pool);
-      const isOwn = pools.some((pool) => pool.owner === owner && pool.ifName === ifName);
+      const isOwn = pools.some((pool) => pool.owner === owner && pool.namespace === "shop" && pool.ifName === ifName);
       const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
       if (isOwn || (!isUser && pools.length === 0)) continue;
       const what = pools.map((pool) => `${pool.name} of ${pool.owner} for ${pool.ifName}`).join(", ");
@@ -192,6 +195,7 @@ export class SubnetLedger {
       const isWanted = isDemanded.get(key)?.subnets.includes(pool.subnet) === true;
       const isKept = !this.#reclaims(pool);
       const isUnused = !pool.addresses.some((address) => this.#held.has(address));
+      if (pool.namespace !== "shop") continue;
       if (isUnused && (pool.isDeleting || (!isWanted && !isKept)))
         yield [`left ${pool.name}`, `pool ${pool.name} of ${key} is still there, and nothing needs it`];
     }
@@ -214,7 +218,9 @@ export class SubnetLedger {
   }
 
   #poolsOf(key: string): GeneratedPool[] {
-    return [...this.#pools.values()].filter((pool) => !pool.isDeleting && keyOf(pool) === key);
+    return [...this.#pools.values()].filter(
+      (pool) => !pool.isDeleting && pool.namespace === "shop" && keyOf(pool) === key,
+    );
   }
 
   /** A pool stays when its workload says so, or did. */
@@ -264,14 +270,20 @@ function keyOf({ owner, ifName, family }: GeneratedPool): string {
   return `${owner} ${ifName} ${family}`;
 }
 
+interface Application {
+  readonly namespace: string;
+  readonly uid: string;
+}
+
 function generatedOf({ metadata, spec }: StoredObject): GeneratedPool | undefined {
   const generated = spec.generated as
-    | { readonly subnet: string; readonly interface: string; readonly application: { readonly uid: string } }
+    | { readonly subnet: string; readonly interface: string; readonly application: Application }
     | undefined;
   if (generated === undefined) return undefined;
   return {
     name: metadata.name,
     subnet: generated.subnet,
+    namespace: generated.application.namespace,
     owner: generated.application.uid,
     ifName: generated.interface,
     family: String(spec.subnet).includes(":") ? 6 : 4,

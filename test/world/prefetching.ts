@@ -123,8 +123,8 @@ export class Prefetching {
   }
 
   /** The pools and the settings are these now. */
-  follow(manifests: readonly object[]): void {
-    this.node.follow(snapshotWith(manifests));
+  follow(manifests: readonly object[], settings = SETTINGS): void {
+    this.node.follow(decodedSnapshot(vendorConf(settings), ...manifests));
   }
 
   /** `web-0 eth0 10.6.0.1 Bound c-web-0`, the last word only when a NIC has it. */
@@ -148,7 +148,9 @@ export class Prefetching {
   }
 }
 
-const snapshotWith = (manifests: readonly object[]) => decodedSnapshot(vendorConf("enableIPv6: false"), ...manifests);
+const SETTINGS = "enableIPv6: false";
+
+const snapshotWith = (manifests: readonly object[]) => decodedSnapshot(vendorConf(SETTINGS), ...manifests);
 
 export type PrefetchTest = (world: Prefetching, reopen: () => Promise<Prefetching>) => Promise<void>;
 

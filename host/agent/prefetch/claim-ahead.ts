@@ -82,6 +82,8 @@ async function claimMissing(
   signal.throwIfAborted();
   const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
   const demand = await demandAhead(deps, pod, first, deadline);
+  // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit.
+  if (demand.limits?.perPod !== undefined) throw leftToAdds();
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const { created } = await allocateAddresses({ registry, poolCache, cluster, metrics }, { ...demand, nics: wanted });
@@ -112,6 +114,13 @@ async function demandAhead(
 
 function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocation[]> {
   return Map.groupBy(rows, ({ ifName }) => ifName);
+}
+
+function leftToAdds(): Error {
+  return new CniError(
+    ErrorCode.TryAgainLater,
+    "The pod may exceed maxAddressesPerPod; its ADDs come one after another",
+  );
 }
 
 /** Returns whether a pod waits for a cooling address is decided by its ADD. */

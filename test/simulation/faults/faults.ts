@@ -11,6 +11,7 @@ const RETAINED = "host/agent/ipam/sources/retained.ts";
 const COLLECTION = "host/controller/gc/plan-collection.ts";
 const LOSS = "host/registry/sqlite/find-loss.ts";
 const LEAK = "host/ipam/leak.ts";
+const LIMITS = "host/agent/ipam/tenant-limits.ts";
 const PLAN_SUBNETS = "host/controller/subnets/plan/plan-subnets.ts";
 
 function edit(file: string, text: string, replacement: string): Edit {
@@ -420,6 +421,15 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
+    name: "an address that another pool's pod uses stays in a pool",
+    breaks: "[life of a pool](subnets.md#life-of-a-generated-pool)",
+    profile: "subnets",
+    steps: 12_000,
+    violation: "in use by others",
+    limit: 2_000_000,
+    edits: [edit(PLAN_SUBNETS, "if (pool.name !== origin) pool.drop(address);", "")],
+  },
+  {
     name: "a Subnet gives an address to two pools",
     breaks: "[lock of a Subnet](subnets.md#why-no-address-is-in-two-pools)",
     profile: "subnets",
@@ -473,6 +483,78 @@ export const FAULTS: readonly Fault[] = [
     violation: "which is in ",
     limit: 60_000,
     edits: [edit("host/ipam/subnet-pools.ts", "poolOwnerKey(generated.application) === key &&", 'key !== "" &&')],
+  },
+  {
+    name: "a pool serves namespaces that it is not for",
+    breaks: "[tenants](security.md#what-a-tenant-can-do)",
+    profile: "tenants",
+    violation: "may not use that pool",
+    limit: 60_000,
+    edits: [edit("host/ipam/filters.ts", "spec.namespaceName.includes(name)) return", "name.length > 0) return")],
+  },
+  {
+    name: "a Subnet serves namespaces that it is not for",
+    breaks: "[tenants](security.md#what-a-tenant-can-do)",
+    profile: "tenants",
+    violation: "which is for others",
+    limit: 60_000,
+    edits: [
+      edit("host/resources/subnet.ts", "if (spec.namespaceName.length > 0)", "if (spec.namespaceName.length > 9)"),
+    ],
+  },
+  {
+    name: "a namespace has no limit of addresses",
+    breaks: "[limits](security.md#what-one-tenant-may-hold)",
+    profile: "tenants",
+    violation: "still gets",
+    steps: 12_000,
+    limit: 200_000,
+    edits: [edit(LIMITS, "limit === 0 || addresses < limit ?", "limit === 0 || addresses >= 0 ?")],
+  },
+  {
+    name: "a pod has no limit of addresses",
+    breaks: "[limits](security.md#what-one-tenant-may-hold)",
+    profile: "tenants",
+    violation: "addresses, and may have",
+    limit: 60_000,
+    edits: [edit(LIMITS, "perPod === 0 || most <= perPod ?", "perPod === 0 || most >= 0 ?")],
+  },
+  {
+    name: "claims ahead for several NICs of a pod do not see one another",
+    breaks: "[limits](security.md#what-one-tenant-may-hold)",
+    profile: "tenants",
+    violation: "addresses, and may have",
+    limit: 60_000,
+    edits: [
+      edit("host/agent/prefetch/claim-ahead.ts", "if (demand.limits?.perPod !== undefined) throw leftToAdds();", ""),
+    ],
+  },
+  {
+    name: "a namespace's generated pools have no limit",
+    breaks: "[limits](security.md#what-one-tenant-may-hold)",
+    profile: "tenants",
+    violation: "addresses together",
+    limit: 60_000,
+    edits: [
+      edit(
+        PLAN_SUBNETS,
+        "Math.min(missing(), maxPoolSize - pool.size, draft.budgetOf(namespace))",
+        "Math.min(missing(), maxPoolSize - pool.size)",
+      ),
+    ],
+  },
+  {
+    name: "a workload with generated pools is known by its UID alone",
+    breaks: "[forged owners](security.md#forged-owners)",
+    profile: "tenants",
+    limit: 100_000,
+    edits: [
+      edit(
+        "host/resources/fields/subnet-pool.ts",
+        "return `$" + "{namespace}/$" + "{uid}`;",
+        'return namespace === "" ? "" : uid;',
+      ),
+    ],
   },
 ];
 

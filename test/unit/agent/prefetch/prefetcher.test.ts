@@ -84,6 +84,22 @@ describe("nothing is claimed", () => {
   });
 
   check(
+    "for pods that might exceed maxAddressesPerPod: their ADDs come one after another",
+    async (world) => {
+      const two = podOf("web-0", { networks: "lab" });
+      world.follow(POOLS, "{ enableIPv6: false, maxAddressesPerPod: 4 }");
+      await watched(world, two);
+      expect(world.door.claims).toEqual([]);
+      expect(world.prefetcher.stats()).toMatchObject({ wanted: 2, failed: 2 });
+      world.follow(POOLS, "{ enableIPv6: false, maxAddressesPerPod: 5 }");
+      await watched(world, podOf("web-1", { networks: "lab" }));
+      expect(world.door.claims).toHaveLength(2);
+      expect([await world.add(two), await world.add(two, "net1")]).toHaveLength(2);
+    },
+    { nics: () => [nic("eth0"), nic("net1")] },
+  );
+
+  check(
     "for NICs of other IPAMs",
     async (world) => {
       await watched(world, web);
