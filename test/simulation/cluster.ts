@@ -203,7 +203,12 @@ export class Cluster {
     const addresses = numbers.flatMap((each) => [fourth(each), sixth(each)]);
     const isRunning = (podUID: string): boolean =>
       this.#allPods.some(({ uid, isFinished }) => uid === podUID && !isFinished);
-    const facts = { isStrict, keepsOwn: shape.hasStaticPods && shape.tenant === undefined, isRunning };
+    const facts = {
+      isStrict,
+      keepsOwn: shape.hasStaticPods && shape.tenant === undefined,
+      isRunning,
+      waitsForPools: shape.subnets !== undefined,
+    };
     this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
