@@ -503,15 +503,6 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
-    name: "a namespace has no limit of addresses",
-    breaks: "[limits](security.md#what-one-tenant-may-hold)",
-    profile: "tenants",
-    violation: "still gets",
-    steps: 12_000,
-    limit: 200_000,
-    edits: [edit(LIMITS, "limit === 0 || addresses < limit ?", "limit === 0 || addresses >= 0 ?")],
-  },
-  {
     name: "a pod has no limit of addresses",
     breaks: "[limits](security.md#what-one-tenant-may-hold)",
     profile: "tenants",
@@ -540,19 +531,6 @@ export const FAULTS: readonly Fault[] = [
         PLAN_SUBNETS,
         "Math.min(missing(), maxPoolSize - pool.size, draft.budgetOf(namespace))",
         "Math.min(missing(), maxPoolSize - pool.size)",
-      ),
-    ],
-  },
-  {
-    name: "a workload with generated pools is known by its UID alone",
-    breaks: "[forged owners](security.md#forged-owners)",
-    profile: "tenants",
-    limit: 100_000,
-    edits: [
-      edit(
-        "host/resources/fields/subnet-pool.ts",
-        "return `$" + "{namespace}/$" + "{uid}`;",
-        'return namespace === "" ? "" : uid;',
       ),
     ],
   },
