@@ -224,7 +224,7 @@ class ScaleRun {
     await this.#for(Math.ceil(lost.length / this.#options.rate));
     await this.#until(() => world.waiting === 0 || this.#isStuck());
     this.#note(
-      `${lost.length} pods, evicted after ${EVICTION_S} s, had addresses elsewhere ${this.#nowS() - evictedS} s later`,
+      `${lost.length} pods, evicted after ${EVICTION_S} s, had addresses elsewhere ${this.#nowS() - evictedS} s later, but for ${world.waiting}`,
     );
     await this.#for(Math.max(1, OUTAGE_S - this.#elapsedS()));
     this.#begin("the zone comes back");

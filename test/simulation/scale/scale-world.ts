@@ -233,8 +233,8 @@ export class ScaleWorld {
     const replicas = this.replicasOf(index);
     const annotations = {
       "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [`lan${Math.floor(index / POOLS_OF_SUBNET)}`] }),
-      // A third of the pods may be on nodes that are lost.
-      "ipam.vendor.io/ippool-ip-number": `+${Math.ceil(replicas * 0.6) + 2}`,
+      // All of its pods may be on nodes that are lost: of thousands of workloads some have two thirds there.
+      "ipam.vendor.io/ippool-ip-number": `+${replicas + 2}`,
     };
     const spec = { replicas, selector: {}, template: { metadata: { annotations }, spec: {} } };
     const name = `web-${index}`;
