@@ -213,6 +213,7 @@ export class RetainedAddresses implements AddressSource {
     if (former.version < 0) {
       assignments.drop(former);
       if (mayHave(demand, former)) assignments.assign([{ ...pick, replaces: former.version, needsProbe: true }]);
+      else this.#refused.add(former.version);
       return;
     }
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;

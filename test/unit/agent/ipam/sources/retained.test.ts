@@ -274,6 +274,17 @@ describe("retention: another owner has the address", () => {
     expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
   });
 
+  it("node-lost: an address that cannot be probed is not preferred to the one that was claimed in its place", async () => {
+    const { source, short, search } = open({ retained: [earlier("10.6.0.9")], demand: { canProbe: () => false } });
+    expect(await source.next(short)).toBe(true);
+    const picked = [...search.assignments.all];
+    // The claim reads that its node does not answer; the lookup does not.
+    await source.replace(earlier("10.6.0.9", { quarantine: PROBE_FIRST }), picked);
+    const another = rowOf("10.6.0.1", { workload: undefined });
+    const bound = { kind: "bound", held: [another], created: [another], previous: [], fresh: [another] } as const;
+    expect(await source.prefer(bound, [pick("10.6.0.1")])).toBe(false);
+  });
+
   it.each<[what: string, rest: Partial<Allocation>]>([
     ["", {}],
     [", whose object names no NIC", { ifName: "" }],
