@@ -11,6 +11,7 @@
 import type { ClientRequestArgs } from "node:http";
 import { Agent, request } from "node:https";
 import { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import { openConnecting, type Place } from "./sockets.ts";
 
@@ -64,10 +65,14 @@ export class KubeError extends Error {
 
 const CALL_TIMEOUT_MS = 10_000;
 
+/** How often, and after which pause, a call is repeated while the API server has not read a kind's objects yet. */
+const INITIALIZING_ATTEMPTS = 10;
+const INITIALIZING_PAUSE_MS = 1_000;
+
 export function createKubeClient(options: ClientOptions): KubeClient {
   const agent = new RemoteAgent(options);
   const text = (method: string, path: string, body?: object, type = "application/json"): Promise<string> =>
-    call(agent, options, { method, path, type, body: body === undefined ? "" : JSON.stringify(body) });
+    callAgain(() => call(agent, options, { method, path, type, body: body === undefined ? "" : JSON.stringify(body) }));
   const json = async (...args: Parameters<typeof text>): Promise<KubeObject> => JSON.parse(await text(...args));
   return {
     get: (path) => json("GET", path),
@@ -104,6 +109,20 @@ interface Call {
   readonly path: string;
   readonly type: string;
   readonly body: string;
+}
+
+/** As kubectl does: a kind that nobody watches is read when it is first asked for, after its definition came or changed. */
+async function callAgain(once: () => Promise<string>): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await once();
+    } catch (error) {
+      const isInitializing =
+        error instanceof KubeError && error.status === 429 && /\(re\)initializing/.test(error.text);
+      if (!isInitializing || attempt === INITIALIZING_ATTEMPTS) throw error;
+      await sleep(INITIALIZING_PAUSE_MS);
+    }
+  }
 }
 
 function call(agent: Agent, { address, port, token }: ClientOptions, { method, path, type, body }: Call) {
