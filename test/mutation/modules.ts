@@ -5,7 +5,7 @@ export interface Group {
   readonly property: readonly string[];
 }
 
-/** Pure functions: selection, picks, plans, decisions about records, detection's verdict, retention, collection. */
+/** Selection, picks, plans, decisions about records, detection's verdict, retention, collection; and what is kept along for them, which they believe. */
 export const GROUPS: readonly Group[] = [
   {
     modules: [
@@ -68,8 +68,36 @@ export const GROUPS: readonly Group[] = [
   },
   {
     modules: ["host/controller/subnets/plan/*.ts"],
-    unit: ["test/unit/controller/subnets/{capacity,free-spans,plan-ends,plan-subnets,plan-surplus}.test.ts"],
+    unit: ["test/unit/controller/subnets/{capacity,free-spans,plan-ends,plan-subnets,plan-surplus,split-view}.test.ts"],
     property: ["test/property/controller/subnets-walk.test.ts"],
+  },
+  {
+    modules: ["host/controller/subnets/parts-at-rest.ts"],
+    unit: ["test/unit/controller/subnets/parts-at-rest.test.ts"],
+    property: ["test/property/controller/parts-at-rest.test.ts"],
+  },
+  {
+    modules: [
+      "host/agent/detection/answered-attachments.ts",
+      "host/agent/gc/notice-term.ts",
+      "host/controller/gc/addresses-elsewhere.ts",
+      "host/controller/notices/plan-notices.ts",
+      "host/controller/subnets/stray-addresses.ts",
+      "host/lib/sorted-map.ts",
+      "host/net/prefix-table.ts",
+      "host/resources/{allocation-notice,checked-pools}.ts",
+    ],
+    unit: [
+      "test/unit/agent/answered-attachments.test.ts",
+      "test/unit/agent/gc/notice-term.test.ts",
+      "test/unit/controller/gc/addresses-elsewhere.test.ts",
+      "test/unit/controller/notices/plan-notices.test.ts",
+      "test/unit/controller/subnets/stray-addresses.test.ts",
+      "test/unit/lib/sorted-map.test.ts",
+      "test/unit/net/prefix-table.test.ts",
+      "test/unit/resources/{allocation-notice,checked-pools}.test.ts",
+    ],
+    property: ["test/property/agent/changing-pools.test.ts", "test/property/resources/prefix-table.test.ts"],
   },
   {
     modules: ["host/coordinator/plan/*.ts", "host/coordinator/{plan-check,probe}.ts"],

@@ -185,4 +185,59 @@ export const AGENT_NOTES: readonly Note[] = [
     text: "quarantine?.holder",
     note: "equivalent: what is lost has a quarantine; for the compiler",
   },
+  {
+    file: "host/agent/detection/answered-attachments.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for an address is no NIC's",
+  },
+  {
+    file: "host/agent/gc/notice-term.ts",
+    text: "metadata.annotations?.",
+    note: "equivalent: an error is no answer either",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "contested.delete(each)",
+    note: "equivalent but for time: the pools of related networks are decided once for each of them",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "a.name < b.name",
+    note: "equivalent: names of pools are unique",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "table?.",
+    note: "equivalent: the network of a known pool is known; for the compiler",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "network === undefined",
+    note: "equivalent: the network of a known pool is known; for the compiler",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "contested.delete(network)",
+    note: "equivalent but for time: a network without pools decides nothing",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "this.#networks.get(space)?.",
+    note: "equivalent: the address space of a known network is known; for the compiler",
+  },
+  {
+    file: "host/resources/checked-pools.ts",
+    text: "[]",
+    note: "not reached: the address space of a known network is known",
+  },
+  {
+    file: "host/net/prefix-table.ts",
+    text: "length < prefix.length",
+    note: "equivalent: a prefix that nothing is around is the widest itself",
+  },
+  {
+    file: "host/net/prefix-table.ts",
+    text: "entry !== undefined",
+    note: "equivalent: no place below the number of entries is empty; for the compiler",
+  },
 ];

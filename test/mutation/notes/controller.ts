@@ -159,4 +159,119 @@ export const CONTROLLER_NOTES: readonly Note[] = [
     text: "{ has, finding }",
     note: "equivalent but for time: the same finding is made again",
   },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "[]",
+    note: "equivalent: before the first plan nothing rests",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "key !== undefined",
+    note: "equivalent: a part without a Subnet is planned each time, whatever is kept of it; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "key === undefined",
+    note: "equivalent: a part without a Subnet is never at rest; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "plan.ask.length === 0",
+    note: "equivalent: the liveness of a workload that has to be read is not final either",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "plan.waiting.size === 0",
+    note: "equivalent: a pool that waits has more than is needed, too",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "root !== subnet",
+    note: "equivalent but for time: the way to the group's first Subnet stays long",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "this.#parents.set(subnet, root)",
+    note: "equivalent but for time: the way to the group's first Subnet stays long",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "known === undefined",
+    note: "equivalent: no Subnet has the name undefined; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "subnets.slice(at + 1)",
+    note: "equivalent but for time: two Subnets are compared twice, and one with itself",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "at + 1",
+    note: "equivalent but for time: Subnets are compared more than once",
+  },
+  {
+    file: "host/controller/subnets/plan/split-view.ts",
+    text: "first === undefined",
+    note: "equivalent: what is joined with nothing stays as it is; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/stray-addresses.ts",
+    text: 'change.kind === "set"',
+    note: "equivalent: what is gone has no value; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/stray-addresses.ts",
+    text: "pool === change.key",
+    note: "equivalent but for time: addresses of other pools are looked at again",
+  },
+  {
+    file: "host/controller/subnets/stray-addresses.ts",
+    text: "spec === undefined",
+    note: "equivalent but for time: addresses that stay in the pool are looked at, too",
+  },
+  {
+    file: "host/controller/subnets/stray-addresses.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for a span has no address",
+  },
+  {
+    file: "host/controller/gc/addresses-elsewhere.ts",
+    text: "names?.size === 0",
+    note: "equivalent but for memory: an empty set is kept",
+  },
+  {
+    file: "host/controller/gc/addresses-elsewhere.ts",
+    text: "this.#byNode.delete(node)",
+    note: "equivalent but for memory: an empty set is kept",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: "true",
+    note: "equivalent: where no pod is named, none is asked whether it is terminating",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: "quarantine?.holder",
+    note: "equivalent: what is lost has a quarantine; for the compiler",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: 'spec.state === "Bound"',
+    note: "equivalent: an object in another state has no holders",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: 'allocation?.spec.state === "Quarantined"',
+    note: "equivalent: an object in another state has no quarantine",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: "allocation?.spec",
+    note: "equivalent: only asked about an object that is there; for the compiler",
+  },
+  {
+    file: "host/controller/notices/plan-notices.ts",
+    text: "allocation.spec.quarantine?.reason",
+    note: "equivalent: a quarantined object has a quarantine; for the compiler",
+  },
 ];

@@ -15,6 +15,11 @@ it.each([
   expect(value.startsWith("2026-11-22T15:00:00.000Z")).toBe(true);
 });
 
+it("a notice of more names than it may have is short", () => {
+  expect(formatNotice("now", names(MAX_NOTICE_NAMES + 1))).toBe("now *");
+  expect(formatNotice("now", names(2))).toBe("now 10.6.0.0 10.6.0.1");
+});
+
 it.each(["", "x", "x *", "x 10.6.0.7 ../pods", `x ${names(MAX_NOTICE_NAMES + 1).join(" ")}`])(
   "a notice %j that no controller wrote means all",
   (value) => expect(parseNotice(value)).toBe("all"),

@@ -21,6 +21,11 @@ const cooling = allocation({ state: "Cooling" });
 const kept = allocation({ state: "Kept", workload });
 const lost = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost", holder } });
 const requested = allocation({ state: "Quarantined", node: "n3", quarantine: { reason: "NodeLost", holder } });
+const lostUnheld = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost" } });
+const heldConflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict", holder } });
+const [otherNamespace, otherPod, otherNic] = [{ namespace: "bank" }, { pod: "web-1" }, { interface: "net1" }].map(
+  (other) => allocation({ state: "Bound", holders: [{ ...holder, ...other }] }),
+);
 const conflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict" } });
 
 it.each([
@@ -44,6 +49,11 @@ it.each([
   ["the lost node's address is freed", lost, undefined, ["n1", "n1"]],
   ["the node that probes has freed it", requested, undefined, ["n1", "n3"]],
   ["a conflict has ended", conflict, undefined, ["n1"]],
+  ["a conflict that names a pod has ended", heldConflict, undefined, ["n1"]],
+  ["an address of a lost node that no pod had is freed", lostUnheld, undefined, ["n1"]],
+  ["a pod of another namespace has it on the node", bound, otherNamespace, ["n1 if web-0 is there and stays"]],
+  ["another pod has it on the node", bound, otherPod, ["n1 if web-0 is there and stays"]],
+  ["another NIC of the pod has it", bound, otherNic, ["n1 if web-0 is there and stays"]],
   ["its cooldown is over", cooling, undefined, []],
   ["a cooling address is taken over", cooling, moved, []],
   ["its owner is gone", kept, cooling, []],

@@ -102,3 +102,31 @@ test("an address that a pool made by hand no longer has is none: it was edited",
   setPool("hand", [], true);
   expect(found()).toEqual([]);
 });
+
+test("an address in any of its pool's ranges is none", () => {
+  setPool("a", ["10.9.0.1", "10.9.0.5-10.9.0.7", "10.9.0.20"]);
+  expect(["10.9.0.1", "10.9.0.6", "10.9.0.20"].map((address) => setAllocation(address, "a"))).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(setAllocation("10.9.0.8", "a")).toBe(true);
+});
+
+test("a stray stays one while its pool cannot be read", () => {
+  setPool("a", ["10.9.0.3"]);
+  const before = pools.get("a");
+  const spec = { subnet: "10.9.0.0/99" };
+  const value = decodeControlledPool({
+    apiVersion: "ipam.vendor.io/v1",
+    kind: "IPPool",
+    metadata: { name: "a" },
+    spec,
+  });
+  expect(value.fault).toBeDefined();
+  pools.set("a", value);
+  strays.poolChanged({ kind: "set", key: "a", value, before });
+  expect(found()).toEqual(["10.9.0.2"]);
+  setPool("a", ["10.9.0.2-10.9.0.3"]);
+  expect(found()).toEqual([]);
+});

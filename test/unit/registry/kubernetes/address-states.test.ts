@@ -28,6 +28,16 @@ describe("the state of an address", () => {
     expect(states.find("x")).toBeUndefined();
   });
 
+  it("leak: what a list shows that is no newer than what is known changes nothing", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    states.noteAnswer("x", known);
+    expect(states.noteSeen("x", { ...known, resourceVersion: "9", state: "Cooling" })).toBe(false);
+    expect(states.noteSeen("x", { ...known, state: "Cooling" })).toBe(false);
+    expect(states.find("x")).toEqual(known);
+    expect(states.noteSeen("x", { ...known, resourceVersion: "11", state: "Cooling" })).toBe(true);
+    expect(states.find("x")?.state).toBe("Cooling");
+  });
+
   it("leak: what was read and is older than the deletion makes nothing known", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     states.noteAnswer("x", "absent", known);
@@ -41,12 +51,14 @@ describe("the state of an address", () => {
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
-  it("retention: a retained object that the node no longer has is unknown, and what others have stays", () => {
+  it("retention: a retained object that the node no longer has is unknown, and all others stay as they are", () => {
     const states = new AddressStates({ node: "here", nowMs: () => 0 });
     for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });
     states.noteAnswer("bound", known);
+    states.noteAnswer("ended", "absent", known);
     states.forgetRetained(new Set(["kept"]));
     expect(["kept", "taken", "bound"].map((name) => states.find(name)?.state)).toEqual(["Kept", undefined, "Bound"]);
+    expect(states.get("ended").object.kind).toBe("ended");
   });
 
   it("goes into a copy", () => {
@@ -171,6 +183,19 @@ describe("the state of an address", () => {
     states.noteSeen("x", { ...known, resourceVersion: "11", state: "Quarantined", lost: "here" });
     read();
     expect(seen).toEqual([true, true, false, false]);
+  });
+
+  it("conflict: a request to probe for a lost node outlives a doubt about the object, and the memory of its end", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    for (const name of ["doubted", "ended"]) states.noteSeen(name, { ...known, state: "Quarantined", lost: "there" });
+    states.noteSeen("own", { ...known, state: "Quarantined" });
+    states.invalidate("doubted");
+    states.invalidate("own");
+    states.noteAnswer("ended", "absent");
+    for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
+    expect(["doubted", "ended", "own"].map((name) => states.get(name).object)).toEqual(
+      [true, true, false].map((isProber) => ({ kind: "unknown", isProber })),
+    );
   });
 
   it("a claim relies on an object that was only seen if the journal knows its earlier owner", () => {

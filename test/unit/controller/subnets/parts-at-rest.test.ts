@@ -1,0 +1,216 @@
+/** Which parts of the Subnets are planned again, and which are at rest until something changes. */
+import { beforeEach, describe, expect, test } from "vitest";
+import type { CurrentPool, SubnetsView } from "../../../../host/controller/subnets/model.ts";
+import { PartsAtRest } from "../../../../host/controller/subnets/parts-at-rest.ts";
+import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
+import { PlannedSubnets } from "../../../world/planned-subnets.ts";
+
+let world: PlannedSubnets;
+
+beforeEach(() => {
+  world = new PlannedSubnets();
+  world.subnet("blue", { subnet: "10.9.0.0/24" });
+  world.subnet("green", { subnet: "10.8.0.0/24" });
+  world.applications.want("web", "u1", { count: 3 });
+  world.applications.want("db", "u2", { count: 2, subnets: ["green"] });
+  world.step();
+});
+
+/** The Subnets of the parts that are planned. */
+const awake = (parts: PartsAtRest, view: SubnetsView) =>
+  parts.plan(view).parts.map((part) => part.view.subnets.map(({ object }) => object.name).join(" "));
+
+/** All pools in a generation, as of an API server; everything is at rest. */
+function rested(generation = 1): { readonly parts: PartsAtRest; readonly view: SubnetsView } {
+  const seen = world.view();
+  const pools = seen.pools.map((pool) => ({ ...pool, object: { ...pool.object, generation } }));
+  const view = { ...seen, pools };
+  const parts = new PartsAtRest();
+  for (const part of parts.plan(view).parts) parts.rest(part);
+  return { parts, view };
+}
+
+/** The pool of the Subnet is another object. */
+const withPool = (view: SubnetsView, subnet: string, change: Partial<CurrentPool["object"]>): SubnetsView => ({
+  ...view,
+  pools: view.pools.map((pool) =>
+    pool.generated.subnet === subnet ? { ...pool, object: { ...pool.object, ...change } } : pool,
+  ),
+});
+
+test("nothing is planned again while nothing changes, whatever lists it comes in", () => {
+  const { parts, view } = rested();
+  expect(awake(parts, view)).toEqual([]);
+  const { demands, subnets, pools, others, strays } = view;
+  const copied = { demands: [...demands], subnets: [...subnets], pools: [...pools] };
+  expect(awake(parts, { ...view, ...copied, others: [...others], strays: [...strays] })).toEqual([]);
+});
+
+test("what was planned stays awake until it is said to rest", () => {
+  const parts = new PartsAtRest();
+  const view = world.view();
+  const [blue] = parts.plan(view).parts;
+  expect(awake(parts, view)).toEqual(["blue", "green"]);
+  parts.rest(blue ?? expect.fail());
+  expect(awake(parts, view)).toEqual(["green"]);
+});
+
+describe("a part is planned again", () => {
+  const demand = (view: SubnetsView, at: number) => view.demands[at] ?? expect.fail();
+  const one = ({ subnets: [first, ...others] }: SubnetsView) => [{ ...(first ?? expect.fail()) }, ...others];
+  test.each<[string, (view: SubnetsView) => SubnetsView, string[]]>([
+    ["its pool was written", (view) => withPool(view, "green", { generation: 2 }), ["green"]],
+    ["its pool is being deleted", (view) => withPool(view, "green", { deleting: true }), ["green"]],
+    ["its pool is another one of the name", (view) => withPool(view, "green", { uid: "other" }), ["green"]],
+    ["not for a status of its pool", (view) => withPool(view, "green", {}), []],
+    ["its pool is gone", (view) => ({ ...view, pools: view.pools.filter(({ generated }) => generated.subnet === "blue") }), ["green"]],
+    ["its Subnet was written", (view) => ({ ...view, subnets: one(view) }), ["blue"]],
+    ["a demand of it changes", (view) => ({ ...view, demands: [{ ...demand(view, 0) }, demand(view, 1)] }), ["blue"]],
+    ["there is one more demand of it", (view) => ({ ...view, demands: [...view.demands, { ...demand(view, 1), ifName: "net1" }] }), ["green"]],
+    ["a demand of it is gone", (view) => ({ ...view, demands: view.demands.slice(1) }), ["blue"]],
+    ["the labels of its namespace change", (view) => ({ ...view, labelsOf: () => ({}) }), ["blue", "green"]],
+    ["not for labels of another namespace", (view) => ({ ...view, labelsOf: (name) => (name === "shop" ? world.labels : { a: "b" }) }), []],
+    ["the largest size changes", (view) => ({ ...view, maxPoolSize: 7 }), ["blue", "green"]],
+    ["the limit of namespaces changes", (view) => ({ ...view, maxPerNamespace: 900 }), ["blue green"]],
+    ["other pools changed", (view) => ({ ...view, others: [{ addressSpace: "", family: 4, spans: [] }] }), ["blue", "green"]],
+    ["an address has left its pool", (view) => ({ ...view, strays: [{ addressSpace: "", family: 4, address: 1n, pool: "x" }] }), ["blue", "green"]],
+    ["it belongs together with another from now on", (view) => ({ ...view, demands: [...view.demands, { ...demand(view, 0), ifName: "net1", subnets: ["blue", "green"] }] }), ["blue green"]],
+  ])("if %s", (_, change, wanted) => {
+    const { parts, view } = rested();
+    const changed = change(view);
+    expect(awake(parts, changed)).toEqual(wanted);
+    expect(awake(parts, changed), "nobody has said that it rests").toEqual(wanted);
+  }); // biome-ignore format: a table
+
+  test("if its pool is another object of which no generation is known", () => {
+    const { parts, view } = rested(0);
+    expect(awake(parts, view)).toEqual([]);
+    expect(awake(parts, withPool(view, "green", {}))).toEqual(["green"]);
+  });
+
+  test("if it is as it was before, but was planned otherwise meanwhile", () => {
+    const { parts, view } = rested();
+    awake(parts, withPool(view, "green", { generation: 2 }));
+    expect(awake(parts, view)).toEqual(["green"]);
+    awake(parts, { ...view, maxPoolSize: 7 });
+    expect(awake(parts, view)).toEqual(["blue", "green"]);
+  });
+
+  test("if its Subnet was away for a while", () => {
+    const { parts, view } = rested();
+    const without = (name: string) => ({
+      demands: view.demands.filter(({ subnets }) => !subnets.includes(name)),
+      subnets: view.subnets.filter(({ object }) => object.name !== name),
+      pools: view.pools.filter(({ generated }) => generated.subnet !== name),
+    });
+    expect(awake(parts, { ...view, ...without("green") })).toEqual([]);
+    expect(awake(parts, view)).toEqual(["green"]);
+  });
+});
+
+describe("a part rests", () => {
+  /** Whether the part of Subnet blue does after it was planned once more. */
+  function isFinal(): boolean {
+    const parts = new PartsAtRest();
+    const view = world.view();
+    const [blue] = parts.plan(view).parts;
+    parts.rest(blue ?? expect.fail());
+    const isAtRest = !awake(parts, view).some((names) => names.startsWith("blue"));
+    expect(blue?.isFinal).toBe(isAtRest);
+    return isAtRest;
+  }
+
+  test.each<[string, boolean, () => void]>([
+    ["all pools have what they should", true, () => {}],
+    ["a pool has to grow", false, () => world.applications.want("web", "u1", { count: 4 })],
+    ["a pool has to be described otherwise", false, () => world.applications.want("web", "u1", { reason: "three" })],
+    ["one of two pools has to be described otherwise", false, () => {
+      world.applications.want("api", "u6", { count: 1 });
+      world.step();
+      world.applications.want("web", "u1", { reason: "three" });
+    }],
+    ["a pool in one of two networks has to be described otherwise", false, () => {
+      world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
+      world.step();
+      world.applications.want("web", "u1", { reason: "three" });
+    }],
+    ["addresses are lacking", false, () => {
+      world.subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.4-10.9.0.6"] });
+      world.applications.want("web", "u1", { count: 4 });
+      world.step();
+    }],
+    ["a surplus is kept for a while", false, () => {
+      world.excessMs = 0;
+      world.applications.want("web", "u1", { count: 2 });
+      world.step();
+    }],
+    ["a pool waits for an address in use", false, () => {
+      world.held.add("10.9.0.4").add("10.9.0.5").add("10.9.0.6");
+      world.applications.want("web", "u1", { count: 2 });
+      world.step();
+    }],
+    ["an address in use is kept that the Subnet no longer has", false, () => {
+      world.held.add("10.9.0.4");
+      world.subnet("blue", { subnet: "10.9.0.0/24", excludeIPs: ["10.9.0.4"] });
+      for (let count = 0; count < 3; count++) world.step();
+    }],
+    ["a pool has to go with its workload", false, () => {
+      world.applications.end("u1");
+      world.liveness.set("shop/u1", "gone");
+    }],
+    ["a pool stays without its workload", true, () => {
+      world.applications.want("web", "u1", { reclaim: false });
+      world.step();
+      world.applications.end("u1");
+      world.liveness.set("shop/u1", "gone");
+    }],
+    ["a workload has not been read", false, () => world.applications.end("u1")],
+    ["it is not known whether a workload lives", false, () => {
+      world.applications.end("u1");
+      world.liveness.set("shop/u1", "unknown");
+    }],
+  ])("if %s: %s", (_, wanted, prepare) => {
+    prepare();
+    expect(isFinal()).toBe(wanted);
+  }); // biome-ignore format: a table
+
+  test("never if none of its Subnets exists: it is cheap", () => {
+    world.applications.want("none", "u3", { count: 0, subnets: ["missing"] });
+    const parts = new PartsAtRest();
+    const view = world.view();
+    for (const part of parts.plan(view).parts) parts.rest(part);
+    expect(awake(parts, view)).toEqual([""]);
+  });
+});
+
+test("the plans of the parts are one plan", () => {
+  const subnets = { subnets: ["missing"] };
+  world.applications.want("none", "u3", { count: 2, ...subnets }, { count: 2, ifName: "net1", ...subnets });
+  world.applications.want("old", "u4", { count: 2 }, { count: 2, subnets: ["green"] });
+  world.applications.want("gone", "u5", { count: 2, subnets: ["green"] });
+  world.step();
+  world.applications.end("u4");
+  world.applications.end("u5");
+  world.liveness.set("shop/u5", "gone");
+  for (const text of ["10.9.0.4", "10.9.0.5", "10.9.0.6"]) world.held.add(text);
+  world.applications.want("web", "u1", { count: 1 });
+  world.applications.want("db", "u2", { count: 1, subnets: ["green"] });
+  const view = { ...world.view(), excessMs: (uid: string) => (uid === pool("web") ? 60_000 : 0) };
+  const plan = new PartsAtRest().plan(view);
+  const whole = planSubnets(view);
+  expect(plan.ask).toMatchObject([{ uid: "u4" }]);
+  expect(plan.networks).toEqual(whole.networks);
+  expect(plan.remove).toHaveLength(1);
+  expect(plan.remove).toEqual(whole.remove);
+  expect(plan.shortfalls).toHaveLength(2);
+  expect(plan.shortfalls).toEqual(whole.shortfalls);
+  expect(plan.excess).toEqual(new Set([pool("web"), pool("db")]));
+  expect(plan.postponed).toEqual(new Set([pool("db")]));
+  expect(plan.waiting).toEqual(whole.waiting);
+  expect(plan.waiting.size).toBe(1);
+
+  function pool(name: string): string {
+    const found = world.view().pools.find(({ generated }) => generated.application.name === name);
+    return found?.object.uid ?? expect.fail(name);
+  }
+});
