@@ -1,5 +1,5 @@
 /** What the status of an IPAMClaim should say: the addresses given to its NIC. */
-import { FAMILIES, formatIp } from "../../net/ip.ts";
+import { equalIp, FAMILIES, formatIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -11,14 +11,21 @@ interface ClaimStatus {
   readonly ownerPod: string;
 }
 
-/** The states of addresses that are given: those that a pod has count before retained ones. */
+/** The states of addresses that are given: those that a pod has count before retained ones, except what the status says already. */
 const RANKED_STATES = ["Bound", "Kept"] as const;
 
-/** Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones. */
+/**
+ * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones, and those that
+ * are bound or retained stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered.
+ */
 export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAllocation[]): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload));
   const ranked = RANKED_STATES.flatMap((state) => own.filter(({ spec }) => spec.state === state));
-  const given = FAMILIES.flatMap((family) => ranked.find(({ spec }) => spec.ip.family === family) ?? []);
+  const isSaid = ({ spec }: CachedAllocation): boolean => claim.given.some(({ ip }) => equalIp(ip, spec.ip));
+  const given = FAMILIES.flatMap((family) => {
+    const ofFamily = ranked.filter(({ spec }) => spec.ip.family === family);
+    return ofFamily.find(isSaid) ?? ofFamily[0] ?? [];
+  });
   if (given.length === 0) return undefined;
   const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);
   const ownerPod = given.flatMap(({ spec }) => spec.holders)[0]?.pod ?? claim.ownerPod;

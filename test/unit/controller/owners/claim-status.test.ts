@@ -68,6 +68,18 @@ it.each([
     [allocation("10.6.0.9", "Kept"), FOUR],
     { ips: ["10.6.0.7/24"], ownerPod: "a" },
   ],
+  [
+    "what was said before what another pod has claimed, which may never be answered",
+    claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
+    [FOUR, allocation("10.6.0.9", "Kept")],
+    undefined,
+  ],
+  [
+    "the same of two that are bound",
+    claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
+    [FOUR, allocation("10.6.0.9", "Bound", "z")],
+    undefined,
+  ],
   ["a cooling address is no claim's", claimOf(), [allocation("10.6.0.9", "Cooling")], undefined],
   ["of an earlier claim of the name: nothing", claimOf(), [allocation("10.6.0.9", "Bound", "a", "c-0")], undefined],
   ["of a set of another namespace that names its UID: nothing", claimOf(), [FORGED], undefined],
