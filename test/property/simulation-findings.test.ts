@@ -41,6 +41,10 @@ const FINDINGS: readonly (readonly [what: string, options: Pick<RunOptions, "see
   ["what an undone claim gives back to its member is waited for", { seed: 74_014, profile: "faults", steps: 5_000 }],
   ["of its cooling addresses a pod has the one that its member had", { seed: 76_054, profile: "scaled", steps: 4_000 }],
   ["claims ahead for the NICs of one pod exceed its limit", { seed: 1, profile: "tenants", steps: 5_000 }],
+  [
+    "what a migration's target was never answered is not its claim's",
+    { seed: 81_002, profile: "machines", steps: 10_000 },
+  ],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
 ];
 

@@ -13,12 +13,13 @@ import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "..
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
 import { addressOf, Ledger } from "./ledger.ts";
-import { type Call, Machine, plainConf } from "./machine.ts";
+import { type Call, Machine, type Nic, plainConf } from "./machine.ts";
 import { Network } from "./network.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { SubnetLedger } from "./subnet-ledger.ts";
 import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
 import type { Timeline } from "./timeline.ts";
+import { VirtualMachines } from "./virtual-machines.ts";
 import {
   annotationsOf,
   controllerOf,
@@ -50,6 +51,8 @@ const KUBELET = "simulation/kubelet";
 /** The namespaces with pods. */
 const NAMESPACES = ["shop", TENANT] as const;
 const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
+const MACHINES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines";
+const INSTANCES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
 
 function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
@@ -92,6 +95,8 @@ const SERVES: Served = {
     [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet" },
     [DEFINITIONS]: { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
     [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
+    [MACHINES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine" },
+    [INSTANCES]: { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance" },
   }),
   [LEASES]: {
     apiVersion: "coordination.k8s.io/v1",
@@ -139,6 +144,8 @@ export interface ClusterShape {
   readonly subnets?: ReadonlyMap<string, number>;
   /** A hostile tenant, with these limits of every namespace; absent: none. */
   readonly tenant?: TenantLimits;
+  /** Number of virtual machines; absent: none. */
+  readonly virtualMachines?: number;
 }
 
 interface ClusterOptions {
@@ -173,6 +180,8 @@ export class Cluster {
   readonly subnetLedger: SubnetLedger | undefined;
   /** Undefined without one. */
   readonly tenant: Tenant | undefined;
+  /** Undefined without any. */
+  readonly virtualMachines: VirtualMachines | undefined;
   readonly nodes: readonly Node[];
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
@@ -208,6 +217,10 @@ export class Cluster {
       keepsOwn: shape.hasStaticPods && shape.tenant === undefined,
       isRunning,
       waitsForPools: shape.subnets !== undefined,
+      sharing: {
+        identityOf: (pod: string) => this.virtualMachines?.identityOf(pod) ?? pod,
+        mayShare: (one: Nic, other: Nic) => this.virtualMachines?.mayShare(one, other) === true,
+      },
     };
     this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
@@ -246,6 +259,21 @@ export class Cluster {
         victims: () => [...this.pods, ...this.staticPods],
         newUid: () => `p${++this.#lastUid}`,
         isServed: () => this.#isLed,
+      });
+    if (shape.virtualMachines !== undefined)
+      this.virtualMachines = new VirtualMachines({
+        nowMs: () => time.nowMs,
+        server: this.server,
+        collections: { pods: PODS, machines: MACHINES, instances: INSTANCES, claims: CLAIMS },
+        random: this.#plane.random,
+        count: shape.virtualMachines,
+        newUid: () => `p${++this.#lastUid}`,
+        pods: () => this.pods,
+        readyNodes: () => this.#readyNodes,
+        isUp: (uid) => this.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true),
+        remove: (name) => this.deletePod(name),
+        finish: (name) => this.finishPod(name),
+        forgetMember: (member) => this.ledger.forgetMember(member),
       });
     this.nodes = Array.from({ length: shape.machines }, (_, index) => ({
       machine: new Machine(`n${index + 1}`, {
@@ -292,8 +320,10 @@ export class Cluster {
       });
       for (const family of FAMILIES)
         server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
-      const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
-      server.put(DEFINITIONS, "lan2", { metadata: { namespace: "shop" }, spec: { config } });
+      for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) {
+        const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plainConf(name)] });
+        server.put(DEFINITIONS, name, { metadata: { namespace: "shop" }, spec: { config } });
+      }
       const other = JSON.stringify({
         cniVersion: "1.1.0",
         name: "san",
@@ -303,6 +333,7 @@ export class Cluster {
       for (const { machine } of this.nodes) this.setReady(machine.name, true);
       for (const name of shape.subnets?.keys() ?? []) this.editSubnet(name);
       for (const workload of this.workloads) this.#putWorkload(workload);
+      this.virtualMachines?.start();
       for (const node of this.nodes) this.startNode(node);
       this.startController();
       this.startController();
@@ -451,6 +482,7 @@ export class Cluster {
     const names = new Set(this.expected.map(({ name }) => name));
     return (
       this.pods.length === names.size &&
+      this.virtualMachines?.isComplete !== false &&
       this.workloads.every((workload) => namesOf(workload).every((name) => names.has(name)))
     );
   }
@@ -689,6 +721,9 @@ export class Cluster {
         if (this.server.collection(inNamespace(PODS, namespace)).get(name)?.metadata.uid === uid)
           this.#patch(`${inNamespace(PODS, namespace)}/${name}/status`, { status: { phase: "Running", conditions } });
       },
+      setFailed: ({ name, uid }) => {
+        if (this.#uidOf(name) === uid) this.finishPod(name);
+      },
       finish: ({ namespace, name, uid }) => {
         const path = inNamespace(PODS, namespace);
         const found = this.server.collection(path).get(name);
@@ -704,6 +739,10 @@ export class Cluster {
       shown: (pod, ifName, addresses) => {
         if (pod.namespace !== "shop")
           return this.ledger.shown({ ...pod, name: `${pod.namespace}/${pod.name}` }, ifName, addresses, false);
+        if (this.virtualMachines?.isLauncher(pod.name) === true) {
+          const { name, isCurrent } = this.virtualMachines.memberOf(pod, ifName);
+          return this.ledger.shown({ ...pod, name }, ifName, addresses, isCurrent);
+        }
         this.ledger.shown(pod, ifName, addresses, this.#isMember(pod));
         const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
         const owner = workload === undefined ? "" : uidOf(workload);
@@ -818,7 +857,8 @@ export class Cluster {
         `subnet ${metadata.name}: ${JSON.stringify({ ips: after?.spec.ips, ...after?.status, conditions: 0 })}`,
       );
       this.subnetLedger?.subnetWritten(metadata.name);
-    } else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
+    } else if (collection === CLAIMS) timeline.note(`claim ${metadata.name}: ${JSON.stringify(after?.status ?? null)}`);
+    else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (isPods(collection) && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
@@ -848,6 +888,7 @@ export class Cluster {
     for (;;) {
       this.#watchNodes();
       this.#makePods();
+      this.virtualMachines?.tick();
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.subnetLedger?.check();
       this.tenant?.check();
@@ -894,6 +935,10 @@ export class Cluster {
     }
   }
 
+  get #readyNodes(): readonly string[] {
+    return this.nodes.filter((node) => node.silentSinceMs === undefined).map(({ machine }) => machine.name);
+  }
+
   /** Its set is gone (owner garbage collection), or it is of a former template and its turn has come. */
   #isOutdated(workload: Workload, name: string): boolean {
     const found = this.server.collection(PODS).get(name);
@@ -905,9 +950,9 @@ export class Cluster {
 
   #create(workload: Workload, name: string): void {
     const { nics } = workload;
-    const ready = this.nodes.filter((node) => node.silentSinceMs === undefined);
+    const ready = this.#readyNodes;
     if (ready.length === 0) return;
-    const nodeName = this.random.pick(ready).machine.name;
+    const nodeName = this.random.pick(ready);
     const controller = controllerOf(workload);
     this.server.put(PODS, name, {
       metadata: {
@@ -978,6 +1023,7 @@ function podOf({ metadata, spec, status }: StoredObject): PodObject {
     nics: spec.nics as PodObject["nics"],
     isDeleting: metadata.deletionTimestamp !== undefined,
     isFinished: phase === "Succeeded" || phase === "Failed",
+    runsOnce: spec.restartPolicy === "Never",
   };
 }
 

@@ -19,6 +19,8 @@ export interface PodObject {
   readonly isFinished: boolean;
   /** From a file of the kubelet: its UID is the hash of that, and the API server has a mirror of it under another one. */
   readonly isStatic?: boolean;
+  /** It does not get another sandbox after its own (`restartPolicy: Never`). */
+  readonly runsOnce?: boolean;
 }
 
 /** The kubelet's view of the API server. */
@@ -26,6 +28,8 @@ export interface KubeletApi {
   readonly isConnected: (machine: string) => boolean;
   readonly podsOf: (machine: string) => readonly PodObject[];
   readonly setRunning: (pod: PodObject) => void;
+  /** The only sandbox of the pod has died. */
+  readonly setFailed: (pod: PodObject) => void;
   /** The pod has ended: its object goes. */
   readonly finish: (pod: PodObject) => void;
   /** The static pods of the machine. */
@@ -116,15 +120,18 @@ export class Kubelet {
     this.#options.time.end(this.process);
   }
 
-  /** The sandbox of one of its pods dies; the kubelet makes another. */
+  /** The sandbox of one of its pods dies; the kubelet makes another, if the pod may have another. */
   loseSandbox(random: Seeded): void {
     const running = [...this.#workers.values()].filter(({ isRunning }) => isRunning);
     if (running.length === 0) return;
     const worker = random.pick(running);
     this.#options.timeline.note(`${this.#options.machine.name}: the sandbox of ${worker.pod.name} dies`);
     this.#options.machine.removeSandbox(worker.containerId);
-    worker.mustRestart = true;
-    worker.wake();
+    if (worker.pod.runsOnce === true) this.#options.api.setFailed(worker.pod);
+    else {
+      worker.mustRestart = true;
+      worker.wake();
+    }
   }
 
   /** The runtime collects: of its attachments it knows a part. */

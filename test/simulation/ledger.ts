@@ -58,6 +58,15 @@ interface LedgerOptions {
   readonly waitsForPools: boolean;
   /** There are always free addresses, so that no pod gets what another one has just released. */
   readonly keepsOwn: boolean;
+  readonly sharing?: Sharing;
+}
+
+/** Pods of one virtual machine. */
+interface Sharing {
+  /** By name; another pod's is its name. */
+  readonly identityOf: (pod: string) => string;
+  /** Whether both may have an address at a time, and no third one. */
+  readonly mayShare: (one: Nic, other: Nic) => boolean;
 }
 
 export class Ledger implements Segment {
@@ -115,7 +124,7 @@ export class Ledger implements Segment {
       this.#left.delete(address);
       if (
         left !== undefined &&
-        left.pod !== nic.pod &&
+        left.pod !== this.#identityOf(nic) &&
         nowMs - left.atMs < REST_MS &&
         !this.#touchedByHand.has(address)
       )
@@ -129,8 +138,10 @@ export class Ledger implements Segment {
       all.add(nic);
       this.#live.set(address, all);
       // Its earlier pod's link goes in a moment.
-      const others = [...all].filter((each) => each !== nic && !(each.isReleased && each.pod === nic.pod));
-      if (others.length > 0)
+      const isSame = (each: Nic): boolean => this.#identityOf(each) === this.#identityOf(nic);
+      const others = [...all].filter((each) => each !== nic && !(each.isReleased && isSame(each)));
+      const isShared = others.length === 1 && others.every((each) => this.#options.sharing?.mayShare(each, nic));
+      if (others.length > 0 && !isShared)
         this.problems.push(`${address} is on two NICs: ${[...all].map(describeNic).join(" and ")}`);
       this.#requireRecord(address);
     }
@@ -153,8 +164,14 @@ export class Ledger implements Segment {
     for (const address of nic.addresses) this.#idleSinceMs.set(address, this.#options.nowMs());
   }
 
-  #noteLeft({ pod }: Nic, address: string): void {
-    if (!this.#left.has(address)) this.#left.set(address, { pod, atMs: this.#options.nowMs() });
+  #noteLeft(nic: Nic, address: string): void {
+    const isInUse = [...(this.#live.get(address) ?? [])].some((each) => each !== nic && !each.isReleased);
+    if (!isInUse && !this.#left.has(address))
+      this.#left.set(address, { pod: this.#identityOf(nic), atMs: this.#options.nowMs() });
+  }
+
+  #identityOf({ pod }: Nic): string {
+    return this.#options.sharing?.identityOf(pod) ?? pod;
   }
 
   macOf(address: string): Mac | undefined {
@@ -301,6 +318,7 @@ export class Ledger implements Segment {
     for (const address of addresses) this.#holds.delete(address);
     for (const address of addresses) this.#requirePool({ name, uid }, ifName, address);
     if (this.#options.keepsOwn) this.#requireOwn({ name, uid, node }, ifName, addresses);
+    this.#requireFree({ name, uid }, ifName, addresses);
     if (!isMember) return;
     for (const address of addresses) {
       const key = memberKey(name, ifName, address);
@@ -323,6 +341,21 @@ export class Ledger implements Segment {
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
+  }
+
+  /** What a machine that is there had last is nobody else's, unless it was left on a lost node. */
+  #requireFree({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, addresses: readonly string[]): void {
+    for (const [key, had] of this.#members) {
+      if (!key.startsWith("vm-") || !addresses.includes(had) || key === memberKey(name, ifName, had)) continue;
+      if (!this.#isLeftBehind(had) && !this.#leftBehindOf(key).has(had))
+        this.problems.push(`${name} (${uid}) got ${had} for ${ifName}, which is ${key}'s`);
+    }
+  }
+
+  /** Of the NIC. */
+  addressesOf(uid: string, ifName: string): readonly string[] {
+    const isOf = (nic: Nic): boolean => nic.uid === uid && nic.ifName === ifName;
+    return [...this.#live].flatMap(([address, nics]) => ([...nics].some(isOf) ? [address] : []));
   }
 
   /** A pod may keep what it had, but gets nothing that is in no pool (pool-changes). */
@@ -448,7 +481,7 @@ export class Ledger implements Segment {
         if (count !== 2) faults.push(`${name} (${uid}) has ${count} addresses on ${ifName}`);
       }
     for (const [address, { state, node, holders = [], workload }] of this.#objects) {
-      const isOfPod = state === "Bound" && holders.some(({ podUID }) => uids.has(podUID));
+      const isOfPod = state === "Bound" && holders.length > 0 && holders.every(({ podUID }) => uids.has(podUID));
       // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod.
       if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node))) continue;
       faults.push(`${address} is still ${state} ${JSON.stringify(holders)} ${workload?.member ?? ""}`);

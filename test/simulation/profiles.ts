@@ -20,6 +20,7 @@ export const PROFILES = [
   "scaled",
   "subnets",
   "tenants",
+  "machines",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -46,6 +47,8 @@ interface Profile {
   readonly hasSubnets?: boolean;
   /** A hostile tenant creates pods. */
   readonly hasTenant?: boolean;
+  /** Most pods are launchers of virtual machines. */
+  readonly hasMachines?: boolean;
   /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
   readonly isStrict?: boolean;
 }
@@ -485,6 +488,24 @@ const RETREAT: Action = {
   act: (cluster, random) => cluster.tenant?.retreat(random),
 };
 
+const MIGRATE: Action = {
+  name: "a virtual machine migrates",
+  weight: 30,
+  act: (cluster, random) => cluster.virtualMachines?.migrate(random),
+};
+
+const RESTART_MACHINE: Action = {
+  name: "a virtual machine restarts",
+  weight: 4,
+  act: (cluster, random) => cluster.virtualMachines?.restart(random, random.pick([0, 3_000, 15_000])),
+};
+
+const DELETE_MACHINE: Action = {
+  name: "a virtual machine is deleted and created again",
+  weight: 1,
+  act: (cluster, random) => cluster.virtualMachines?.delete(random, random.pick([0, 3_000, 15_000])),
+};
+
 const SHRINK_SUBNET: Action = {
   name: "a Subnet offers less",
   weight: 2,
@@ -705,6 +726,30 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       KILL_CONTROLLER,
     ],
   },
+  machines: {
+    network: {
+      ...{ slow: 0.005, lostRequest: 0.005, lostAnswer: 0.01, duplicated: 0.005, tooMany: 0.005, failing: 0.005 },
+      ...{ late: 0.002, brokenWatch: 0.001, laggingWatch: 0.005 },
+    },
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    hasMachines: true,
+    actions: [
+      MIGRATE,
+      RESTART_MACHINE,
+      DELETE_MACHINE,
+      { ...DELETE, weight: 5 },
+      { ...FORCE, weight: 2 },
+      { ...LOSE_SANDBOX, weight: 2 },
+      KILL_AGENT,
+      PAUSE_AGENT,
+      HANG,
+      KILL_CONTROLLER,
+      PAUSE_CONTROLLER,
+      COMPACT,
+      FILL_DISK,
+    ],
+  },
 };
 
 export interface Plan {
@@ -848,8 +893,10 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     isStrict = false,
     hasSubnets = false,
     hasTenant = false,
+    hasMachines = false,
   } = TABLE[profile];
-  const pods = hasSubnets || hasTenant ? Math.ceil(count / 4) : count;
+  const pods = hasSubnets || hasTenant || hasMachines ? Math.ceil(count / 4) : count;
+  const virtualMachines = hasMachines ? Math.ceil(count / 3) : 0;
   const one: Workload["nics"] = [["eth0", "lan"]];
   const two: Workload["nics"] = [...one, ["net1", "lan2"]];
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
@@ -871,7 +918,9 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     workloads.reduce(
       (sum, { replicas, nics, announced = [] }) => sum + replicas * (nics.length + announced.length),
       0,
-    ) + (isMixed || hasTenant ? nodes : 0);
+    ) +
+    (isMixed || hasTenant ? nodes : 0) +
+    2 * virtualMachines;
   if (hasSubnets) workloads.push(...RIVALS);
   if (hasTenant) workloads.push(...VICTIMS);
   // What all victims need of both families.
@@ -888,6 +937,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
       isDetecting,
       hasStaticPods: isMixed || hasTenant,
       isStrict,
+      ...(hasMachines ? { virtualMachines } : {}),
       ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),
       ...(hasTenant ? { subnets: VICTIM_SUBNETS, tenant: { ...LIMITS, maxAddressesPerNamespace: share } } : {}),
     },

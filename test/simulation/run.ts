@@ -40,6 +40,8 @@ export interface RunReport {
   readonly actions: ReadonlyMap<number, string>;
   readonly adds: number;
   readonly restarts: number;
+  /** Of virtual machines, which now run on another node. */
+  readonly migrations: number;
   /** Most writes of one allocation for one ADD. */
   readonly mostWrites: number;
   /** How often a controller has become the leader. */
@@ -112,8 +114,10 @@ export async function run(options: RunOptions): Promise<RunReport> {
         ? [
             ...cluster.ledger.unfinished([...cluster.expected, ...cluster.staticPods], cluster.tenantPods),
             ...(cluster.subnetLedger?.unfinished() ?? []),
+            ...(cluster.virtualMachines?.unfinished((uid, ifName) => cluster.ledger.addressesOf(uid, ifName)) ?? []),
           ]
         : [
+            ...(cluster.virtualMachines?.waiting ?? []),
             `pods: ${cluster.pods.map(({ name, node, isDeleting }) => `${name} on ${node}${isDeleting ? " (deleting)" : ""}`).join(", ")}`,
           ];
     }
@@ -134,6 +138,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
     actions,
     adds,
     restarts,
+    migrations: cluster.virtualMachines?.migrations ?? 0,
     mostWrites,
     leaders: cluster.leaders,
     recoveryMs: time.nowMs - lastFaultMs,
@@ -149,6 +154,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   cluster.restorePools();
   cluster.satisfyRivals();
+  cluster.virtualMachines?.rest();
   cluster.tenant?.rest((uid) => cluster.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true));
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
@@ -203,7 +209,7 @@ export function describeReport(report: RunReport, lines = 80): string {
       problems.flatMap(
         (problem) =>
           problem.match(
-            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x)-[0-9]+|fix-n[0-9]+)/g,
+            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x|vm)-[0-9]+|fix-n[0-9]+)/g,
           ) ?? [],
       ),
     ),

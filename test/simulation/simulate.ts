@@ -32,7 +32,11 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const sizes = { nodes: Number(values.nodes), pods: Number(values.pods), steps: Number(values.steps) };
     const options = { seed, profile, ...sizes, faults: Number(values.faults), without };
     const report = await run(options);
-    for (const name of [...report.actions.values(), ...Array(report.leaders).fill("(another controller leads)")])
+    for (const name of [
+      ...report.actions.values(),
+      ...Array(report.leaders).fill("(another controller leads)"),
+      ...Array(report.migrations).fill("(a migration succeeds)"),
+    ])
       counts.set(name, (counts.get(name) ?? 0) + 1);
     const seconds = (performance.now() - startMs) / 1000;
     if (report.problems.length === 0) {

@@ -534,6 +534,31 @@ export const FAULTS: readonly Fault[] = [
       ),
     ],
   },
+  {
+    name: "the target of a migration does not share the address",
+    breaks: "retention",
+    profile: "machines",
+    violation: "has not migrated",
+    limit: 400_000,
+    edits: [edit("host/ipam/retention.ts", '? "migrating" : "alive"', '? "alive" : "alive"')],
+  },
+  {
+    name: "the end of one of two launchers releases the address",
+    breaks: "retention",
+    profile: "machines",
+    violation: "its record is Kept",
+    limit: 100_000,
+    edits: [
+      edit(DECIDE, 'if (others !== undefined && object.deleting !== true) return { kind: "leave", others };', ""),
+    ],
+  },
+  {
+    name: "the address of an IPAMClaim is not retained for it",
+    breaks: "[IPAMClaim](workloads.md#ipamclaim)",
+    profile: "machines",
+    limit: 100_000,
+    edits: [edit("host/agent/ipam/demand.ts", "workloads.set(nic.ifName, workloadOfClaim(claim));", "")],
+  },
 ];
 
 /** Faults that a test notices: in what the simulation leaves out (sockets, files, admission, the coordinator), or too rare in it. */

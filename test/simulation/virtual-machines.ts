@@ -1,0 +1,330 @@
+/**
+ * KubeVirt in little: virtual machines, the launcher pod of each run, and live migrations, which have a second launcher of the same run for a while. Every
+ * other machine keeps its addresses as a VirtualMachine, the rest by IPAMClaims, one for each NIC.
+ */
+import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
+import type { Seeded } from "../world/seeded.ts";
+import type { PodObject } from "./kubelet.ts";
+import type { Nic } from "./machine.ts";
+
+const NICS: PodObject["nics"] = [
+  ["eth0", "lan"],
+  ["net1", "lan2"],
+];
+const KUBEVIRT = "kubevirt.io/v1";
+/** `vm-1-2-7`: the seventh launcher, of the second machine of this name. */
+const LAUNCHER = /^(?<name>vm-\d+)-(?<life>\d+)-\d+$/;
+/** A migration whose target has not come up by then is given up: milliseconds. */
+const TARGET_MS = 20_000;
+/** Of the migrations that get so far. */
+const SUCCESS_SHARE = 0.7;
+/** For each look at the machines. */
+const CLEANUP_SHARE = 0.1;
+
+interface VirtualMachine {
+  readonly name: string;
+  readonly hasClaims: boolean;
+  /** Counts the machines of this name. */
+  life: number;
+  isAbsent: boolean;
+  mustMigrate: boolean;
+  /** Counts the runs. */
+  run: number;
+  /** No run begins sooner. */
+  stoppedUntilMs: number;
+  /** UID of the pod in which it runs; undefined between two runs. */
+  source: string | undefined;
+  /** Where it migrates to. */
+  target: { readonly uid: string; readonly startedMs: number; isUp: boolean; endMs: number } | undefined;
+}
+
+interface Options {
+  readonly nowMs: () => number;
+  readonly server: MemoryApiServer;
+  readonly collections: {
+    readonly pods: string;
+    readonly machines: string;
+    readonly instances: string;
+    readonly claims: string;
+  };
+  readonly random: Seeded;
+  readonly count: number;
+  readonly newUid: () => string;
+  readonly pods: () => readonly PodObject[];
+  readonly readyNodes: () => readonly string[];
+  /** Whether the pod with this UID runs, with all of its NICs. */
+  readonly isUp: (uid: string) => boolean;
+  readonly remove: (pod: string) => void;
+  readonly finish: (pod: string) => void;
+  /** Nobody has the member's addresses any more by right. */
+  readonly forgetMember: (member: string) => void;
+}
+
+export class VirtualMachines {
+  readonly #options: Options;
+  readonly #machines: readonly VirtualMachine[];
+  /** The run of each launcher that there ever was, by UID. */
+  readonly #runs = new Map<string, string>();
+  #lastLauncher = 0;
+  migrations = 0;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#machines = Array.from({ length: options.count }, (_, index) => ({
+      name: `vm-${index}`,
+      hasClaims: index % 2 === 1,
+      life: 0,
+      isAbsent: true,
+      mustMigrate: false,
+      run: 0,
+      stoppedUntilMs: 0,
+      source: undefined,
+      target: undefined,
+    }));
+  }
+
+  start(): void {
+    for (const machine of this.#machines) this.#put(machine);
+  }
+
+  migrate(random: Seeded): void {
+    this.#migrate(random.pick(this.#machines), random);
+  }
+
+  /** From now on each has to migrate once more. */
+  rest(): void {
+    for (const machine of this.#machines) machine.mustMigrate = true;
+  }
+
+  #migrate(machine: VirtualMachine, random: Seeded): void {
+    const source = this.#podOf(machine, machine.source);
+    if (source === undefined || machine.target !== undefined || !this.#options.isUp(source.uid)) return;
+    const nodes = this.#options.readyNodes().filter((node) => node !== source.node);
+    if (nodes.length === 0) return;
+    const uid = this.#launch(machine, random.pick(nodes));
+    machine.target = { uid, startedMs: this.#options.nowMs(), isUp: false, endMs: 0 };
+  }
+
+  /** It is shut down, and started again after so long. */
+  restart(random: Seeded, forMs: number): void {
+    const machine = random.pick(this.#machines);
+    machine.stoppedUntilMs = this.#options.nowMs() + forMs;
+    this.#end(machine, random.chance(0.5));
+  }
+
+  /** It is deleted, with its claims; one of its name is created after so long, once its pods are gone. */
+  delete(random: Seeded, forMs: number): void {
+    const machine = random.pick(this.#machines.filter(({ isAbsent }) => !isAbsent));
+    if (machine === undefined) return;
+    const { server, collections, forgetMember } = this.#options;
+    const { name } = machine;
+    machine.isAbsent = true;
+    machine.stoppedUntilMs = this.#options.nowMs() + forMs;
+    this.#end(machine, false);
+    server.remove(name, collections.machines);
+    server.remove(name, collections.instances);
+    forgetMember(name);
+    if (!machine.hasClaims) return;
+    for (const [ifName] of NICS) {
+      server.remove(claimName(name, ifName), collections.claims);
+      forgetMember(claimName(name, ifName));
+    }
+  }
+
+  /** Called every now and then. */
+  tick(): void {
+    const { nowMs } = this.#options;
+    for (const machine of this.#machines) {
+      this.#cleanUp(machine);
+      if (this.#podOf(machine, machine.source) === undefined) this.#end(machine, false);
+      else this.#goOn(machine);
+      if (machine.source !== undefined || nowMs() < machine.stoppedUntilMs) continue;
+      const isEnding = this.#launchersOf(machine).some(({ isFinished }) => !isFinished);
+      if (isEnding) continue;
+      if (machine.isAbsent) this.#put(machine);
+      this.#run(machine);
+    }
+  }
+
+  /** The member whose address the launcher's NIC has; `isCurrent`: it is of the run that goes on. */
+  memberOf({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string): { name: string; isCurrent: boolean } {
+    const machine = this.#machineOf(name);
+    if (machine === undefined) return { name, isCurrent: false };
+    const isCurrent = machine.source === uid || machine.target?.uid === uid;
+    return { name: machine.hasClaims ? claimName(machine.name, ifName) : machine.name, isCurrent };
+  }
+
+  isLauncher(name: string): boolean {
+    return LAUNCHER.test(name);
+  }
+
+  /** All launchers of one machine have one. */
+  identityOf(name: string): string {
+    return LAUNCHER.test(name) ? name.slice(0, name.lastIndexOf("-")) : name;
+  }
+
+  /** Whether both NICs are of launchers of one run: they are two only while the machine migrates. */
+  mayShare(a: Nic, b: Nic): boolean {
+    const [one, other] = [this.#runs.get(a.uid), this.#runs.get(b.uid)];
+    return one !== undefined && one === other && a.ifName === b.ifName;
+  }
+
+  /** Whether each machine runs in one pod, and none migrates. */
+  get isComplete(): boolean {
+    return this.#machines.every((machine) => {
+      const pods = this.#launchersOf(machine);
+      const isMoving = machine.isAbsent || machine.mustMigrate || machine.target !== undefined;
+      return !isMoving && pods.length === 1 && pods[0]?.uid === machine.source;
+    });
+  }
+
+  /** Machines that have to migrate, and have not: sentences. */
+  get waiting(): readonly string[] {
+    return this.#machines.flatMap(({ name, mustMigrate }) => (mustMigrate ? [`${name} has not migrated`] : []));
+  }
+
+  /** What is not as it should be when all is quiet: sentences. */
+  unfinished(addressesOf: (uid: string, ifName: string) => readonly string[]): string[] {
+    const { server, collections } = this.#options;
+    return this.#machines
+      .filter(({ hasClaims }) => hasClaims)
+      .flatMap((machine) =>
+        NICS.flatMap(([ifName]) => {
+          const name = claimName(machine.name, ifName);
+          const { ips = [], ownerPod = "" } = Object(server.collection(collections.claims).get(name)?.status);
+          const pod = this.#podOf(machine, machine.source);
+          const given = (ips as readonly string[]).map((each) => each.replace(/\/.*/, "")).toSorted();
+          const has = addressesOf(machine.source ?? "", ifName).toSorted();
+          const isRight = given.join() === has.join() && ownerPod === pod?.name;
+          return isRight ? [] : [`claim ${name} says ${given} of ${ownerPod}, and ${pod?.name} has ${has}`];
+        }),
+      );
+  }
+
+  #machineOf(pod: string): VirtualMachine | undefined {
+    const { name, life } = LAUNCHER.exec(pod)?.groups ?? {};
+    return this.#machines.find((each) => each.name === name && String(each.life) === life && !each.isAbsent);
+  }
+
+  #launchersOf({ name }: VirtualMachine): readonly PodObject[] {
+    return this.#options.pods().filter((pod) => pod.name.startsWith(`${name}-`));
+  }
+
+  /** Undefined unless it is there to stay. */
+  #podOf(machine: VirtualMachine, uid: string | undefined): PodObject | undefined {
+    const found = this.#launchersOf(machine).find((pod) => pod.uid === uid);
+    return found?.isDeleting === false && !found.isFinished ? found : undefined;
+  }
+
+  /** Pods of earlier runs and of migrations that have ended. */
+  #cleanUp(machine: VirtualMachine): void {
+    const { remove, random } = this.#options;
+    for (const { name, uid, isDeleting, isFinished } of this.#launchersOf(machine)) {
+      if (isDeleting || uid === machine.source || uid === machine.target?.uid) continue;
+      if (!isFinished || random.chance(CLEANUP_SHARE)) remove(name);
+    }
+  }
+
+  #goOn(machine: VirtualMachine): void {
+    const { target } = machine;
+    const { nowMs, isUp, random, finish } = this.#options;
+    if (target === undefined && machine.mustMigrate) this.#migrate(machine, random);
+    if (target === undefined) return;
+    const [from, to] = [this.#podOf(machine, machine.source), this.#podOf(machine, target.uid)];
+    if (to === undefined || from === undefined || (!target.isUp && nowMs() - target.startedMs > TARGET_MS)) {
+      machine.target = undefined;
+      return;
+    }
+    if (!target.isUp && isUp(target.uid)) {
+      target.isUp = true;
+      target.endMs = nowMs() + random.pick([300, 2_000, 8_000]);
+    }
+    if (!target.isUp || nowMs() < target.endMs) return;
+    machine.target = undefined;
+    if (!isUp(target.uid) || !(machine.mustMigrate || random.chance(SUCCESS_SHARE))) return;
+    machine.source = target.uid;
+    machine.mustMigrate = false;
+    this.migrations++;
+    finish(from.name);
+  }
+
+  /** Its pods end: by themselves, or because they are deleted. */
+  #end(machine: VirtualMachine, isByItself: boolean): void {
+    const source = this.#podOf(machine, machine.source);
+    machine.source = undefined;
+    machine.target = undefined;
+    if (source !== undefined && isByItself) this.#options.finish(source.name);
+  }
+
+  #run(machine: VirtualMachine): void {
+    const { server, collections, random, readyNodes } = this.#options;
+    const nodes = readyNodes();
+    if (nodes.length === 0) return;
+    machine.run++;
+    const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachine", name: machine.name, uid: uidOf(machine) };
+    const metadata = { uid: runOf(machine), namespace: "shop", ownerReferences: [{ ...owner, controller: true }] };
+    server.put(collections.instances, machine.name, { metadata, spec: {}, status: { phase: "Running" } });
+    machine.source = this.#launch(machine, random.pick(nodes));
+  }
+
+  #put(machine: VirtualMachine): void {
+    const { server, collections } = this.#options;
+    machine.life++;
+    machine.isAbsent = false;
+    const uid = uidOf(machine);
+    server.put(collections.machines, machine.name, { metadata: { uid, namespace: "shop" }, spec: {} });
+    if (!machine.hasClaims) return;
+    for (const [ifName, network] of NICS) {
+      const name = claimName(machine.name, ifName);
+      const metadata = { uid: `${uid}-${ifName}`, namespace: "shop" };
+      server.put(collections.claims, name, { metadata, spec: { network, interface: ifName } });
+    }
+  }
+
+  /** Returns the UID of the launcher. */
+  #launch(machine: VirtualMachine, node: string): string {
+    const { server, collections, newUid } = this.#options;
+    const uid = newUid();
+    const name = `${machine.name}-${machine.life}-${++this.#lastLauncher}`;
+    const run = runOf(machine);
+    this.#runs.set(uid, run);
+    const owner = { apiVersion: KUBEVIRT, kind: "VirtualMachineInstance", name: machine.name, uid: run };
+    server.put(collections.pods, name, {
+      metadata: {
+        uid,
+        namespace: "shop",
+        finalizers: ["simulation/kubelet"],
+        labels: { "kubevirt.io": "virt-launcher" },
+        annotations: networksOf(machine),
+        ownerReferences: [{ ...owner, controller: true }],
+      },
+      spec: { nodeName: node, nics: NICS, restartPolicy: "Never" },
+      status: { phase: "Pending" },
+    });
+    return uid;
+  }
+}
+
+function uidOf({ name, life }: VirtualMachine): string {
+  return `${name}-uid-${life}`;
+}
+
+function runOf(machine: VirtualMachine): string {
+  return `${uidOf(machine)}-run-${machine.run}`;
+}
+
+function claimName(machine: string, ifName: string): string {
+  return `${machine}.${ifName}`;
+}
+
+function networksOf({ name, hasClaims }: VirtualMachine): Readonly<Record<string, string>> {
+  const selections = NICS.map(([ifName, network]) => ({
+    name: network,
+    namespace: "shop",
+    interface: ifName,
+    ...(hasClaims ? { "ipam-claim-reference": claimName(name, ifName) } : {}),
+  }));
+  const networks = { "k8s.v1.cni.cncf.io/networks": JSON.stringify(selections.slice(1)) };
+  if (!hasClaims) return networks;
+  return { ...networks, "v1.multus-cni.io/default-network": JSON.stringify(selections.slice(0, 1)) };
+}
