@@ -759,4 +759,10 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
     test: ["unit", "test/unit/coordinator/probe.test.ts"],
     edits: [edit("host/coordinator/probe.ts", "context.ownMacs.has(mac) ||", "")],
   },
+  {
+    name: "what was never answered becomes the address of an IPAMClaim",
+    breaks: "[IPAMClaim](workloads.md#ipamclaim)",
+    test: ["unit", "test/unit/controller/owners/claim-status.test.ts"],
+    edits: [edit("host/controller/owners/plan-claim-status.ts", "ofFamily.find(isSaid) ?? ofFamily[0]", "ofFamily[0]")],
+  },
 ];
