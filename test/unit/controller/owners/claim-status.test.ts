@@ -75,6 +75,12 @@ it.each([
     undefined,
   ],
   [
+    "the same of both families",
+    claimOf({ ips: ["10.6.0.9/24", "fd00::7/64"], ownerPod: "a" }),
+    [FOUR, SIX, allocation("10.6.0.9", "Kept")],
+    undefined,
+  ],
+  [
     "the same of two that are bound",
     claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
     [FOUR, allocation("10.6.0.9", "Bound", "z")],
