@@ -20,6 +20,7 @@ import {
 } from "../config/network-definition.ts";
 import { errnoOf, messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
+import { isSameList } from "../lib/same-list.ts";
 import { coordinatorLayers } from "../resources/coordinator.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import { StampedFiles } from "./stamped-files.ts";
@@ -217,8 +218,4 @@ function isSameContent(a: DirectoryContent, b: DirectoryContent): boolean {
     }) &&
     isSameList(a.problems, b.problems)
   );
-}
-
-function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((one, index) => one === b[index]);
 }

@@ -1,3 +1,5 @@
+import { countLeading } from "./search.ts";
+
 /** A map in the order of its keys, whatever the order in which they came. A new key, and one that goes, cost a search and a shift. */
 export class SortedMap<V> extends Map<string, V> {
   readonly #keys: string[] = [];
@@ -50,13 +52,6 @@ export class SortedMap<V> extends Map<string, V> {
 
   /** Where the key stands, or would stand. */
   #placeOf(key: string): number {
-    let low = 0;
-    let high = this.#keys.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#keys[middle] ?? "") < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return countLeading(this.#keys, (each) => each < key);
   }
 }

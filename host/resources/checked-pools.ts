@@ -2,6 +2,7 @@
  * Which pools may be used, kept along with their changes: what {@link checkPools} finds in all of them, at the cost of those that have changed and of those
  * in networks that overlap theirs.
  */
+import { byName } from "../lib/order.ts";
 import { SortedMap } from "../lib/sorted-map.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
@@ -54,7 +55,7 @@ export class CheckedPools {
     for (const network of contested) {
       const relatives = this.#relativesOf(network);
       for (const each of relatives) contested.delete(each);
-      const pools = relatives.flatMap((each) => [...each.pools.values()]).sort((a, b) => (a.name < b.name ? -1 : 1));
+      const pools = relatives.flatMap((each) => [...each.pools.values()]).sort(byName);
       const refused = refusePools(pools);
       for (const pool of pools) if (this.#decide(pool.name, pool, refused.get(pool.name))) changed.add(pool.name);
     }

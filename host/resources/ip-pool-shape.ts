@@ -1,5 +1,6 @@
 /** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
 import { joinRanges } from "../core/spans.ts";
+import { isSameList } from "../lib/same-list.ts";
 import { compareIp, type Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
@@ -37,9 +38,5 @@ export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): Po
 
 /** Returns whether both shapes have the same ranges and masked addresses. */
 export function equalShape(a: PoolShape, b: PoolShape): boolean {
-  return equalRanges(a.ranges, b.ranges) && equalRanges(a.masked, b.masked);
-}
-
-function equalRanges(a: readonly Range[], b: readonly Range[]): boolean {
-  return a.length === b.length && a.every((range, at) => b[at] !== undefined && equalRange(range, b[at]));
+  return isSameList(a.ranges, b.ranges, equalRange) && isSameList(a.masked, b.masked, equalRange);
 }

@@ -1,4 +1,5 @@
 /** Which addresses of a subnet a map shows, and their numbers: the whole subnet up to 2^24 addresses, else islands of 256 around those in use. */
+import { countLeading } from "../lib/search.ts";
 import { bitsOf, type Family, formatIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
@@ -37,17 +38,11 @@ export function segmentsOf(subnet: Prefix, used: Iterable<Ip>): Segments {
 /** Returns the number of an address; undefined outside of the segments. */
 export function numberOf({ family, bits, firsts }: Segments, ip: Ip): number | undefined {
   if (ip.family !== family) return undefined;
-  let low = 0;
-  let high = firsts.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((firsts[middle] ?? 0n) <= ip.value) low = middle + 1;
-    else high = middle;
-  }
-  const first = firsts[low - 1];
+  const at = countLeading(firsts, (first) => first <= ip.value) - 1;
+  const first = firsts[at];
   if (first === undefined) return undefined;
   const offset = ip.value - first;
-  return offset >> BigInt(bits) === 0n ? (low - 1) * 2 ** bits + Number(offset) : undefined;
+  return offset >> BigInt(bits) === 0n ? at * 2 ** bits + Number(offset) : undefined;
 }
 
 export function rangesOfSegments({ family, bits, firsts }: Segments): Range[] {

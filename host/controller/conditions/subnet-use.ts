@@ -2,6 +2,7 @@
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { isSameList } from "../../lib/same-list.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Assignments, Subnet } from "../../resources/subnet.ts";
@@ -32,9 +33,7 @@ export class KnownUse {
   readonly #assigned = new WeakMap<Assignments, Assigned>();
 
   capacities(from: readonly unknown[], open: () => ReadonlyMap<string, SubnetCapacity>): Offers["capacities"] {
-    const { from: before } = this.#offers;
-    const isSame = from.length === before.length && from.every((each, at) => each === before[at]);
-    if (!isSame) this.#offers = { from, capacities: open() };
+    if (!isSameList(from, this.#offers.from)) this.#offers = { from, capacities: open() };
     return this.#offers.capacities;
   }
 

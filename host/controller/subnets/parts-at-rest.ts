@@ -3,6 +3,7 @@
  * find nothing either, and is left out: in a roll-out of ten thousand workloads each pass would plan all pools for the sake of a few.
  */
 import type { Labels } from "../../config/label-selector.ts";
+import { isSameList } from "../../lib/same-list.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CurrentPool, NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
 import { planSubnets } from "./plan/plan-subnets.ts";
@@ -119,10 +120,6 @@ function isSamePool({ object: a }: CurrentPool, { object: b }: CurrentPool): boo
 
 function labelsIn({ demands, labelsOf }: SubnetsView): Labels[] {
   return [...new Set(demands.map(({ application }) => application.namespace))].map(labelsOf);
-}
-
-function isSameList<T>(a: readonly T[], b: readonly T[], isSame: (a: T, b: T) => boolean = Object.is): boolean {
-  return a.length === b.length && a.every((each, at) => isSame(each, b[at] as T));
 }
 
 function union<T>(sets: readonly ReadonlySet<T>[]): Set<T> {

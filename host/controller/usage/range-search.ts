@@ -1,4 +1,5 @@
 /** Finds the sets of ranges that contain an address, with one binary search. */
+import { countLeading } from "../../lib/search.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
@@ -39,14 +40,7 @@ class RangesIndex<T> {
   }
 
   find({ value }: Ip): readonly T[] {
-    let low = 0;
-    let high = this.#starts.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#starts[middle] ?? 0n) <= value) low = middle + 1;
-      else high = middle;
-    }
-    return this.#values[low - 1] ?? [];
+    return this.#values[countLeading(this.#starts, (start) => start <= value) - 1] ?? [];
   }
 }
 

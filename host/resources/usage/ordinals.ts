@@ -3,6 +3,7 @@
  * was made for. The same order and hash as the core's (docs/wasm-abi.md, Snapshots), without it.
  */
 import { joinRanges } from "../../core/spans.ts";
+import { countLeading } from "../../lib/search.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 
@@ -30,16 +31,9 @@ export function ordinalsOf(ranges: readonly Range[]): Ordinals {
 
 /** Which of the ranges, ascending and disjoint, has the address: its place in the list, or -1. */
 export function findRange(ranges: readonly Range[], { family, value }: Ip): number {
-  let low = 0;
-  let high = ranges.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const range = ranges[middle];
-    if (range !== undefined && range.first.value <= value) low = middle + 1;
-    else high = middle;
-  }
-  const found = ranges[low - 1];
-  return found !== undefined && found.first.family === family && value <= found.last.value ? low - 1 : -1;
+  const at = countLeading(ranges, ({ first }) => first.value <= value) - 1;
+  const found = ranges[at];
+  return found !== undefined && found.first.family === family && value <= found.last.value ? at : -1;
 }
 
 const FNV_OFFSET = 0xcbf29ce484222325n;

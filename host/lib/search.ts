@@ -1,0 +1,13 @@
+/** Search in lists that are in order. */
+
+/** Returns how many elements are before the searched place. `isBefore` holds for the first ones, and for none behind them. */
+export function countLeading<T>(list: readonly T[], isBefore: (each: T) => boolean): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore(list[middle] as T)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
