@@ -25,7 +25,7 @@ export function formatNotice(id: string, names: readonly string[]): string {
   return [id, ...(names.length > MAX_NOTICE_NAMES ? [ALL] : names)].join(" ");
 }
 
-/** Returns "all" for a notice that another version, or nobody, wrote like that. */
+/** Returns "all" for a notice of another form: another version of the controller may have written it. */
 export function parseNotice(value: string): NoticedAllocations {
   const [, ...names] = value.split(" ");
   const isKnown = names.length <= MAX_NOTICE_NAMES && names.every((name) => parseAllocationName(name) !== undefined);

@@ -6,7 +6,7 @@ import type { IpPool } from "./ip-pool.ts";
 type Owner = Pick<PoolOwner, "namespace" | "uid">;
 
 export interface PoolsByName extends ReadonlyMap<string, IpPool> {
-  /** The pools that were generated for a workload. Absent: nobody has sorted them, and all have to be looked at. */
+  /** The pools that were generated for a workload. Absent: they are not sorted by workload, and all have to be looked at. */
   ofOwner?(owner: Owner): Iterable<IpPool>;
 }
 

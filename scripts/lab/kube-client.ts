@@ -111,7 +111,7 @@ interface Call {
   readonly body: string;
 }
 
-/** As kubectl does: a kind that nobody watches is read when it is first asked for, after its definition came or changed. */
+/** As kubectl does: a kind without a watch is read when it is first asked for, after its definition came or changed. */
 async function callAgain(once: () => Promise<string>): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     try {

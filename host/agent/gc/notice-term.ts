@@ -1,6 +1,6 @@
 /**
  * Whether one controller has led all the time, and sends notices: its Lease says both (recreate, docs/decisions/0035). An older controller sends none, and
- * between two leaders nobody does.
+ * between two leaders no controller does.
  */
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decodeLease } from "../../kubernetes/lease/lease-object.ts";

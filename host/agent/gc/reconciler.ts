@@ -281,7 +281,7 @@ export class Reconciler {
     await Promise.all(republished.map((row) => registry.republish(row)));
     const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
     const { adopted, released, refused } = await this.#handleOrphans(orphans);
-    // Another node may have had an object and given it up since, which nobody reports.
+    // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
     for (const name of [...republished.map(nameOf), ...refused]) this.#lookAgain(name, retryMs);
     for (const [name, { sinceMs }] of this.#observations)

@@ -1,5 +1,5 @@
 /**
- * Sends notices to agents whose allocations somebody else may have changed (recreate, docs/decisions/0035). plan-notices.ts decides about each change of
+ * Sends notices to agents whose allocations another writer may have changed (recreate, docs/decisions/0035). plan-notices.ts decides about each change of
  * the cache; the pod is read from the API server. What cannot be read counts as a reason to tell.
  */
 import { ConfigError } from "../../config/config-error.ts";

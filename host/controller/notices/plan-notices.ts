@@ -1,5 +1,5 @@
 /**
- * Which agents have to read an allocation again because somebody else may have changed it (recreate, docs/decisions/0035).
+ * Which agents have to read an allocation again because another writer may have changed it (recreate, docs/decisions/0035).
  *
  *   what happened to it                                        told
  *   Bound → absent, with the annotation `force-delete`         its holders' nodes
