@@ -38,8 +38,11 @@ export interface Journal extends Registry {
   disown(allocations: readonly Allocation[]): Promise<void>;
   /** Records that the API server has an object for each, without changing the version. Rows that have changed are confirmed if the owner is the same. */
   confirm(allocations: readonly Allocation[]): Promise<void>;
-  /** The object was deleted or never created: deletes the row if unchanged, and reports the address as free. Returns whether it was deleted. */
-  forget(allocation: Allocation): Promise<boolean>;
+  /**
+   * The object was deleted or never created, or is another pod's: deletes the row if unchanged, and reports the address as free unless `isTaken`. Returns
+   * whether it was deleted.
+   */
+  forget(allocation: Allocation, isTaken?: boolean): Promise<boolean>;
   /**
    * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if Bound; a Cooling one starts to cool. Returns undefined if the address has a row, or its NIC
    * another Bound address of the family.

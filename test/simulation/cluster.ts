@@ -216,7 +216,6 @@ export class Cluster {
       isStrict,
       keepsOwn: shape.hasStaticPods && shape.tenant === undefined,
       isRunning,
-      waitsForPools: shape.subnets !== undefined,
       sharing: {
         identityOf: (pod: string) => this.virtualMachines?.identityOf(pod) ?? pod,
         mayShare: (one: Nic, other: Nic) => this.virtualMachines?.mayShare(one, other) === true,

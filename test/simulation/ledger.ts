@@ -33,8 +33,6 @@ const OUTSIDE_MS = 2_000;
 const PROXY_ARP_MOST = 3;
 /** Most writes of a record for one ADD. */
 const WRITES_MOST = 16;
-/** The same where pods wait for generated pools: with each change of these an ADD claims anew what it gets of one family. */
-const WAITING_WRITES_MOST = 60;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
 
 /** Another machine of the segment that has an address. */
@@ -54,8 +52,6 @@ interface LedgerOptions {
   readonly addresses: readonly string[];
   /** Nothing but the scarcity of addresses is in the way of an ADD. */
   readonly isStrict: boolean;
-  /** Some pods wait for generated pools. */
-  readonly waitsForPools: boolean;
   /** There are always free addresses, so that no pod gets what another one has just released. */
   readonly keepsOwn: boolean;
   readonly sharing?: Sharing;
@@ -267,8 +263,8 @@ export class Ledger implements Segment {
     hold.writes++;
     this.#holds.set(address, hold);
     this.mostWrites = Math.max(this.mostWrites, hold.writes);
-    const most = this.#options.waitsForPools ? WAITING_WRITES_MOST : WRITES_MOST;
-    if (hold.writes === most + 1) this.problems.push(`${address} was written more than ${most} times for ${podUID}`);
+    if (hold.writes === WRITES_MOST + 1)
+      this.problems.push(`${address} was written more than ${WRITES_MOST} times for ${podUID}`);
   }
 
   /**

@@ -96,7 +96,9 @@ export class SubnetLedger {
       if (!isThere || pool?.isDeleting === true) forgetMembersOf(address);
       if (isThere) continue;
       this.#lost.set(address, { pool: former, atMs: nowMs() });
-      const heldForMs = nowMs() - (this.#held.get(address)?.sinceMs ?? nowMs());
+      const held = this.#held.get(address);
+      // What a pod of another pool has is no loss.
+      const heldForMs = held?.pool === name ? nowMs() - held.sinceMs : 0;
       if (pool !== undefined && !pool.isDeleting && offered.has(address) && heldForMs > HELD_MS)
         this.#problem(`${address} was taken out of pool ${name}, and has been in use for ${heldForMs / 1000} s`);
     }

@@ -51,8 +51,8 @@ export class SqliteJournal extends SqliteStore {
     for (const { space, ip, version, owner } of allocations) this.write(sql, ...keyOf(space, ip), version, owner);
   }
 
-  forget(allocation: Allocation): boolean {
-    return this.delete(allocation);
+  forget(allocation: Allocation, isTaken = false): boolean {
+    return this.delete(allocation, isTaken);
   }
 
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {

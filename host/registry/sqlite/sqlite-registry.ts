@@ -187,8 +187,8 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("confirm", allocations);
   }
 
-  forget(allocation: Allocation): Promise<boolean> {
-    return this.#call("forget", allocation);
+  forget(allocation: Allocation, isTaken = false): Promise<boolean> {
+    return this.#call("forget", allocation, isTaken);
   }
 
   adopt(adoption: Adoption): Promise<Allocation | undefined> {

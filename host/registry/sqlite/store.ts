@@ -359,10 +359,10 @@ export class SqliteStore {
     return workload;
   }
 
-  /** Deletes the row if it is unchanged. Returns whether it was. */
-  protected delete({ space, ip, version }: Allocation): boolean {
+  /** Deletes the row if it is unchanged. Returns whether it was. `isTaken`: the address is not free, because another node has it. */
+  protected delete({ space, ip, version }: Allocation, isTaken = false): boolean {
     const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
-    if (changes > 0) this.#freed.push({ space, ip });
+    if (changes > 0 && !isTaken) this.#freed.push({ space, ip });
     return changes > 0;
   }
 

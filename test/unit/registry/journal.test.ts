@@ -134,6 +134,13 @@ describe("journal: a row stays until it is removed explicitly", () => {
     if (due !== undefined) expect([await journal.forget(due), freed]).toEqual([true, ["10.0.0.1"]]);
     expect(await journal.list(undefined, 9)).toEqual([]);
   });
+
+  check("forget of an address that another node has reports nothing as free", async (journal, { freed }) => {
+    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    if (row === undefined) throw new Error("nothing was made");
+    expect([await journal.forget(row, true), freed]).toEqual([true, []]);
+    expect(await journal.list(undefined, 9)).toEqual([]);
+  });
 });
 
 describe("journal: what the API server is known to have", () => {

@@ -56,6 +56,17 @@ describe("what was claimed together and never answered", () => {
   });
 });
 
+it.each([[FOUR], [SIX]])(
+  "of a claim of both families that is undone, %s, which another node has, is not reported as free",
+  async (taken) => {
+    const [node, other] = await twoNodes();
+    await other.registry.claim(claim("b", [proposal(taken)]));
+    expect(await node.registry.claim(claim("a", BOTH))).toMatchObject({ kind: "taken" });
+    await node.pass(0);
+    expect(node.freed).toEqual([FOUR, SIX].filter((each) => each !== taken));
+  },
+);
+
 it("what a lost journal has taken in is still in doubt after a claim that was undone", async () => {
   const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
   const [node, other] = await twoNodes();
