@@ -58,6 +58,8 @@ export function decidePod(pod: Pod, nodeName: string): PodDecision {
   if (ownerOfPod(pod) === undefined) return { kind: "left", reason: "it has no UID" };
   if (pod.nodeName !== nodeName) return { kind: "left", reason: "it is not bound to this node" };
   if (pod.hostNetwork) return { kind: "left", reason: "it uses the network of the node" };
+  // Whoever may create pods can forge one, even with the hash of another static pod; only the runtime's ADD proves that it runs here.
+  if (pod.annotations[CONFIG_MIRROR] !== undefined) return { kind: "left", reason: "it is a mirror pod" };
   if (pod.deleting) return { kind: "over", reason: "it is being deleted" };
   if (pod.isFinished) return { kind: "over", reason: "it is finished" };
   if (pod.phase !== undefined && pod.phase !== "Pending") return { kind: "left", reason: "it runs" };

@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
+import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -123,8 +124,8 @@ const NODE_GRACE_MS = 10_000;
 /** How long it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
-/** Most allocations of which somebody has a copy after they were deleted. */
-const DELETED_MOST = 20;
+/** Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to another pod. */
+const COPIES_MOST = 20;
 
 export interface ClusterShape {
   readonly machines: number;
@@ -195,9 +196,14 @@ export class Cluster {
   #lastPool = 0;
   /** By name, the last one last. */
   readonly #deleted = new Map<string, StoredObject>();
+  /** The same, as they were before their pod was gone. */
+  readonly #former = new Map<string, StoredObject>();
   #restored = 0;
   /** How often another controller has become the leader. */
   leaders = 0;
+  #ledSinceMs = 0;
+  /** When a record was last written. */
+  #recordedMs = 0;
   readonly #staticPods = new Map<string, PodObject>();
   /** Workloads' objects as they were last written, by path. */
   readonly #objects = new Map<string, string>();
@@ -433,6 +439,14 @@ export class Cluster {
     );
   }
 
+  /** Whether a controller and all machines act. */
+  get #isAllActing(): boolean {
+    const { nowMs } = this.#options.time;
+    const isActing = ({ machine, kubelet }: Node): boolean =>
+      machine.isActing && (kubelet?.process.pausedUntilMs ?? nowMs) <= nowMs && !this.network.cutOff.has(machine.name);
+    return this.hasLeader && this.nodes.every(isActing);
+  }
+
   pauseController(milliseconds: number): void {
     for (const { process, running } of this.#controllers)
       if (running.status.isLeading) this.#options.time.pause(process, milliseconds);
@@ -486,10 +500,11 @@ export class Cluster {
     );
   }
 
-  /** Whether pods are on their way. */
+  /** Whether pods are on their way, or agents may have been told of a record so lately that they are not told of another one at once. */
   get isChanging(): boolean {
     const running = this.nodes.reduce((sum, { kubelet }) => sum + (kubelet?.running.length ?? 0), 0);
-    return !this.isComplete || running !== this.pods.length;
+    const isRecent = this.#options.time.nowMs - this.#recordedMs <= 2 * NOTICE_REST_MS;
+    return isRecent || !this.isComplete || running !== this.pods.length;
   }
 
   deletePod(name: string): void {
@@ -675,8 +690,22 @@ export class Cluster {
     const isFree = ({ metadata, spec }: StoredObject): boolean =>
       !this.server.objects.has(metadata.name) && this.ledger.mayRestore(metadata.name, spec);
     const found = [...this.#deleted.values()].filter(isFree);
+    if (found.length > 0) this.#restore(random.pick(found));
+  }
+
+  /** An allocation becomes what a backup has, if no pod has its address: Bound to a pod that is gone. */
+  restoreBackup(random: Seeded): void {
+    const isFree = ({ metadata, spec }: StoredObject): boolean =>
+      (this.server.objects.get(metadata.name)?.spec.state ?? "Kept") === "Kept" &&
+      this.ledger.mayRestore(metadata.name, spec);
+    const found = [...this.#former.values()].filter(isFree);
     if (found.length === 0) return;
-    const { metadata, ...rest } = random.pick(found);
+    const object = random.pick(found);
+    this.deleteAllocation(object.metadata.name);
+    this.#restore(object);
+  }
+
+  #restore({ metadata, ...rest }: StoredObject): void {
     const { labels } = metadata as { labels?: Readonly<Record<string, string>> };
     this.#isByHand = true;
     this.server.put(ALLOCATIONS, metadata.name, { ...rest, metadata: { uid: `restored-${++this.#restored}`, labels } });
@@ -833,7 +862,9 @@ export class Cluster {
     if (collection === ALLOCATIONS) {
       const writer = this.#isByHand ? "by hand" : this.network.writer;
       timeline.note(`  object ${metadata.name}: ${describe(after)} (${writer})`);
-      if (after === undefined && before !== undefined) this.#noteDeleted(before);
+      this.#recordedMs = this.#options.time.nowMs;
+      if (after === undefined && before !== undefined) keepCopy(this.#deleted, before);
+      if (before?.spec.state === "Bound" && after?.spec.state !== "Bound") keepCopy(this.#former, before);
       this.ledger.written(before, after, this.#isByHand);
       this.subnetLedger?.allocationWritten(addressOf(metadata.name), after);
       this.tenant?.allocationWritten(addressOf(metadata.name), before, after);
@@ -850,6 +881,7 @@ export class Cluster {
       const holder = String(after?.spec.holderIdentity ?? "");
       if (holder === "" || holder === before?.spec.holderIdentity) return;
       this.leaders++;
+      this.#ledSinceMs = this.#options.time.nowMs;
       timeline.note(`${holder} leads`);
     } else if (collection === SUBNETS) {
       timeline.note(
@@ -864,14 +896,6 @@ export class Cluster {
       );
     else if (isPods(collection) && before?.metadata.deletionTimestamp !== after?.metadata.deletionTimestamp)
       timeline.note(`pod ${metadata.name} (${metadata.uid}) is being deleted`);
-  }
-
-  #noteDeleted(object: StoredObject): void {
-    const { name } = object.metadata;
-    this.#deleted.delete(name);
-    this.#deleted.set(name, object);
-    const [oldest = name] = this.#deleted.keys();
-    if (this.#deleted.size > DELETED_MOST) this.#deleted.delete(oldest);
   }
 
   /** Berth gives addresses only to NICs whose network is its own (prefetch). */
@@ -889,6 +913,7 @@ export class Cluster {
       this.#makePods();
       this.virtualMachines?.tick();
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
+      this.ledger.checkAwaited(this.#isAllActing, this.#ledSinceMs);
       this.subnetLedger?.check();
       this.tenant?.check();
       await time.sleep(TICK_MS, "control plane");
@@ -968,6 +993,14 @@ export class Cluster {
 }
 
 const TEAM = { team: "shop" };
+
+function keepCopy(copies: Map<string, StoredObject>, object: StoredObject): void {
+  const { name } = object.metadata;
+  copies.delete(name);
+  copies.set(name, object);
+  const [oldest = name] = copies.keys();
+  if (copies.size > COPIES_MOST) copies.delete(oldest);
+}
 
 function isPods(collection: string): boolean {
   return NAMESPACES.some((each) => collection === inNamespace(PODS, each));

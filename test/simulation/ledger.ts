@@ -31,6 +31,10 @@ const HEARD_MS = 10_000;
 const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
+/** While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it: milliseconds (retention). */
+const AWAITED_MS = 20_000;
+/** The same if another controller leads since its record was restored by hand: until a sweep has found that. */
+const AWAITED_UNTOLD_MS = 120_000;
 /** Most writes of a record for one ADD. */
 const WRITES_MOST = 16;
 const PROXY_MAC = "0a:00:00:00:00:77" as Mac;
@@ -105,6 +109,11 @@ export class Ledger implements Segment {
   /** By node: what the members' pods had shown when its journal was copied. */
   readonly #copied = new Map<string, ReadonlyMap<string, string>>();
   readonly #finished = new Set<string>();
+  /** By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node: for how long: milliseconds. */
+  readonly #awaiting = new Map<string, { readonly text: string; readonly address: string; forMs: number }>();
+  /** By address: when its record was written by hand. */
+  readonly #restoredMs = new Map<string, number>();
+  #checkedMs = 0;
   /** Addresses whose records were once deleted by hand. */
   readonly #touchedByHand = new Set<string>();
 
@@ -201,6 +210,11 @@ export class Ledger implements Segment {
   /** The ADD of a pod was refused. `waiting`: NICs without an address, with its own. */
   refused({ name, uid }: PodObject, error: unknown, expected: readonly PodObject[]): void {
     for (const [address, { podUID }] of this.#holds) if (podUID === uid) this.#holds.delete(address);
+    const [text, awaited = ""] =
+      /^Address (\S+) is retained .* still has it on node "\S+"/.exec(String(Object(error).message)) ?? [];
+    if (text === undefined) this.#awaiting.delete(uid);
+    else if (this.#awaiting.get(uid)?.address !== awaited)
+      this.#awaiting.set(uid, { text: `${name} (${uid}): ${text}`, address: awaited, forMs: 0 });
     // The API server may hear of it later than the pod, or never.
     const [, quarantined] = /^Address (\S+) of pool .* it is quarantined/.exec(String(Object(error).message)) ?? [];
     if (quarantined !== undefined) this.forgetAddress(quarantined);
@@ -228,6 +242,20 @@ export class Ledger implements Segment {
     }
   }
 
+  /** Called every now and then. `isServed`: all agents and kubelets and a controller act; `ledSinceMs`: since when that controller leads. */
+  checkAwaited(isServed: boolean, ledSinceMs: number): void {
+    const passedMs = this.#options.nowMs() - this.#checkedMs;
+    this.#checkedMs = this.#options.nowMs();
+    for (const [uid, awaiting] of this.#awaiting) {
+      if (!this.#options.isRunning(uid)) this.#awaiting.delete(uid);
+      awaiting.forMs = isServed ? awaiting.forMs + passedMs : 0;
+      const isTold = (this.#restoredMs.get(awaiting.address) ?? Number.POSITIVE_INFINITY) > ledSinceMs;
+      if (awaiting.forMs < (isTold ? AWAITED_MS : AWAITED_UNTOLD_MS)) continue;
+      this.problems.push(`${awaiting.text}, for ${awaiting.forMs / 1000} s`);
+      this.#awaiting.delete(uid);
+    }
+  }
+
   /** Whether no other pod than the allocation's has its address. */
   mayRestore(name: string, spec: StoredObject["spec"]): boolean {
     const holders = (spec as unknown as Spec).holders ?? [];
@@ -246,6 +274,7 @@ export class Ledger implements Segment {
     if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
     if (isByHand) {
       this.#touchedByHand.add(address);
+      this.#restoredMs.set(address, this.#options.nowMs());
       if (after === undefined) this.#deletedByHand.add(address);
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
@@ -308,6 +337,7 @@ export class Ledger implements Segment {
   /** A pod has shown the addresses. `member`: those of a workload that retains them. */
   shown({ name, uid, node }: PodObject, ifName: string, addresses: readonly string[], isMember: boolean): void {
     this.adds++;
+    this.#awaiting.delete(uid);
     const families = addresses.map((address) => (address.includes(":") ? 6 : 4));
     if (addresses.length !== 2 || new Set(families).size !== 2)
       this.problems.push(`${name} (${uid}) got ${addresses.join(" ")} for ${ifName}: one of each family was due`);

@@ -245,6 +245,12 @@ const RESTORE_OBJECT: Action = {
   act: (cluster, random) => cluster.restoreAllocation(random),
 };
 
+const RESTORE_BACKUP: Action = {
+  name: "an allocation is restored from an old backup",
+  weight: 4,
+  act: (cluster, random) => cluster.restoreBackup(random),
+};
+
 const COMPACT: Action = {
   name: "the history is compacted and all watches break",
   weight: 1,
@@ -658,6 +664,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       SCALE,
       { ...DELETE_OBJECT, weight: 8 },
       RESTORE_OBJECT,
+      RESTORE_BACKUP,
       OVERLAP,
       BREAK_DISK,
       FILL_DISK,
@@ -724,6 +731,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       LOSE_SANDBOX,
       KILL_AGENT,
       KILL_CONTROLLER,
+      LOSE_JOURNAL,
     ],
   },
   machines: {

@@ -95,9 +95,10 @@ export type PodRow = Pick<
   "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "ifName" | "pool" | "space" | "ip"
 >;
 
-/** A pod that the watch reported as finished, with the status, or as deleted, without. */
+/** A pod whose addresses are to be checked: reported by the watch as finished, with the status, or as deleted, without; or named by a row taken in. */
 interface Reported {
-  readonly pod: Pod;
+  /** Its UID, and its configuration hash if it has one. */
+  readonly owners: ReadonlySet<string>;
   readonly status: PodStatus | undefined;
 }
 
@@ -116,7 +117,7 @@ export class Collector {
   readonly #worker: PeriodicWorker;
   /** Two sweeps at once would count one observation as two. */
   readonly #queue = new SerialQueue();
-  /** By UID: a pod is checked once, however often the watch reports it meanwhile. */
+  /** By UID or owner: a pod is checked once, however often it is reported meanwhile. */
   readonly #reported = new Map<string, Reported>();
   /** By {@link keyOf}; in memory only: an agent that restarts observes anew. */
   readonly #observations = new Map<string, Observation>();
@@ -163,6 +164,11 @@ export class Collector {
   /** A report of the watch. Returns at once; the check follows in the background. */
   podDeleted(pod: Pod): void {
     this.#report(pod, undefined);
+  }
+
+  /** The journal has taken the row in from the API server: its pod may be gone, with no report to come. Returns at once; the check follows in the background. */
+  adopted({ owner }: Allocation): void {
+    this.#checkLater(owner, { owners: new Set([owner]), status: undefined });
   }
 
   /** Goes through the journal now. Returns undefined while the watch is not synced; rejects when the API server does not answer. */
@@ -257,8 +263,15 @@ export class Collector {
   }
 
   #report(pod: Pod, status: PodStatus | undefined): void {
-    if (this.#closed.signal.aborted || pod.uid === undefined) return;
-    this.#reported.set(pod.uid, { pod, status });
+    const { uid } = pod;
+    if (uid === undefined) return;
+    const { configHash = uid } = podFacts(pod);
+    this.#checkLater(uid, { owners: new Set([uid, configHash]), status });
+  }
+
+  #checkLater(key: string, reported: Reported): void {
+    if (this.#closed.signal.aborted) return;
+    this.#reported.set(key, reported);
     if (this.#isCheckQueued) return;
     this.#isCheckQueued = true;
     const check = (): Promise<void> => {
@@ -276,13 +289,12 @@ export class Collector {
   async #checkReported(): Promise<void> {
     if (!this.#deps.pods.isSynced()) return;
     const failures: unknown[] = [];
-    for (const [uid, reported] of [...this.#reported]) {
-      const { pod, status } = reported;
-      const { configHash = uid } = podFacts(pod);
+    for (const [key, reported] of [...this.#reported]) {
+      const { owners, status } = reported;
       try {
         let isDone = true;
-        for (const owner of new Set([uid, configHash])) if (!(await this.#checkOwner(owner, status))) isDone = false;
-        if (isDone && this.#reported.get(uid) === reported) this.#reported.delete(uid);
+        for (const owner of owners) if (!(await this.#checkOwner(owner, status))) isDone = false;
+        if (isDone && this.#reported.get(key) === reported) this.#reported.delete(key);
       } catch (error) {
         failures.push(error);
       }
@@ -293,7 +305,9 @@ export class Collector {
   /** Returns false if a NIC is being attached, so that the next tick has to check again. */
   async #checkOwner(owner: string, status: PodStatus | undefined): Promise<boolean> {
     const { registry, isAttaching = () => false } = this.#deps;
-    const rows = (await registry.findOwner(owner)).filter(mayLeak);
+    const isSuspect = (row: Allocation): boolean =>
+      mayLeak(row) && (status !== undefined || !this.#isWatchedAlive(row));
+    const rows = (await registry.findOwner(owner)).filter(isSuspect);
     let isDone = true;
     for (const row of rows) {
       const isOpen = isAttaching(row);

@@ -64,7 +64,7 @@ export interface ReconcilerDeps {
   readonly relists: () => number;
   /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
   readonly isTold: () => Promise<boolean>;
-  readonly collector: Pick<Collector, "isPodGone">;
+  readonly collector: Pick<Collector, "isPodGone" | "adopted">;
   /** Pruned after each reconciliation. */
   readonly lost: Pick<LostAddresses, "prune">;
   readonly log: Log;
@@ -370,7 +370,9 @@ export class Reconciler {
 
   async #adopt(adoption: Adoption): Promise<Allocation | undefined> {
     const row = await this.#deps.registry.adopt(adoption);
-    if (row !== undefined) this.#log(row, "Adopted an allocation of this node that the journal lacked");
+    if (row === undefined) return undefined;
+    this.#log(row, "Adopted an allocation of this node that the journal lacked");
+    this.#deps.collector.adopted(row);
     return row;
   }
 

@@ -33,7 +33,6 @@ class NoticeController implements Controller {
     this.#deps = deps;
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#unsubscribe = deps.caches.allocations.subscribe((change) => {
-      if (change.before === undefined) return;
       const after = change.kind === "set" ? change.value : undefined;
       for (const suspicion of planNotices(change.before, after)) this.#suspect(change.key, suspicion);
     });
@@ -54,8 +53,9 @@ class NoticeController implements Controller {
     const all = this.#waiting.get(node) ?? new Map<string, Suspicion>();
     this.#waiting.set(node, all);
     const before = all.get(name);
-    const isCertain = before !== undefined && before.pod === undefined;
-    if (!isCertain) all.set(name, suspicion);
+    // Of two reasons with contrary conditions one holds.
+    const isCertain = before !== undefined && (before.pod === undefined || before.ifAbsent !== suspicion.ifAbsent);
+    all.set(name, isCertain ? { node, ifTerminating: true } : suspicion);
     if (this.#running.has(node) || this.#signal.aborted) return;
     this.#running.set(
       node,
@@ -82,20 +82,21 @@ class NoticeController implements Controller {
     }
   }
 
-  async #isToBeTold({ node, pod: of, ifTerminating }: Suspicion): Promise<boolean> {
+  async #isToBeTold({ node, pod: of, ifTerminating, ifAbsent = false }: Suspicion): Promise<boolean> {
     const { api, caches } = this.#deps;
     // What happened to a lost node's addresses was no agent's doing.
-    if (of === undefined || nodeStatus(caches.nodes.items.get(node)) !== "ready") return true;
+    if (of === undefined || (!ifAbsent && nodeStatus(caches.nodes.items.get(node)) !== "ready")) return true;
     const signal = this.#signal;
     const path = objectPath(PODS, { namespace: of.namespace, name: of.pod });
     try {
       const object = await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
       const pod = decodePod(object, "API server");
-      return pod.nodeName === node && !pod.isFinished && (ifTerminating || !pod.deleting);
+      const isThere = pod.nodeName === node && !pod.isFinished && (ifTerminating || !pod.deleting);
+      return isThere !== ifAbsent;
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ConfigError)) this.#deps.log.debug({ err: error, node }, "Reading a pod failed");
-      return !isNotFound(error);
+      return isNotFound(error) ? ifAbsent : true;
     }
   }
 

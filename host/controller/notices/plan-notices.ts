@@ -2,6 +2,7 @@
  * Which agents have to read an allocation again because another writer may have changed it (recreate, docs/decisions/0035).
  *
  *   what happened to it                                        told
+ *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there: restored from an old backup (retention)
  *   Bound → absent, with the annotation `force-delete`         its holders' nodes
  *   Bound → absent                                             its holders' nodes, if the pod exists there
  *   Bound → NodeLost; NodeLost → absent                        its holders' nodes
@@ -17,11 +18,18 @@ export interface Suspicion {
   readonly node: string;
   /** Only if this pod exists on the node, or the node is not ready. Absent: in any case. */
   readonly pod?: Pick<CachedHolder, "namespace" | "pod">;
+  /** Only if the pod does not exist on the node. */
+  readonly ifAbsent?: boolean;
   /** Whether a pod that is being deleted counts. */
   readonly ifTerminating: boolean;
 }
 
-export function planNotices(before: CachedAllocation, after: CachedAllocation | undefined): readonly Suspicion[] {
+/** `before` is undefined for a new one. */
+export function planNotices(
+  before: CachedAllocation | undefined,
+  after: CachedAllocation | undefined,
+): readonly Suspicion[] {
+  if (before === undefined) return after === undefined ? [] : planNew(after);
   const lost = claimants(before)
     .filter((holder) => after === undefined || !isHeld(holder, after))
     .flatMap((holder) => suspicionOf(holder, before, after) ?? []);
@@ -30,6 +38,17 @@ export function planNotices(before: CachedAllocation, after: CachedAllocation | 
   const former = hasMoved && state === "Quarantined" ? [node] : [];
   const prober = hasMoved && after?.spec.state === "Quarantined" ? [after.spec.node] : [];
   return [...lost, ...[...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
+}
+
+/** The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's address is another one's at no time. */
+function planNew({ spec: { state, workload, holders } }: CachedAllocation): readonly Suspicion[] {
+  if (state !== "Bound" || workload === undefined) return [];
+  return holders.map(({ node, namespace, pod }) => ({
+    node,
+    pod: { namespace, pod },
+    ifTerminating: true,
+    ifAbsent: true,
+  }));
 }
 
 function suspicionOf(

@@ -346,7 +346,10 @@ export class ClaimPublisher {
   /** Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were written meanwhile. */
   async #forgetTaken(results: readonly Result[]): Promise<readonly Result[]> {
     const isForgotten = async ({ row, replaces, outcome }: Result): Promise<boolean> =>
-      outcome.kind === "taken" && replaces === undefined && row.quarantine === undefined && this.#journal.forget(row, true);
+      outcome.kind === "taken" &&
+      replaces === undefined &&
+      row.quarantine === undefined &&
+      this.#journal.forget(row, true);
     const forgotten = await Promise.all(results.map(isForgotten));
     return results.filter((_, index) => forgotten[index] !== true);
   }

@@ -133,7 +133,7 @@ export class Nodes {
         ...{ api: agent.api, node: node.name, registry: agent.registry, log: agent.log },
         relists: () => 0,
         isTold: async () => true,
-        collector: { isPodGone },
+        collector: { isPodGone, adopted: () => {} },
         lost: { prune: async () => {} },
       },
       { graceMs: () => GRACE_MS, nowMs: this.#clock.nowMs, random },

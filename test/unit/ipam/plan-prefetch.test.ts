@@ -33,7 +33,12 @@ describe("prefetch: a pod is prefetched when it has no sandbox yet and will get 
     ["bound a moment ago", {}, "expected"],
     ["without a status", { status: {} }, "expected"],
     ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
-    ["a static pod's mirror", { metadata: { annotations: MIRROR } }, "expected"],
+    ["a static pod's mirror", { metadata: { annotations: MIRROR } }, "left: it is a mirror pod"],
+    [
+      "a mirror of no file",
+      { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } },
+      "left: it is a mirror pod",
+    ],
     ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
     ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
     ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],

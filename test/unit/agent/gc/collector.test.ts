@@ -357,6 +357,37 @@ describe("retention: the pod of a workload that retains its address", () => {
   });
 });
 
+describe("retention: an address that the journal has taken in", () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "u-web", member: "web-0" };
+
+  it("is checked at once, and collected a grace later where its namespace cannot be seen", async ({ world }) => {
+    world.fence = async () => false;
+    const row = await world.node.bind("10.0.0.1", "web", { workload });
+    world.collector.adopted(row);
+    await world.collector.idle();
+    expect([world.collector.candidates, await world.node.stateOf("10.0.0.1")]).toEqual([1, "Bound"]);
+    world.node.clock.jump(GRACE_MS);
+    await world.collector.sweep();
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
+  });
+
+  it("goes at once when its NIC has lost it", async ({ world }) => {
+    const row = await world.node.bind("10.0.0.1", "web", { workload });
+    world.collector.adopted(row);
+    await world.collector.idle();
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
+  });
+
+  it("is not asked for while the watch shows its pod alive", async ({ world }) => {
+    world.addPod("web");
+    const row = await world.node.bind("10.0.0.1", "web", { workload });
+    world.node.calls.length = 0;
+    world.collector.adopted(row);
+    await world.collector.idle();
+    expect([world.node.calls, await world.node.stateOf("10.0.0.1")]).toEqual([[], "Bound"]);
+  });
+});
+
 const HASH = "0123456789abcdef0123456789abcdef";
 
 describe("leak: a pod that the watch reports", () => {

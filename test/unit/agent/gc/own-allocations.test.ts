@@ -17,7 +17,8 @@ it("recreate: a new notice has its allocations read, and a new Node object all",
   const own = new OwnAllocations(
     {
       ...{ api, node, registry, log, relists: () => 0, isTold: async () => true },
-      ...{ collector: { isPodGone: async () => false }, lost: new LostAddresses({ log, events: { emit: () => {} } }) },
+      ...{ collector: { isPodGone: async () => false, adopted: () => {} } },
+      lost: new LostAddresses({ log, events: { emit: () => {} } }),
     },
     { graceMs: () => 60_000, nowMs: clock.nowMs, random: () => 0.5 },
   );

@@ -28,6 +28,8 @@ class Scene {
   readonly republished: string[] = [];
   readonly gonePods = new Set<string>();
   readonly seen: string[] = [];
+  /** What it tells the collector that it has taken in. */
+  readonly toCheck: string[] = [];
   relists = 0;
   isTold = true;
 
@@ -48,7 +50,10 @@ class Scene {
         },
         relists: () => this.relists,
         isTold: async () => this.isTold,
-        collector: { isPodGone: async ({ pod }) => this.gonePods.has(pod) },
+        collector: {
+          isPodGone: async ({ pod }) => this.gonePods.has(pod),
+          adopted: ({ ip }) => void this.toCheck.push(formatIp(ip)),
+        },
         lost: { prune: async () => {} },
       },
       { graceMs: () => GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
@@ -110,6 +115,7 @@ describe("undo: a reconciliation", () => {
     world.addObject("10.0.0.1", "web");
     world.addObject("10.0.0.2", "", { state: "Cooling", holders: [] });
     expect(summary(await world.reconciler.reconcile())).toBe("+10.0.0.1 10.0.0.2 - !");
+    expect(world.toCheck).toContain("10.0.0.1");
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
     expect(await world.rowOf("10.0.0.2")).toBe("Cooling");
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !");

@@ -9,9 +9,9 @@ import { recordLog } from "../../../world/recorded-log.ts";
 
 const decode = openCachedDecoder();
 
-function bound(address: string, node = "n1", pod = "web-0", annotations = {}): CachedAllocation {
+function bound(address: string, node = "n1", pod = "web-0", annotations = {}, more = {}): CachedAllocation {
   const holders = [{ namespace: "shop", pod, podUID: "p", interface: "eth0", node }];
-  const spec = { address, prefixLength: 24, pool: "blue", state: "Bound", node, holders };
+  const spec = { address, prefixLength: 24, pool: "blue", state: "Bound", node, holders, ...more };
   const metadata = { name: address, uid: "u", resourceVersion: "5", annotations };
   return decode({ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata, spec });
 }
@@ -87,6 +87,10 @@ class Scene {
 
   vanish(before: CachedAllocation): void {
     this.#report({ kind: "gone", key: before.name, before });
+  }
+
+  appear(value: CachedAllocation): void {
+    this.#report({ kind: "set", key: value.name, value, before: undefined });
   }
 
   resign(): void {
@@ -214,5 +218,48 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     await pass(60_000);
     expect(scene.calls.length).toBeLessThanOrEqual(2);
     expect(scene.lines.filter((line) => line.startsWith("error"))).toEqual([]);
+  });
+});
+
+describe("retention: the agent of a member's allocation that appears is told", () => {
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+  const restored = bound("10.6.0.7", "n1", "web-0", {}, { workload });
+
+  it.each([
+    ["is gone", () => {}],
+    ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
+    ["is on another node by now", () => scene.setPod("web-0", { node: "n2" })],
+    [
+      "cannot be read",
+      () => {
+        scene.answer = ({ method, path }) => {
+          if (method === "GET") throw refused(500, path);
+        };
+      },
+    ],
+  ])("if its pod %s", async (_, arrange) => {
+    arrange();
+    scene.appear(restored);
+    await pass();
+    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+  });
+
+  it.each([["True"], ["Unknown"]])("not if its pod is there, and the node is ready: %s", async (ready) => {
+    scene.setReady("n1", ready);
+    scene.setPod("web-0", { isDeleting: true });
+    scene.appear(restored);
+    await pass(NOTICE_REST_MS);
+    expect([scene.told, scene.calls.length]).toEqual([[], 1]);
+  });
+
+  it("in any case if it has just vanished", async () => {
+    scene.setPod("web-9");
+    scene.vanish(bound("10.6.0.8", "n1", "web-9"));
+    await pass();
+    scene.vanish(bound("10.6.0.7"));
+    scene.appear(restored);
+    await pass(NOTICE_REST_MS);
+    expect(scene.told).toEqual(["n1: 10.6.0.8", "n1: 10.6.0.7"]);
+    expect(scene.calls.filter((call) => call.startsWith("GET"))).toHaveLength(1);
   });
 });

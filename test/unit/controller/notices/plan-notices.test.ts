@@ -13,6 +13,7 @@ function allocation(spec: object, annotations = {}) {
 const holder = { namespace: "shop", pod: "web-0", podUID: "p", interface: "eth0", node: "n1" };
 const elsewhere = { ...holder, podUID: "q", node: "n2" };
 const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
+const ofMember = allocation({ state: "Bound", holders: [holder], workload });
 const bound = allocation({ state: "Bound", holders: [holder] });
 const forced = allocation({ state: "Bound", holders: [holder] }, { "ipam.vendor.io/force-delete": "true" });
 const shared = allocation({ state: "Bound", holders: [holder, elsewhere], workload });
@@ -29,6 +30,15 @@ const [otherNamespace, otherPod, otherNic] = [{ namespace: "bank" }, { pod: "web
 const conflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict" } });
 
 it.each([
+  ["a member's appears", undefined, ofMember, ["n1 unless web-0 is there"]],
+  [
+    "one that two pods of a member share appears",
+    undefined,
+    shared,
+    ["n1 unless web-0 is there", "n2 unless web-0 is there"],
+  ],
+  ["a plain pod's appears", undefined, bound, []],
+  ["a retained one appears", undefined, kept, []],
   ["it vanishes", bound, undefined, ["n1 if web-0 is there"]],
   ["it vanishes as somebody has demanded", forced, undefined, ["n1"]],
   ["it vanishes while two pods share it", shared, undefined, ["n1 if web-0 is there", "n2 if web-0 is there"]],
@@ -59,8 +69,10 @@ it.each([
   ["its owner is gone", kept, cooling, []],
   ["the member is back", kept, moved, []],
 ] as const)("recreate: who is told when %s", (_, before, after, wanted) => {
-  const told = planNotices(before, after).map(({ node, pod, ifTerminating }) =>
-    pod === undefined ? node : `${node} if ${pod.pod} is there${ifTerminating ? "" : " and stays"}`,
+  const told = planNotices(before, after).map(({ node, pod, ifTerminating, ifAbsent = false }) =>
+    pod === undefined
+      ? node
+      : `${node} ${ifAbsent ? "unless" : "if"} ${pod.pod} is there${ifTerminating ? "" : " and stays"}`,
   );
   expect(told).toEqual(wanted);
 });
