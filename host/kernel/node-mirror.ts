@@ -62,7 +62,7 @@ import { addressStateOf, ruleStateOf } from "./state-values.ts";
 export const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
 
 /** How long notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause some twenty. @limit */
-export const MIRROR_GATHER_MS = 100;
+export const MIRROR_GATHER_MS = 250;
 
 /** How often the state is listed again because it changed meanwhile, before the list is used as it is. @limit */
 export const MIRROR_ATTEMPTS = 4;

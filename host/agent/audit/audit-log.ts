@@ -24,7 +24,7 @@ export const AUDIT_FILES_KEPT = 3;
 export const MAX_AUDIT_BACKLOG = 4_096;
 
 /** How long audit lines are gathered before they are written: milliseconds. `kill -9` loses them. @limit */
-export const AUDIT_DELAY_MS = 50;
+export const AUDIT_DELAY_MS = 250;
 
 /** Most audit lines that are written before the agent looks after its requests again. @limit */
 export const AUDIT_BATCH = 32;

@@ -30,7 +30,7 @@ export const STOP_GRACE_MS = 5_000;
 export const SILENCE_GRACE_MS = 1_000;
 
 /** How long a call is served before it is watched whether the caller hangs up: milliseconds. Most calls are over before. @limit */
-export const HANG_UP_WATCH_MS = 25;
+export const HANG_UP_WATCH_MS = 250;
 
 /** How long a caller may take to send the head of a request: milliseconds. @limit */
 export const SILENCE_MS = 60_000;
