@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { announce } from "../../host/coordinator/announce.ts";
+import { type Announcement, Announcer } from "../../host/coordinator/announcer.ts";
 import { CARRIER_WAIT_MS } from "../../host/coordinator/probe-session.ts";
 import { encodeArpAnnouncement } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
@@ -226,7 +226,8 @@ describe("two that ask for one address", () => {
     for (const address of ["10.6.0.9", "fd00::9"]) {
       const outcome = detect(pod, [address], { windowMs: 20_000 });
       await sleep(20);
-      using _announcing = announce(scripted.link, [ip(address)], unreachable);
+      using announcer = new Announcer();
+      announcer.announce("eth0", { link: scripted.link, addresses: [ip(address)], onError: unreachable });
       expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
     }
   });
@@ -234,15 +235,18 @@ describe("two that ask for one address", () => {
 
 it("announcements: two of each, then all is closed; a link that has gone is reported, not thrown", async () => {
   using rival = playRival(owner, ["10.6.0.61", "fd00::61"], () => {});
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  try {
-    announce(scripted.link, ["10.6.0.61", "fd00::61"].map(ip), unreachable);
-    vi.advanceTimersByTime(60_000);
-    announce(scripted.link, ["10.6.0.61"].map(ip), unreachable)[Symbol.dispose]();
-    vi.advanceTimersByTime(60_000);
-  } finally {
-    vi.useRealTimers();
-  }
+  using announcer = new Announcer({ intervalMs: 1, quietMs: 0, holdUpMs: 0 });
+  const announce = (
+    addresses: readonly string[],
+    link = scripted.link,
+    onError: Announcement["onError"] = unreachable,
+  ) => announcer.announce(addresses.join(), { link, addresses: addresses.map(ip), onError });
+  announce(["10.6.0.61", "fd00::61"]);
+  await expect.poll(() => rival.received.length, { timeout: 10_000 }).toBe(4);
+  announce(["10.6.0.61"]);
+  announcer.cancel("10.6.0.61");
+  announce(["10.6.0.61"]);
+  announcer[Symbol.dispose]();
   await expect.poll(() => rival.received.length, { timeout: 10_000 }).toBe(5);
   const sent = {
     4: rival.received.filter(({ packet }) => "operation" in packet),
@@ -263,8 +267,10 @@ it("announcements: two of each, then all is closed; a link that has gone is repo
     linkLayer: scripted.link.mac,
   });
   const errors: unknown[] = [];
-  announce({ ...scripted.link, index: 999 }, [ip("10.6.0.61")], (error) => errors.push(error));
-  announce({ ...scripted.link, netnsPath: "/run/netns/bkdt-never" }, [ip("fd00::61")], (error) => errors.push(error));
+  const report = (error: unknown): void => void errors.push(error);
+  announce(["10.6.0.61"], { ...scripted.link, index: 999 }, report);
+  announce(["fd00::61"], { ...scripted.link, netnsPath: "/run/netns/bkdt-never" }, report);
+  await expect.poll(() => errors, { timeout: 10_000 }).toHaveLength(2);
   expect(errors).toMatchObject([{ name: "PacketError" }, { name: "NetnsError" }]);
 });
 

@@ -6,7 +6,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { announce } from "../../coordinator/announce.ts";
+import type { Announcement } from "../../coordinator/announcer.ts";
 import type { RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
@@ -41,8 +41,8 @@ export interface AttachContext {
   /** The plugin's own log, as the configuration asks for it. */
   readonly log: Log;
   readonly remember: (facts: AttachmentFacts) => void;
-  /** Announces once the answer has been sent, unless the attachment is deleted before that. */
-  readonly announceLater: (announce: () => Disposable) => void;
+  /** Announces some time after the answer has been sent, unless the attachment is deleted before that. */
+  readonly announceLater: (announcement: Announcement) => void;
 }
 
 interface Decision {
@@ -191,12 +191,11 @@ function announceAddresses(
   if (link === undefined || mac === undefined) return;
   const isTentative = (ip: Ip): boolean =>
     observed.pod.addresses.some(({ prefix, flags }) => equalIp(prefix.ip, ip) && (flags & IFA_F_TENTATIVE) !== 0);
-  const ips = addresses.filter((ip) => !isTentative(ip) && !deps.answered.isShared(request, ip));
-  announceLater(() =>
-    announce({ netnsPath: netns, index: link.index, name: ifName, mac, kind: link.kind || undefined }, ips, (error) =>
-      log.warn({ interface: ifName, err: error }, "Announcing the addresses of an interface failed"),
-    ),
-  );
+  announceLater({
+    link: { netnsPath: netns, index: link.index, name: ifName, mac, kind: link.kind || undefined },
+    addresses: addresses.filter((ip) => !isTentative(ip) && !deps.answered.isShared(request, ip)),
+    onError: (error) => log.warn({ interface: ifName, err: error }, "Announcing the addresses of an interface failed"),
+  });
 }
 
 /** Undoes what an ADD has done; if the pod is gone, only what it has done on the node. */

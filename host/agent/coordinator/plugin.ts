@@ -9,6 +9,7 @@ import {
   DEFAULT_COORDINATOR_CONF,
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
+import { Announcer } from "../../coordinator/announcer.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
@@ -56,14 +57,19 @@ const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} $
 
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
   const settings = new SettingsReader(options);
-  const announcements = new Map<string, Disposable>();
+  const announcer = new Announcer();
   /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
   const running = new Map<string, AbortController>();
   /** An ADD waits until a DEL of the same container has retired the pair, which it would otherwise mistake for its own. */
   const queue = new KeyedSerialQueue();
-  const stopAnnouncing = (attachment: Attachment): void => {
-    announcements.get(keyOf(attachment))?.[Symbol.dispose]();
-    announcements.delete(keyOf(attachment));
+  /** Serves a call of the runtime, which announcements give way to. */
+  const serve = async <T>(work: () => Promise<T>): Promise<T> => {
+    announcer.giveWay();
+    try {
+      return await work();
+    } finally {
+      announcer.giveWay();
+    }
   };
   const contextOf = (request: CniRequest & Attachment): AttachContext => {
     const { conf, warnings, networks } = settings.read(request);
@@ -75,51 +81,50 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       networks,
       log,
       remember: (facts) => options.attachments.set(request, facts),
-      announceLater: (announce) => {
-        stopAnnouncing(request);
-        const timer = setImmediate(() => announcements.set(keyOf(request), announce()));
-        announcements.set(keyOf(request), { [Symbol.dispose]: () => clearImmediate(timer) });
-      },
+      announceLater: (announcement) => announcer.announce(keyOf(request), announcement),
     };
   };
   const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log): Promise<void> => {
     running.get(keyOf(request))?.abort(deletedMeanwhile(request));
     await queue.run(request.containerId, () => {
       // Not before: an ADD under way that is too late to be aborted notes its attachment first.
-      stopAnnouncing(request);
+      announcer.cancel(keyOf(request));
       options.attachments.delete(request);
       return detach(options, conf, request, log);
     });
   };
+  const add: Plugin["add"] = async (request, signal) => {
+    const context = contextOf(request);
+    const deleted = new AbortController();
+    running.set(keyOf(request), deleted);
+    const either = AbortSignal.any([signal, deleted.signal]);
+    const { containerId } = request;
+    try {
+      const { result, undo } = await queue.run(containerId, async () => {
+        either.throwIfAborted();
+        await options.remover.clear(containerId, () => readNetnsIdentity(request.netns));
+        const addition = await attach(context, request, either);
+        options.attachments.setRequest(request);
+        return addition;
+      });
+      const undoAll = (): Promise<void> => {
+        announcer.cancel(keyOf(request));
+        options.attachments.delete(request);
+        return queue.run(containerId, undo);
+      };
+      return { result, undo: undoAll };
+    } finally {
+      if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
+    }
+  };
   return {
-    add: async (request, signal) => {
-      const context = contextOf(request);
-      const deleted = new AbortController();
-      running.set(keyOf(request), deleted);
-      const either = AbortSignal.any([signal, deleted.signal]);
-      const { containerId } = request;
-      try {
-        const { result, undo } = await queue.run(containerId, async () => {
-          either.throwIfAborted();
-          await options.remover.clear(containerId, () => readNetnsIdentity(request.netns));
-          const addition = await attach(context, request, either);
-          options.attachments.setRequest(request);
-          return addition;
-        });
-        const undoAll = (): Promise<void> => {
-          options.attachments.delete(request);
-          return queue.run(containerId, undo);
-        };
-        return { result, undo: undoAll };
-      } finally {
-        if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
-      }
-    },
-    check: (request) => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request)),
+    add: (request, signal) => serve(() => add(request, signal)),
+    check: (request) =>
+      serve(() => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request))),
     compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
     del: async (request) => {
       const { conf, log } = detachSettings(options, settings, request);
-      await detachNow(request, conf, log);
+      await serve(() => detachNow(request, conf, log));
       return [];
     },
     withdraw: async ({ containerId, ifName, netns, network }, conf) => {
@@ -137,8 +142,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       return warnings.join("; ");
     },
     [Symbol.dispose]: () => {
-      for (const announcement of announcements.values()) announcement[Symbol.dispose]();
-      announcements.clear();
+      announcer[Symbol.dispose]();
     },
   };
 }

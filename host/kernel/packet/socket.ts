@@ -70,10 +70,10 @@ export interface SendingSocket extends Disposable {
   /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
   /**
-   * The same in the thread pool; an error is passed to `failed`. For broadcasts: each NIC on the link gets a copy, and the kernel
+   * The same in the thread pool: rejects with {@link PacketError}. For broadcasts: each NIC on the link gets a copy, and the kernel
    * makes them while it sends.
    */
-  sendAside(frame: Uint8Array, failed: (error: PacketError) => void): void;
+  sendAside(frame: Uint8Array): Promise<void>;
 }
 
 /** After disposal it receives nothing, either. */
@@ -197,14 +197,17 @@ function packetSocketOn(native: Native, fd: number, link: number): PacketSocket 
       const sent = native.send(fd, frame, MSG_DONTWAIT);
       if (sent < 0) throw new PacketError("send", link, -sent);
     },
-    sendAside(frame, failed) {
+    async sendAside(frame) {
       requireOpen("send");
       pending++;
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
       write(fd, frame, (error) => {
         pending--;
-        if (error !== null) failed(new PacketError("send", link, -(error.errno ?? -EIO)));
+        if (error === null) resolve();
+        else reject(new PacketError("send", link, -(error.errno ?? -EIO)));
         close();
       });
+      return promise;
     },
     listen(listener) {
       const started = native.watch(fd, () => drain(listener));

@@ -1,0 +1,158 @@
+/**
+ * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. An announcement is a broadcast, which
+ * the kernel copies to the NIC of each pod on the uplink while it is sent: with hundreds of pods that takes one processor for
+ * milliseconds. So announcements are sent one after the other in the thread pool, after the ADD has been answered, and give way to
+ * other calls of the runtime for a bounded time.
+ * Effects: frames on links; sockets and a timer until everything is announced.
+ */
+import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
+import { encodeNdpAnnouncement } from "../kernel/packet/ndp.ts";
+import { openSendingSocket, type SendingSocket } from "../kernel/packet/socket.ts";
+import type { Ip } from "../net/ip.ts";
+import type { ProbeLink } from "./probe.ts";
+
+/** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
+export const ANNOUNCE_INTERVAL_MS = 2_000;
+
+/** How long no call of the runtime must have come before addresses are announced: milliseconds. @limit */
+export const ANNOUNCE_QUIET_MS = 20;
+
+/**
+ * How long calls of the runtime may hold up an announcement that is due: milliseconds. The first of an address is sent 100 ms after its
+ * ADD at the latest; a runtime takes longer than that to start a container. @limit
+ */
+export const ANNOUNCE_HOLD_UP_MS = 80;
+
+/** What is announced on one link. */
+export interface Announcement {
+  readonly link: ProbeLink;
+  readonly addresses: readonly Ip[];
+  /** The first error ends the announcement. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface PendingAnnouncement extends Announcement {
+  /** When it is sent unless calls hold it up. A clock that does not jump: milliseconds. */
+  dueMs: number;
+  isRepetition: boolean;
+  /** Opened with the first frame. */
+  socket: SendingSocket | undefined;
+}
+
+interface AnnouncerTiming {
+  readonly intervalMs: number;
+  readonly quietMs: number;
+  readonly holdUpMs: number;
+}
+
+const TIMING: AnnouncerTiming = {
+  intervalMs: ANNOUNCE_INTERVAL_MS,
+  quietMs: ANNOUNCE_QUIET_MS,
+  holdUpMs: ANNOUNCE_HOLD_UP_MS,
+};
+
+function openSocket({ link: { netnsPath, index } }: Announcement): SendingSocket {
+  return openSendingSocket({ netnsPath, link: index });
+}
+
+function framesOf({ link: { mac }, addresses }: Announcement): Uint8Array[] {
+  return addresses.map((ip) => (ip.family === 4 ? encodeArpAnnouncement : encodeNdpAnnouncement)(mac, ip));
+}
+
+export class Announcer implements Disposable {
+  readonly #timing: AnnouncerTiming;
+  readonly #pending = new Map<string, PendingAnnouncement>();
+  /** When it has been quiet for long enough. */
+  #quietFromMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isSending = false;
+
+  constructor(timing: AnnouncerTiming = TIMING) {
+    this.#timing = timing;
+  }
+
+  /**
+   * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement, override):
+   * soon, and ANNOUNCE_INTERVAL_MS later. Replaces what was to be announced for the key. The process may exit between the two.
+   */
+  announce(key: string, announcement: Announcement): void {
+    this.cancel(key);
+    if (announcement.addresses.length === 0) return;
+    const dueMs = performance.now() + this.#timing.quietMs;
+    this.#pending.set(key, { ...announcement, dueMs, isRepetition: false, socket: undefined });
+    this.#schedule();
+  }
+
+  /** Sends nothing more for the key. */
+  cancel(key: string): void {
+    this.#pending.get(key)?.socket?.[Symbol.dispose]();
+    this.#pending.delete(key);
+  }
+
+  /** A call of the runtime begins or has ended. */
+  giveWay(): void {
+    this.#quietFromMs = performance.now() + this.#timing.quietMs;
+  }
+
+  /** Sends at once what has not been announced yet; nothing is announced a second time. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    for (const [key, pending] of this.#pending) {
+      try {
+        if (!pending.isRepetition) for (const frame of framesOf(pending)) this.#socketOf(pending).send(frame);
+      } catch (error) {
+        pending.onError(error);
+      }
+      this.cancel(key);
+    }
+  }
+
+  #socketOf(pending: PendingAnnouncement): SendingSocket {
+    pending.socket ??= openSocket(pending);
+    return pending.socket;
+  }
+
+  #sendMs({ dueMs }: PendingAnnouncement): number {
+    return Math.min(Math.max(dueMs, this.#quietFromMs), dueMs + this.#timing.holdUpMs);
+  }
+
+  #schedule(): void {
+    if (this.#isSending || this.#pending.size === 0) return;
+    clearTimeout(this.#timer);
+    const firstMs = Math.min(...[...this.#pending.values()].map((each) => this.#sendMs(each)));
+    // rounded up, for a timer may fire a fraction of a millisecond early
+    const waitMs = Math.max(0, Math.ceil(firstMs - performance.now()));
+    this.#timer = setTimeout(() => void this.#sendDue(), waitMs).unref();
+  }
+
+  async #sendDue(): Promise<void> {
+    this.#isSending = true;
+    for (;;) {
+      const nowMs = performance.now();
+      const due = [...this.#pending].find(([, each]) => this.#sendMs(each) <= nowMs);
+      if (due === undefined) break;
+      await this.#send(...due);
+    }
+    this.#isSending = false;
+    this.#schedule();
+  }
+
+  /** Never rejects. */
+  async #send(key: string, pending: PendingAnnouncement): Promise<void> {
+    const isCancelled = (): boolean => this.#pending.get(key) !== pending;
+    try {
+      for (const frame of framesOf(pending)) {
+        await this.#socketOf(pending).sendAside(frame);
+        if (isCancelled()) return;
+      }
+    } catch (error) {
+      if (isCancelled()) return;
+      this.cancel(key);
+      pending.onError(error);
+      return;
+    }
+    if (pending.isRepetition) this.cancel(key);
+    pending.isRepetition = true;
+    pending.dueMs = performance.now() + this.#timing.intervalMs;
+  }
+}
