@@ -7,10 +7,10 @@ import { NONE, OK, WIDE_HI, WIDE_LO } from "../abi";
 import { ALL, claimOrdinal, setBits, USED, windowOf } from "../bitmap/bitmap";
 import { findFree, freeWord } from "../bitmap/bitmap-search";
 import { exchangeAt, reserveExchange } from "../memory/exchange";
-import { swap, widthOf, writeAddress } from "../numbers/u128";
+import { readBig, widthOf, writeAddress } from "../numbers/u128";
 import { takeFreed } from "../pools/freed";
 import { addressOf, bitmapOf, cursorOf, freedOf, poolFamily, setCursor } from "../pools/pool";
-import { lastHiOf, lastLoOf } from "../sets/range-set";
+import { lastLoOf } from "../sets/range-set";
 
 /** The lowest free ordinal. */
 const ASCENDING: i32 = 0;
@@ -76,8 +76,8 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
     const first = ctz<u64>(rest);
     const entry = addressOf(pool, 0, base + first);
     const lo = load<u64>(WIDE_LO);
-    const sameHi = load<u64>(WIDE_HI) == lastHiOf(entry);
-    const room = min<u64>(~lo & 255, sameHi ? lastLoOf(entry) - lo : 255);
+    // A range that ends beyond the next multiple of 2^64 may seem to end too early: then the bits take another round.
+    const room = min<u64>(~lo & 255, lastLoOf(entry) - lo);
     let part = rest & (ALL >> (63 - first - min<u64>(63 - first, room)));
     rest ^= part;
     if (width == 4) {
@@ -87,8 +87,8 @@ function writeBits(pool: usize, base: u32, bits: u64, index: u32): void {
         at += 4;
       }
     } else {
-      const high = swap(load<u64>(WIDE_HI));
-      const start = swap(lo) - (first << 56);
+      const high = readBig(WIDE_HI);
+      const start = readBig(WIDE_LO) - (first << 56);
       for (; part != 0; part &= part - 1) {
         store<u64>(at, high);
         store<u64>(at, start + (ctz<u64>(part) << 56), 8);

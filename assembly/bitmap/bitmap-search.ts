@@ -16,7 +16,7 @@ export function freeWord(bitmap: usize, ordinal: u32): u64 {
 }
 
 function freeBits(at: usize, word: u32): u64 {
-  const cell = at + (word << 3);
+  const cell = at + (word << 4);
   return ~(load<u64>(cell, USED) | load<u64>(cell, MASKED));
 }
 
@@ -57,7 +57,7 @@ export function findFree(bitmap: usize, start: u32): i32 {
 /** The used bits of the ordinal's word. */
 function usedWord(bitmap: usize, ordinal: u32): u64 {
   const at = chunkAt(bitmap, ordinal >>> 12);
-  return at == 0 ? 0 : load<u64>(at + (((ordinal >>> 6) & 63) << 3), USED);
+  return at == 0 ? 0 : load<u64>(at + (((ordinal >>> 6) & 63) << 4), USED);
 }
 
 /** What a scan looks for. */

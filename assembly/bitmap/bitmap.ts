@@ -6,9 +6,9 @@
  *  top        1 word    bit i: group i is full            (group = 64 chunks = 2^18 ordinals)
  *  group    ≤ 64 words  bit j: chunk j of it is full      (chunk = 64 words = 4,096 ordinals)
  *  chunk   ≤ 4,096      on demand: an absent chunk is all free
- *    summary  1 word    bit k: word k is full
- *    used    64 words   ┐ full word = every ordinal used
- *    masked  64 words   ┘ or masked
+ *    summary  1 word    bit k: word k is full, that is every ordinal of it used or masked
+ *    -        1 word
+ *    words   64 × 2     used, masked; chunks are 16-byte aligned, so a pair never straddles two cache lines
  *
  * Bits past the window are set on every level, so that no search leaves it.
  */
@@ -25,8 +25,9 @@ const USED_MASKED_COUNT: usize = 24;
 const GROUPS_AT: usize = 28;
 const DIRECTORY: usize = 32;
 
-export const USED: usize = 8;
-export const MASKED: usize = 520;
+/** Where the planes of a chunk's first word are; those of the next word are 16 bytes further. */
+export const USED: usize = 16;
+export const MASKED: usize = 24;
 export const ALL: u64 = ~(<u64>0);
 
 export function windowOf(bitmap: usize): u32 {
@@ -126,7 +127,7 @@ function rise(bitmap: usize, at: usize, chunk: u32, word: u32, full: bool): void
 export function isSet(bitmap: usize, ordinal: u32, plane: usize): bool {
   const at = chunkAt(bitmap, ordinal >>> 12);
   if (at == 0) return false;
-  return ((load<u64>(at + (((ordinal >>> 6) & 63) << 3) + plane) >> (ordinal & 63)) & 1) != 0;
+  return ((load<u64>(at + (((ordinal >>> 6) & 63) << 4) + plane) >> (ordinal & 63)) & 1) != 0;
 }
 
 /** Sets the used bit of an ordinal below the window: 1 newly, 0 it was set, or NO_MEMORY. */
@@ -136,7 +137,7 @@ export function claimOrdinal(bitmap: usize, ordinal: u32): i32 {
   const bit = (<u64>1) << (ordinal & 63);
   const at = requireChunk(bitmap, chunk);
   if (at == 0) return NO_MEMORY;
-  const cell = at + (word << 3);
+  const cell = at + (word << 4);
   const used = load<u64>(cell, USED);
   if ((used & bit) != 0) return 0;
   const masked = load<u64>(cell, MASKED);
@@ -154,7 +155,7 @@ export function releaseOrdinal(bitmap: usize, ordinal: u32): i32 {
   const bit = (<u64>1) << (ordinal & 63);
   const at = chunkAt(bitmap, chunk);
   if (at == 0) return 0;
-  const cell = at + (word << 3);
+  const cell = at + (word << 4);
   const before = load<u64>(cell, USED);
   if ((before & bit) == 0) return 0;
   const masked = load<u64>(cell, MASKED);
@@ -171,7 +172,7 @@ export function setBits(bitmap: usize, ordinal: u32, bits: u64, plane: usize): i
   const word = (ordinal >>> 6) & 63;
   const at = requireChunk(bitmap, chunk);
   if (at == 0) return NO_MEMORY;
-  const cell = at + (word << 3);
+  const cell = at + (word << 4);
   const before = load<u64>(cell + plane);
   const other = load<u64>(cell + (USED + MASKED - plane));
   const added = bits & ~before;

@@ -12,8 +12,8 @@ const MIN_CLASS: u32 = 5;
 const MAX_CLASS: u32 = 30;
 /** The list of chunks lies before those of the powers of two. */
 const CHUNK_CLASS: u32 = 0;
-/** A chunk: one summary word, 64 words of used bits, 64 words of masked bits. */
-export const CHUNK_BYTES: u32 = 8 + 512 + 512;
+/** A chunk: a summary word and a spare one, then 64 pairs of a word of used bits and one of masked bits. */
+export const CHUNK_BYTES: u32 = 16 + 512 + 512;
 
 /** The smallest class whose blocks hold `bytes`; above MAX_CLASS when none does. */
 function classOf(bytes: u32): u32 {

@@ -48,7 +48,7 @@ export const RAW_BYTES: u32 = 512;
 function runLength(at: usize, start: u32, value: bool): u32 {
   let bit = start;
   while (bit < 4096) {
-    const word = load<u64>(at + ((bit >>> 6) << 3), USED);
+    const word = load<u64>(at + ((bit >>> 6) << 4), USED);
     const other = (value ? ~word : word) & (ALL << (bit & 63));
     if (other != 0) return ((bit & ~63) | <u32>ctz<u64>(other)) - start;
     bit = (bit | 63) + 1;
@@ -76,9 +76,12 @@ function writeChunk(out: usize, at: usize): usize {
     value = !value;
   }
   if (next < limit) return next;
-  next = writeVarint(out, RAW);
-  memory.copy(next, at + USED, RAW_BYTES);
-  return next + RAW_BYTES;
+  next = writeVarint(out, RAW); // one byte, as RUNS is
+  for (let word = at; next < limit; word += 16) {
+    store<u64>(next, load<u64>(word, USED));
+    next += 8;
+  }
+  return next;
 }
 
 function writeWindow(out: usize, bitmap: usize): usize {

@@ -15,8 +15,13 @@ typedef uint32_t u32;
 
 #define ALL (~0ull)
 
+struct word {
+  u64 used, masked;
+};
+
 struct chunk {
-  u64 full, used[64], masked[64];
+  u64 full, unused;
+  struct word words[64];
 };
 
 struct pool {
@@ -60,7 +65,7 @@ __attribute__((noinline)) static int test_at(u32 handle, u32 o) {
   if (!p) return -1;
   if (o >= p->window) return -8;
   struct chunk *c = p->chunks[o >> 12];
-  return c ? c->used[(o >> 6) & 63] >> (o & 63) & 1 : 0;
+  return c ? c->words[(o >> 6) & 63].used >> (o & 63) & 1 : 0;
 }
 
 __attribute__((noinline)) static int claim_at(u32 handle, u32 o) {
@@ -70,9 +75,9 @@ __attribute__((noinline)) static int claim_at(u32 handle, u32 o) {
   struct chunk *c = require_chunk(p, o >> 12);
   if (!c) return -6;
   u32 word = (o >> 6) & 63;
-  u64 bit = 1ull << (o & 63), used = c->used[word], masked = c->masked[word];
+  u64 bit = 1ull << (o & 63), used = c->words[word].used, masked = c->words[word].masked;
   if (used & bit) return 0;
-  c->used[word] = used | bit;
+  c->words[word].used = used | bit;
   p->used++;
   if (masked & bit) p->used_masked++;
   else if ((used | bit | masked) == ALL) rise(p, c, o >> 12, word, 1);
@@ -86,16 +91,16 @@ __attribute__((noinline)) static int release_at(u32 handle, u32 o) {
   struct chunk *c = p->chunks[o >> 12];
   if (!c) return 0;
   u32 word = (o >> 6) & 63;
-  u64 bit = 1ull << (o & 63), used = c->used[word], masked = c->masked[word];
+  u64 bit = 1ull << (o & 63), used = c->words[word].used, masked = c->words[word].masked;
   if (!(used & bit)) return 0;
-  c->used[word] = used & ~bit;
+  c->words[word].used = used & ~bit;
   p->used--;
   if (masked & bit) p->used_masked--;
   else if ((used | masked) == ALL) rise(p, c, o >> 12, word, 0);
   return 1;
 }
 
-static u64 free_bits(struct chunk *c, u32 word) { return ~(c->used[word] | c->masked[word]); }
+static u64 free_bits(struct chunk *c, u32 word) { return ~(c->words[word].used | c->words[word].masked); }
 
 static u64 above(u32 at) { return ALL << at << 1; }
 
@@ -147,9 +152,9 @@ static u32 make(u32 window) {
   if (chunks & 63) p->groups[groups - 1] = ALL << (chunks & 63);
   if (window & 4095) {
     struct chunk *last = require_chunk(p, chunks - 1);
-    for (u32 o = window & 4095; o < 4096; o++) last->masked[o >> 6] |= 1ull << (o & 63);
+    for (u32 o = window & 4095; o < 4096; o++) last->words[o >> 6].masked |= 1ull << (o & 63);
     for (u32 word = 0; word < 64; word++)
-      if (last->masked[word] == ALL) rise(p, last, chunks - 1, word, 1);
+      if (last->words[word].masked == ALL) rise(p, last, chunks - 1, word, 1);
   }
   table[3].pool = p;
   table[3].key = 7u << 16 | 2;

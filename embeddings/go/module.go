@@ -5,7 +5,7 @@ package core
 import "math/bits"
 
 // ModuleSHA256 is the sum of the berth-core.wasm whose sources this package was made from.
-const ModuleSHA256 = "bbba396d6e93945629107a3f8b0fba84564c09519de0fa428cac30e53021c0bb"
+const ModuleSHA256 = "1b1786eaf382fd46b80bfc9ccaccbbd85d0346029b6a46102346931d52a8db6e"
 
 // The memory's length, in pages.
 const (
@@ -132,11 +132,11 @@ L0:
 				if l5 != 0 {
 					t16 := l1 >> 6
 					t17 := t16 & 63
-					t18 := t17 << 3
+					t18 := t17 << 4
 					t19 := l5 + t18
 					l5 = t19
-					t20 := load64(mem, l5, 8)
-					t21 := load64(mem, l5, 520)
+					t20 := load64(mem, l5, 16)
+					t21 := load64(mem, l5, 24)
 					t22 := t20 | t21
 					t23 := t22 ^ 18446744073709551615
 					t15 = t23
@@ -156,9 +156,9 @@ L0:
 				if l5 != 0 {
 					t32 := l1 >> 6
 					t33 := t32 & 63
-					t34 := t33 << 3
+					t34 := t33 << 4
 					t35 := l5 + t34
-					t36 := load64(mem, t35, 8)
+					t36 := load64(mem, t35, 16)
 					t31 = t36
 				} else {
 					t31 = 0
@@ -226,46 +226,46 @@ func (m *module) f2(l0, l1 uint32, l2, l3 uint64) {
 		t7 := t4 | t6
 		store32(mem, l1, 0, t7)
 	} else {
-		t8 := l2 >> 32
-		t9 := uint32(t8)
-		l0 = t9
-		t10 := l0 & 4278255360
-		t11 := bits.RotateLeft32(t10, int(8))
-		t12 := l0 & 16711935
-		t13 := bits.RotateLeft32(t12, -int(8))
-		t14 := t11 | t13
-		t15 := uint64(t14)
-		t16 := uint32(l2)
-		l0 = t16
-		t17 := l0 & 4278255360
-		t18 := bits.RotateLeft32(t17, int(8))
-		t19 := l0 & 16711935
-		t20 := bits.RotateLeft32(t19, -int(8))
-		t21 := t18 | t20
-		t22 := uint64(t21)
-		t23 := t22 << 32
-		t24 := t15 | t23
-		store64(mem, l1, 0, t24)
-		t25 := l3 >> 32
-		t26 := uint32(t25)
-		l0 = t26
-		t27 := l0 & 4278255360
-		t28 := bits.RotateLeft32(t27, int(8))
-		t29 := l0 & 16711935
-		t30 := bits.RotateLeft32(t29, -int(8))
-		t31 := t28 | t30
-		t32 := uint64(t31)
-		t33 := uint32(l3)
-		l0 = t33
-		t34 := l0 & 4278255360
-		t35 := bits.RotateLeft32(t34, int(8))
-		t36 := l0 & 16711935
-		t37 := bits.RotateLeft32(t36, -int(8))
-		t38 := t35 | t37
-		t39 := uint64(t38)
-		t40 := t39 << 32
-		t41 := t32 | t40
-		store64(mem, l1, 8, t41)
+		store64(mem, l1, 0, l2)
+		t8 := load32(mem, l1, 4)
+		l0 = t8
+		t9 := l0 & 4278255360
+		t10 := bits.RotateLeft32(t9, int(8))
+		t11 := l0 & 16711935
+		t12 := bits.RotateLeft32(t11, -int(8))
+		t13 := t10 | t12
+		t14 := uint64(t13)
+		t15 := load32(mem, l1, 0)
+		l0 = t15
+		t16 := l0 & 4278255360
+		t17 := bits.RotateLeft32(t16, int(8))
+		t18 := l0 & 16711935
+		t19 := bits.RotateLeft32(t18, -int(8))
+		t20 := t17 | t19
+		t21 := uint64(t20)
+		t22 := t21 << 32
+		t23 := t14 | t22
+		store64(mem, l1, 0, t23)
+		store64(mem, l1, 8, l3)
+		t24 := load32(mem, l1, 12)
+		l0 = t24
+		t25 := l0 & 4278255360
+		t26 := bits.RotateLeft32(t25, int(8))
+		t27 := l0 & 16711935
+		t28 := bits.RotateLeft32(t27, -int(8))
+		t29 := t26 | t28
+		t30 := uint64(t29)
+		t31 := load32(mem, l1, 8)
+		l0 = t31
+		t32 := l0 & 4278255360
+		t33 := bits.RotateLeft32(t32, int(8))
+		t34 := l0 & 16711935
+		t35 := bits.RotateLeft32(t34, -int(8))
+		t36 := t33 | t35
+		t37 := uint64(t36)
+		t38 := t37 << 32
+		t39 := t30 | t38
+		store64(mem, l1, 8, t39)
 	}
 }
 
@@ -368,8 +368,6 @@ func (m *module) f5(l0, l1, l2, l3 uint32) uint32 {
 	var l8 uint32
 	var l9 uint32
 	var l10 uint32
-	var l11 uint32
-	var l12 uint64
 	var t1 uint32
 L0:
 	switch {
@@ -461,15 +459,15 @@ L36:
 				t40 := load32(mem, 16, 0)
 				t41 := l5 * l6
 				t42 := t40 + t41
-				l10 = t42
-				t43 := load32(mem, l10, 0)
-				l0 = t43
+				l0 = t42
+				t43 := load32(mem, l0, 0)
+				l10 = t43
 				var t45 uint32
 				if l3 != 0 {
-					t46 := l0 < l7
+					t46 := l7 > l10
 					var t48 uint32
 					if t46 {
-						t49 := m.f15(l9, l1, l0)
+						t49 := m.f15(l9, l1, l10)
 						mem = m.memory
 						t48 = t49
 					} else {
@@ -484,88 +482,82 @@ L36:
 					if t50 {
 						t54 = 0
 					} else {
-						t55 := load64(mem, l10, 0)
-						l12 = t55
-						t56 := uint32(l12)
-						l0 = t56
-						t57 := l12 >> 32
-						t58 := uint32(t57)
-						l11 = t58
-						t59 := l11 & 4278255360
-						t60 := bits.RotateLeft32(t59, int(8))
-						t61 := l11 & 16711935
-						t62 := bits.RotateLeft32(t61, -int(8))
-						t63 := t60 | t62
-						t64 := uint64(t63)
-						t65 := l0 & 4278255360
-						t66 := bits.RotateLeft32(t65, int(8))
-						t67 := l0 & 16711935
-						t68 := bits.RotateLeft32(t67, -int(8))
-						t69 := t66 | t68
-						t70 := uint64(t69)
-						t71 := t70 << 32
-						t72 := t64 | t71
-						t54 = t72
+						t55 := load32(mem, l0, 4)
+						l10 = t55
+						t56 := l10 & 4278255360
+						t57 := bits.RotateLeft32(t56, int(8))
+						t58 := l10 & 16711935
+						t59 := bits.RotateLeft32(t58, -int(8))
+						t60 := t57 | t59
+						t61 := uint64(t60)
+						t62 := load32(mem, l0, 0)
+						l10 = t62
+						t63 := l10 & 4278255360
+						t64 := bits.RotateLeft32(t63, int(8))
+						t65 := l10 & 16711935
+						t66 := bits.RotateLeft32(t65, -int(8))
+						t67 := t64 | t66
+						t68 := uint64(t67)
+						t69 := t68 << 32
+						t70 := t61 | t69
+						t54 = t70
 					}
-					t73 := l8 == 4
-					var t75 uint64
-					if t73 {
-						t76 := load32(mem, l10, 0)
-						l0 = t76
-						t77 := l0 & 4278255360
-						t78 := bits.RotateLeft32(t77, int(8))
-						t79 := l0 & 16711935
-						t80 := bits.RotateLeft32(t79, -int(8))
-						t81 := t78 | t80
-						t82 := uint64(t81)
-						t75 = t82
+					t71 := l8 == 4
+					var t73 uint64
+					if t71 {
+						t74 := load32(mem, l0, 0)
+						l0 = t74
+						t75 := l0 & 4278255360
+						t76 := bits.RotateLeft32(t75, int(8))
+						t77 := l0 & 16711935
+						t78 := bits.RotateLeft32(t77, -int(8))
+						t79 := t76 | t78
+						t80 := uint64(t79)
+						t73 = t80
 					} else {
-						t83 := load64(mem, l10, 8)
-						l12 = t83
-						t84 := uint32(l12)
-						l0 = t84
-						t85 := l12 >> 32
-						t86 := uint32(t85)
-						l10 = t86
-						t87 := l10 & 4278255360
-						t88 := bits.RotateLeft32(t87, int(8))
-						t89 := l10 & 16711935
-						t90 := bits.RotateLeft32(t89, -int(8))
-						t91 := t88 | t90
-						t92 := uint64(t91)
-						t93 := l0 & 4278255360
-						t94 := bits.RotateLeft32(t93, int(8))
-						t95 := l0 & 16711935
-						t96 := bits.RotateLeft32(t95, -int(8))
-						t97 := t94 | t96
-						t98 := uint64(t97)
-						t99 := t98 << 32
-						t100 := t92 | t99
-						t75 = t100
+						t81 := load32(mem, l0, 12)
+						l10 = t81
+						t82 := l10 & 4278255360
+						t83 := bits.RotateLeft32(t82, int(8))
+						t84 := l10 & 16711935
+						t85 := bits.RotateLeft32(t84, -int(8))
+						t86 := t83 | t85
+						t87 := uint64(t86)
+						t88 := load32(mem, l0, 8)
+						l0 = t88
+						t89 := l0 & 4278255360
+						t90 := bits.RotateLeft32(t89, int(8))
+						t91 := l0 & 16711935
+						t92 := bits.RotateLeft32(t91, -int(8))
+						t93 := t90 | t92
+						t94 := uint64(t93)
+						t95 := t94 << 32
+						t96 := t87 | t95
+						t73 = t96
 					}
-					t101 := m.f12(t51, t52, t54, t75)
+					t97 := m.f12(t51, t52, t54, t73)
 					mem = m.memory
-					t45 = t101
+					t45 = t97
 				}
 				l0 = t45
-				t102 := l0 != 4294967288
-				t103 := int32(l0) < 0
-				t104 := word(t102) & word(t103)
-				if t104 != 0 {
-					t106 := load32(mem, 16, 0)
-					t107 := l5 + t106
-					t108 := l2 - l5
-					fill(mem, t107, l0, t108)
+				t98 := l0 != 4294967288
+				t99 := int32(l0) < 0
+				t100 := word(t98) & word(t99)
+				if t100 != 0 {
+					t102 := load32(mem, 16, 0)
+					t103 := l5 + t102
+					t104 := l2 - l5
+					fill(mem, t103, l0, t104)
 					break L36
 				}
-				t109 := load32(mem, 16, 0)
-				t110 := l5 + t109
-				store8(mem, t110, 0, uint8(l0))
-				t111 := l0 == 1
-				t112 := l4 + word(t111)
-				l4 = t112
-				t113 := l5 + 1
-				l5 = t113
+				t105 := load32(mem, 16, 0)
+				t106 := l5 + t105
+				store8(mem, t106, 0, uint8(l0))
+				t107 := l0 == 1
+				t108 := l4 + word(t107)
+				l4 = t108
+				t109 := l5 + 1
+				l5 = t109
 				continue L37
 			}
 			break
@@ -1188,11 +1180,11 @@ func (m *module) f13(l0, l1 uint32) uint32 {
 	t7 := l1 >> 6
 	t8 := t7 & 63
 	l5 = t8
-	t9 := l5 << 3
+	t9 := l5 << 4
 	t10 := l3 + t9
 	l6 = t10
-	t11 := load64(mem, l6, 8)
-	t12 := load64(mem, l6, 520)
+	t11 := load64(mem, l6, 16)
+	t12 := load64(mem, l6, 24)
 	t13 := t11 | t12
 	t14 := t13 ^ 18446744073709551615
 	t15 := l1 & 63
@@ -1292,11 +1284,11 @@ func (m *module) f13(l0, l1 uint32) uint32 {
 	t78 := uint64(bits.TrailingZeros64(t33))
 	t79 := uint32(t78)
 	l0 = t79
-	t80 := l0 << 3
+	t80 := l0 << 4
 	t81 := t80 + l3
 	l1 = t81
-	t82 := load64(mem, l1, 8)
-	t83 := load64(mem, l1, 520)
+	t82 := load64(mem, l1, 16)
+	t83 := load64(mem, l1, 24)
 	t84 := t82 | t83
 	t85 := t84 ^ 18446744073709551615
 	t86 := uint64(bits.TrailingZeros64(t85))
@@ -1578,9 +1570,9 @@ func (m *module) f15(l0, l1, l2 uint32) uint32 {
 		if l0 != 0 {
 			t13 := l2 >> 6
 			t14 := t13 & 63
-			t15 := t14 << 3
+			t15 := t14 << 4
 			t16 := l0 + t15
-			t17 := load64(mem, t16, 8)
+			t17 := load64(mem, t16, 16)
 			t18 := l2 & 63
 			t19 := uint64(t18)
 			t20 := t17 >> (t19 & 63)
@@ -1604,9 +1596,9 @@ func (m *module) f15(l0, l1, l2 uint32) uint32 {
 		if l0 != 0 {
 			t32 := l2 >> 6
 			t33 := t32 & 63
-			t34 := t33 << 3
+			t34 := t33 << 4
 			t35 := l0 + t34
-			t36 := load64(mem, t35, 520)
+			t36 := load64(mem, t35, 24)
 			t37 := l2 & 63
 			t38 := uint64(t37)
 			t39 := t36 >> (t38 & 63)
@@ -1639,8 +1631,6 @@ func (m *module) f15(l0, l1, l2 uint32) uint32 {
 func (m *module) f16(l0, l1, l2 uint32) uint32 {
 	mem := m.memory
 	var l3 uint32
-	var l4 uint32
-	var l5 uint64
 	var t1 uint32
 L0:
 	switch {
@@ -1686,100 +1676,93 @@ L0:
 		if t13 {
 			t17 = 0
 		} else {
-			t18 := load64(mem, l3, 0)
-			l5 = t18
-			t19 := uint32(l5)
-			l4 = t19
-			t20 := l5 >> 32
-			t21 := uint32(t20)
-			l0 = t21
-			t22 := l0 & 4278255360
-			t23 := bits.RotateLeft32(t22, int(8))
-			t24 := l0 & 16711935
-			t25 := bits.RotateLeft32(t24, -int(8))
-			t26 := t23 | t25
-			t27 := uint64(t26)
-			t28 := l4 & 4278255360
-			t29 := bits.RotateLeft32(t28, int(8))
-			t30 := l4 & 16711935
-			t31 := bits.RotateLeft32(t30, -int(8))
-			t32 := t29 | t31
-			t33 := uint64(t32)
-			t34 := t33 << 32
-			t35 := t27 | t34
-			t17 = t35
+			t18 := load32(mem, l3, 4)
+			l0 = t18
+			t19 := l0 & 4278255360
+			t20 := bits.RotateLeft32(t19, int(8))
+			t21 := l0 & 16711935
+			t22 := bits.RotateLeft32(t21, -int(8))
+			t23 := t20 | t22
+			t24 := uint64(t23)
+			t25 := load32(mem, l3, 0)
+			l0 = t25
+			t26 := l0 & 4278255360
+			t27 := bits.RotateLeft32(t26, int(8))
+			t28 := l0 & 16711935
+			t29 := bits.RotateLeft32(t28, -int(8))
+			t30 := t27 | t29
+			t31 := uint64(t30)
+			t32 := t31 << 32
+			t33 := t24 | t32
+			t17 = t33
 		}
-		t36 := l1 == 4
-		var t38 uint64
-		if t36 {
-			t39 := load32(mem, l3, 0)
-			l0 = t39
-			t40 := l0 & 4278255360
-			t41 := bits.RotateLeft32(t40, int(8))
-			t42 := l0 & 16711935
-			t43 := bits.RotateLeft32(t42, -int(8))
-			t44 := t41 | t43
-			t45 := uint64(t44)
-			t38 = t45
+		t34 := l1 == 4
+		var t36 uint64
+		if t34 {
+			t37 := load32(mem, l3, 0)
+			l0 = t37
+			t38 := l0 & 4278255360
+			t39 := bits.RotateLeft32(t38, int(8))
+			t40 := l0 & 16711935
+			t41 := bits.RotateLeft32(t40, -int(8))
+			t42 := t39 | t41
+			t43 := uint64(t42)
+			t36 = t43
 		} else {
-			t46 := load64(mem, l3, 8)
-			l5 = t46
-			t47 := uint32(l5)
-			l0 = t47
-			t48 := l5 >> 32
-			t49 := uint32(t48)
-			l3 = t49
-			t50 := l3 & 4278255360
-			t51 := bits.RotateLeft32(t50, int(8))
-			t52 := l3 & 16711935
-			t53 := bits.RotateLeft32(t52, -int(8))
-			t54 := t51 | t53
-			t55 := uint64(t54)
-			t56 := l0 & 4278255360
-			t57 := bits.RotateLeft32(t56, int(8))
-			t58 := l0 & 16711935
-			t59 := bits.RotateLeft32(t58, -int(8))
-			t60 := t57 | t59
-			t61 := uint64(t60)
-			t62 := t61 << 32
-			t63 := t55 | t62
-			t38 = t63
+			t44 := load32(mem, l3, 12)
+			l0 = t44
+			t45 := l0 & 4278255360
+			t46 := bits.RotateLeft32(t45, int(8))
+			t47 := l0 & 16711935
+			t48 := bits.RotateLeft32(t47, -int(8))
+			t49 := t46 | t48
+			t50 := uint64(t49)
+			t51 := load32(mem, l3, 8)
+			l0 = t51
+			t52 := l0 & 4278255360
+			t53 := bits.RotateLeft32(t52, int(8))
+			t54 := l0 & 16711935
+			t55 := bits.RotateLeft32(t54, -int(8))
+			t56 := t53 | t55
+			t57 := uint64(t56)
+			t58 := t57 << 32
+			t59 := t50 | t58
+			t36 = t59
 		}
-		t64 := m.f41(t14, t15, t17, t38, l2)
-		l3 = t64
+		t60 := m.f41(t14, t15, t17, t36, l2)
+		l3 = t60
 	}
-	t65 := l3 == 0
-	if t65 {
-		t67 := load32(mem, 16, 0)
-		t68 := load64(mem, 32, 0)
-		t69 := load64(mem, 40, 0)
-		m.f2(l1, t67, t68, t69)
+	t61 := l3 == 0
+	if t61 {
+		t63 := load32(mem, 16, 0)
+		t64 := load64(mem, 32, 0)
+		t65 := load64(mem, 40, 0)
+		m.f2(l1, t63, t64, t65)
 	}
 	return l3
 }
 
 func (m *module) f17(l0, l1 uint32) uint32 {
 	mem := m.memory
-	var l2 uint64
+	var l2 uint32
 	var l3 uint32
-	var l4 uint32
 	var t1 uint32
 L0:
 	switch {
 	default:
 		t2 := l0 & 65535
-		l3 = t2
+		l2 = t2
 		t3 := load32(mem, 8, 0)
-		t4 := l3 >= t3
+		t4 := l2 >= t3
 		if t4 {
 			t1 = 0
 			break L0
 		}
 		t5 := load32(mem, 4, 0)
-		t6 := l3 << 3
+		t6 := l2 << 3
 		t7 := t5 + t6
-		l3 = t7
-		t8 := load32(mem, l3, 4)
+		l2 = t7
+		t8 := load32(mem, l2, 4)
 		t9 := l0 & 4294901760
 		t10 := t9 | 2
 		t11 := t8 != t10
@@ -1787,15 +1770,15 @@ L0:
 			t1 = 0
 			break L0
 		}
-		t12 := load32(mem, l3, 0)
+		t12 := load32(mem, l2, 0)
 		t1 = t12
 	}
-	l0 = t1
-	t13 := l0 == 0
+	l2 = t1
+	t13 := l2 == 0
 	if t13 {
 		return 4294967295
 	}
-	t15 := load32(mem, l0, 0)
+	t15 := load32(mem, l2, 0)
 	l3 = t15
 	t16 := load32(mem, 20, 0)
 	t17 := t16 == 0
@@ -1803,76 +1786,70 @@ L0:
 		return 4294967291
 	}
 	t19 := load32(mem, 16, 0)
-	l4 = t19
+	l0 = t19
 	t20 := l3 == 4
-	t21 := l0
+	t21 := l2
 	t22 := l1
 	var t24 uint64
 	if t20 {
 		t24 = 0
 	} else {
-		t25 := load64(mem, l4, 0)
-		l2 = t25
-		t26 := uint32(l2)
-		l0 = t26
-		t27 := l2 >> 32
-		t28 := uint32(t27)
-		l1 = t28
-		t29 := l1 & 4278255360
-		t30 := bits.RotateLeft32(t29, int(8))
-		t31 := l1 & 16711935
-		t32 := bits.RotateLeft32(t31, -int(8))
-		t33 := t30 | t32
-		t34 := uint64(t33)
-		t35 := l0 & 4278255360
-		t36 := bits.RotateLeft32(t35, int(8))
-		t37 := l0 & 16711935
-		t38 := bits.RotateLeft32(t37, -int(8))
-		t39 := t36 | t38
-		t40 := uint64(t39)
-		t41 := t40 << 32
-		t42 := t34 | t41
-		t24 = t42
+		t25 := load32(mem, l0, 4)
+		l1 = t25
+		t26 := l1 & 4278255360
+		t27 := bits.RotateLeft32(t26, int(8))
+		t28 := l1 & 16711935
+		t29 := bits.RotateLeft32(t28, -int(8))
+		t30 := t27 | t29
+		t31 := uint64(t30)
+		t32 := load32(mem, l0, 0)
+		l1 = t32
+		t33 := l1 & 4278255360
+		t34 := bits.RotateLeft32(t33, int(8))
+		t35 := l1 & 16711935
+		t36 := bits.RotateLeft32(t35, -int(8))
+		t37 := t34 | t36
+		t38 := uint64(t37)
+		t39 := t38 << 32
+		t40 := t31 | t39
+		t24 = t40
 	}
-	t43 := l3 == 4
-	var t45 uint64
-	if t43 {
-		t46 := load32(mem, l4, 0)
-		l0 = t46
-		t47 := l0 & 4278255360
-		t48 := bits.RotateLeft32(t47, int(8))
-		t49 := l0 & 16711935
-		t50 := bits.RotateLeft32(t49, -int(8))
-		t51 := t48 | t50
-		t52 := uint64(t51)
-		t45 = t52
+	t41 := l3 == 4
+	var t43 uint64
+	if t41 {
+		t44 := load32(mem, l0, 0)
+		l0 = t44
+		t45 := l0 & 4278255360
+		t46 := bits.RotateLeft32(t45, int(8))
+		t47 := l0 & 16711935
+		t48 := bits.RotateLeft32(t47, -int(8))
+		t49 := t46 | t48
+		t50 := uint64(t49)
+		t43 = t50
 	} else {
-		t53 := load64(mem, l4, 8)
-		l2 = t53
-		t54 := uint32(l2)
-		l0 = t54
-		t55 := l2 >> 32
-		t56 := uint32(t55)
-		l1 = t56
-		t57 := l1 & 4278255360
-		t58 := bits.RotateLeft32(t57, int(8))
-		t59 := l1 & 16711935
-		t60 := bits.RotateLeft32(t59, -int(8))
-		t61 := t58 | t60
-		t62 := uint64(t61)
-		t63 := l0 & 4278255360
-		t64 := bits.RotateLeft32(t63, int(8))
-		t65 := l0 & 16711935
-		t66 := bits.RotateLeft32(t65, -int(8))
-		t67 := t64 | t66
-		t68 := uint64(t67)
-		t69 := t68 << 32
-		t70 := t62 | t69
-		t45 = t70
+		t51 := load32(mem, l0, 12)
+		l1 = t51
+		t52 := l1 & 4278255360
+		t53 := bits.RotateLeft32(t52, int(8))
+		t54 := l1 & 16711935
+		t55 := bits.RotateLeft32(t54, -int(8))
+		t56 := t53 | t55
+		t57 := uint64(t56)
+		t58 := load32(mem, l0, 8)
+		l0 = t58
+		t59 := l0 & 4278255360
+		t60 := bits.RotateLeft32(t59, int(8))
+		t61 := l0 & 16711935
+		t62 := bits.RotateLeft32(t61, -int(8))
+		t63 := t60 | t62
+		t64 := uint64(t63)
+		t65 := t64 << 32
+		t66 := t57 | t65
+		t43 = t66
 	}
-	t71 := m.f12(t21, t22, t24, t45)
+	t67 := m.f12(t21, t22, t24, t43)
 	mem = m.memory
-	return t71
+	return t67
 }
 
 func (m *module) f18(l0, l1, l2, l3 uint32) uint32 {
@@ -2155,7 +2132,7 @@ func (m *module) f23(l0, l1 uint32) uint32 {
 	if t52 != 0 {
 		t54 := l8 << 12
 		t55 := t54 - 1
-		t56 := m.f18(l6, l5, t55, 520)
+		t56 := m.f18(l6, l5, t55, 24)
 		mem = m.memory
 		l4 = t56
 		store32(mem, l6, 20, 0)
@@ -2212,7 +2189,7 @@ func (m *module) f23(l0, l1 uint32) uint32 {
 					t84 := uint64(word(t83))
 					t85 := t80 - t84
 					t86 := l10 - l9
-					t87 := m.f34(l7, t82, l9, t85, t86, 520)
+					t87 := m.f34(l7, t82, l9, t85, t86, 24)
 					mem = m.memory
 					l1 = t87
 					t88 := int32(l1) < 0
@@ -2305,21 +2282,21 @@ func (m *module) f25(l0, l1 uint32, l2 uint64, l3 uint32) uint32 {
 	t4 := l1 >> 6
 	t5 := t4 & 63
 	l6 = t5
-	t6 := l6 << 3
+	t6 := l6 << 4
 	t7 := l4 + t6
 	l7 = t7
 	t8 := l7 + l3
 	l1 = t8
 	t9 := load64(mem, l1, 0)
 	l8 = t9
-	t10 := 528 - l3
+	t10 := 40 - l3
 	t11 := l7 + t10
 	t12 := load64(mem, t11, 0)
 	l9 = t12
 	t13 := l2 | l8
 	l10 = t13
 	store64(mem, l1, 0, l10)
-	t14 := l3 == 8
+	t14 := l3 == 16
 	var t15 uint32
 	if t14 {
 		t15 = 16
@@ -2441,9 +2418,9 @@ func (m *module) f27(l0, l1 uint32) uint32 {
 				t8 := l1 < 4096
 				if t8 {
 					t10 := l1 >> 6
-					t11 := t10 << 3
+					t11 := t10 << 4
 					t12 := l3 + t11
-					t13 := load64(mem, t12, 8)
+					t13 := load64(mem, t12, 16)
 					t14 := l1 & 63
 					t15 := uint64(t14)
 					t16 := uint64(18446744073709551615) << (t15 & 63)
@@ -2484,9 +2461,9 @@ L27:
 			t29 := l1 < 4096
 			if t29 {
 				t31 := l1 >> 6
-				t32 := t31 << 3
+				t32 := t31 << 4
 				t33 := l3 + t32
-				t34 := load64(mem, t33, 8)
+				t34 := load64(mem, t33, 16)
 				t35 := t34 ^ 18446744073709551615
 				t36 := l1 & 63
 				t37 := uint64(t36)
@@ -2535,7 +2512,7 @@ func (m *module) f28(l0, l1, l2 uint32) uint32 {
 	if l2 != 0 {
 		t8 := l1 + l2
 		t9 := t8 - 1
-		t10 := m.f18(l0, l1, t9, 8)
+		t10 := m.f18(l0, l1, t9, 16)
 		mem = m.memory
 		t7 = t10
 	} else {
@@ -3420,11 +3397,11 @@ func (m *module) f38(l0, l1 uint32) uint32 {
 		if l0 != 0 {
 			t31 := l2 >> 6
 			t32 := t31 & 63
-			t33 := t32 << 3
+			t33 := t32 << 4
 			t34 := l0 + t33
 			l0 = t34
-			t35 := load64(mem, l0, 8)
-			t36 := load64(mem, l0, 520)
+			t35 := load64(mem, l0, 16)
+			t36 := load64(mem, l0, 24)
 			t37 := t35 | t36
 			t38 := t37 ^ 18446744073709551615
 			t30 = t38
@@ -3905,7 +3882,7 @@ L5:
 				t11 := uint64(load32(mem, 0, 0))
 				t12 := t11 + 256
 				l2 = t12
-				t13 := l2 + 1032
+				t13 := l2 + 1040
 				l3 = t13
 				t14 := l3 + 65535
 				t15 := t14 >> 16
@@ -3935,7 +3912,7 @@ L5:
 		}
 		t27 := load32(mem, l0, 0)
 		store32(mem, 64, 0, t27)
-		fill(mem, l0, 0, 1032)
+		fill(mem, l0, 0, 1040)
 	}
 	store32(mem, l1, 0, l0)
 	return l0
@@ -3964,10 +3941,10 @@ func (m *module) f45(l0, l1 uint32) uint32 {
 	t7 := l1 >> 6
 	t8 := t7 & 63
 	l5 = t8
-	t9 := l5 << 3
+	t9 := l5 << 4
 	t10 := l2 + t9
 	l3 = t10
-	t11 := load64(mem, l3, 8)
+	t11 := load64(mem, l3, 16)
 	l6 = t11
 	t12 := l1 & 63
 	t13 := uint64(t12)
@@ -3978,11 +3955,11 @@ func (m *module) f45(l0, l1 uint32) uint32 {
 	if t16 {
 		return 0
 	}
-	t18 := load64(mem, l3, 520)
+	t18 := load64(mem, l3, 24)
 	l8 = t18
 	t19 := l7 ^ 18446744073709551615
 	t20 := l6 & t19
-	store64(mem, l3, 8, t20)
+	store64(mem, l3, 16, t20)
 	t21 := load32(mem, l0, 16)
 	t22 := t21 - 1
 	store32(mem, l0, 16, t22)
@@ -4026,20 +4003,20 @@ func (m *module) f46(l0, l1 uint32) uint32 {
 	t7 := l1 >> 6
 	t8 := t7 & 63
 	l7 = t8
-	t9 := l7 << 3
+	t9 := l7 << 4
 	t10 := l5 + t9
 	l1 = t10
-	t11 := load64(mem, l1, 8)
+	t11 := load64(mem, l1, 16)
 	l3 = t11
 	t12 := l2 & l3
 	t13 := t12 != 0
 	if t13 {
 		return 0
 	}
-	t15 := load64(mem, l1, 520)
+	t15 := load64(mem, l1, 24)
 	l4 = t15
 	t16 := l2 | l3
-	store64(mem, l1, 8, t16)
+	store64(mem, l1, 16, t16)
 	t17 := load32(mem, l0, 16)
 	t18 := t17 + 1
 	store32(mem, l0, 16, t18)
@@ -4704,9 +4681,9 @@ L80:
 				t88 := l5 << 2
 				t89 := t87 + t88
 				t90 := load32(mem, t89, 0)
-				l11 = t90
+				l9 = t90
 				l2 = 0
-				l9 = 0
+				l10 = 0
 				l13 = 2
 			L91:
 				for {
@@ -4726,10 +4703,10 @@ L80:
 				t97 := l1 + 1
 				l1 = t97
 				t98 := l1 + 512
-				l12 = t98
+				l11 = t98
 			L99:
 				for {
-					t100 := l1 < l12
+					t100 := l1 < l11
 					t101 := l2 < 4096
 					t102 := word(t100) & word(t101)
 					if t102 != 0 {
@@ -4745,13 +4722,13 @@ L80:
 									t109 := uint64(t108)
 									t110 := uint64(18446744073709551615) << (t109 & 63)
 									t111 := l3 >> 6
-									t112 := t111 << 3
-									t113 := l11 + t112
-									t114 := load64(mem, t113, 8)
+									t112 := t111 << 4
+									t113 := l9 + t112
+									t114 := load64(mem, t113, 16)
 									l13 = t114
 									t115 := l13 ^ 18446744073709551615
 									var t116 uint64
-									if l9 != 0 {
+									if l10 != 0 {
 										t116 = t115
 									} else {
 										t116 = l13
@@ -4763,7 +4740,7 @@ L80:
 									t120 := l3 & 4294967232
 									t121 := t119 | t120
 									t122 := t121 - l2
-									l10 = t122
+									l12 = t122
 									t123 := l13 != 0
 									if t123 {
 										break L104
@@ -4776,9 +4753,9 @@ L80:
 								break
 							}
 							t126 := 4096 - l2
-							l10 = t126
+							l12 = t126
 						}
-						t127 := uint64(l10)
+						t127 := uint64(l12)
 						l13 = t127
 					L128:
 						for {
@@ -4797,15 +4774,15 @@ L80:
 						store8(mem, l1, 0, uint8(l13))
 						t134 := l1 + 1
 						l1 = t134
-						t135 := l2 + l10
+						t135 := l2 + l12
 						l2 = t135
-						t136 := l9 == 0
-						l9 = word(t136)
+						t136 := l10 == 0
+						l10 = word(t136)
 						continue L99
 					}
 					break
 				}
-				t137 := l1 >= l12
+				t137 := l1 >= l11
 				if t137 {
 					l13 = 3
 				L139:
@@ -4825,202 +4802,212 @@ L80:
 					store8(mem, l6, 0, uint8(l13))
 					t145 := l6 + 1
 					l1 = t145
-					t146 := l11 + 8
-					move(mem, l1, t146, 512)
-					t147 := l1 + 512
-					l1 = t147
+				L146:
+					for {
+						t147 := l1 < l11
+						if t147 {
+							t149 := load64(mem, l9, 16)
+							store64(mem, l1, 0, t149)
+							t150 := l1 + 8
+							l1 = t150
+							t151 := l9 + 16
+							l9 = t151
+							continue L146
+						}
+						break
+					}
 				}
-				t148 := l5 + 1
-				l5 = t148
+				t152 := l5 + 1
+				l5 = t152
 				continue L80
 			}
 			l2 = l5
-		L149:
+		L153:
 			for {
-				t150 := load32(mem, l8, 4)
-				t151 := l5 < t150
-				var t153 uint32
-				if t151 {
-					t154 := m.f27(l8, l5)
-					t155 := t154 == l3
-					t153 = word(t155)
+				t154 := load32(mem, l8, 4)
+				t155 := l5 < t154
+				var t157 uint32
+				if t155 {
+					t158 := m.f27(l8, l5)
+					t159 := t158 == l3
+					t157 = word(t159)
 				} else {
-					t153 = 0
+					t157 = 0
 				}
-				if t153 != 0 {
-					t157 := l5 + 1
-					l5 = t157
-					continue L149
+				if t157 != 0 {
+					t161 := l5 + 1
+					l5 = t161
+					continue L153
 				}
 				break
 			}
-			t158 := l5 - l2
-			t159 := t158 << 2
-			t160 := t159 | l3
-			t161 := uint64(t160)
-			l13 = t161
-		L162:
+			t162 := l5 - l2
+			t163 := t162 << 2
+			t164 := t163 | l3
+			t165 := uint64(t164)
+			l13 = t165
+		L166:
 			for {
-				t163 := l13 > 127
-				if t163 {
-					t165 := l13 | 128
-					store8(mem, l1, 0, uint8(t165))
-					t166 := l13 >> 7
-					l13 = t166
-					t167 := l1 + 1
-					l1 = t167
-					continue L162
+				t167 := l13 > 127
+				if t167 {
+					t169 := l13 | 128
+					store8(mem, l1, 0, uint8(t169))
+					t170 := l13 >> 7
+					l13 = t170
+					t171 := l1 + 1
+					l1 = t171
+					continue L166
 				}
 				break
 			}
 			store8(mem, l1, 0, uint8(l13))
-			t168 := l1 + 1
-			l1 = t168
+			t172 := l1 + 1
+			l1 = t172
 			continue L80
 		}
 		break
 	}
-	t169 := uint64(load32(mem, l0, 32))
-	l13 = t169
-	t170 := l7 + 16
-	l0 = t170
-L171:
+	t173 := uint64(load32(mem, l0, 32))
+	l13 = t173
+	t174 := l7 + 16
+	l0 = t174
+L175:
 	for {
-		t172 := l7 + 16
-		t173 := load32(mem, l7, 4)
-		t174 := t173 * 48
-		t175 := t172 + t174
-		t176 := l0 < t175
-		if t176 {
-			t178 := load64(mem, l0, 0)
-			t179 := t178 - l14
-			t180 := load64(mem, l0, 8)
-			t181 := l13 > t180
-			t182 := uint64(word(t181))
-			t183 := t179 - t182
-			l14 = t183
-		L184:
+		t176 := l7 + 16
+		t177 := load32(mem, l7, 4)
+		t178 := t177 * 48
+		t179 := t176 + t178
+		t180 := l0 < t179
+		if t180 {
+			t182 := load64(mem, l0, 0)
+			t183 := t182 - l14
+			t184 := load64(mem, l0, 8)
+			t185 := l13 > t184
+			t186 := uint64(word(t185))
+			t187 := t183 - t186
+			l14 = t187
+		L188:
 			for {
-				t185 := l14 > 127
-				if t185 {
-					t187 := l14 | 128
-					store8(mem, l1, 0, uint8(t187))
-					t188 := l14 >> 7
-					l14 = t188
-					t189 := l1 + 1
-					l1 = t189
-					continue L184
+				t189 := l14 > 127
+				if t189 {
+					t191 := l14 | 128
+					store8(mem, l1, 0, uint8(t191))
+					t192 := l14 >> 7
+					l14 = t192
+					t193 := l1 + 1
+					l1 = t193
+					continue L188
 				}
 				break
 			}
 			store8(mem, l1, 0, uint8(l14))
-			t190 := l1 + 1
-			l1 = t190
-			t191 := load64(mem, l0, 8)
-			t192 := t191 - l13
-			l14 = t192
-		L193:
+			t194 := l1 + 1
+			l1 = t194
+			t195 := load64(mem, l0, 8)
+			t196 := t195 - l13
+			l14 = t196
+		L197:
 			for {
-				t194 := l14 > 127
-				if t194 {
-					t196 := l14 | 128
-					store8(mem, l1, 0, uint8(t196))
-					t197 := l14 >> 7
-					l14 = t197
-					t198 := l1 + 1
-					l1 = t198
-					continue L193
+				t198 := l14 > 127
+				if t198 {
+					t200 := l14 | 128
+					store8(mem, l1, 0, uint8(t200))
+					t201 := l14 >> 7
+					l14 = t201
+					t202 := l1 + 1
+					l1 = t202
+					continue L197
 				}
 				break
 			}
 			store8(mem, l1, 0, uint8(l14))
-			t199 := l1 + 1
-			l1 = t199
-			t200 := load64(mem, l0, 24)
-			t201 := load64(mem, l0, 8)
-			t202 := t200 - t201
-			l14 = t202
-		L203:
+			t203 := l1 + 1
+			l1 = t203
+			t204 := load64(mem, l0, 24)
+			t205 := load64(mem, l0, 8)
+			t206 := t204 - t205
+			l14 = t206
+		L207:
 			for {
-				t204 := l14 > 127
-				if t204 {
-					t206 := l14 | 128
-					store8(mem, l1, 0, uint8(t206))
-					t207 := l14 >> 7
-					l14 = t207
-					t208 := l1 + 1
-					l1 = t208
-					continue L203
+				t208 := l14 > 127
+				if t208 {
+					t210 := l14 | 128
+					store8(mem, l1, 0, uint8(t210))
+					t211 := l14 >> 7
+					l14 = t211
+					t212 := l1 + 1
+					l1 = t212
+					continue L207
 				}
 				break
 			}
 			store8(mem, l1, 0, uint8(l14))
-			t209 := l1 + 1
-			l1 = t209
-			t210 := load64(mem, l0, 16)
-			t211 := load64(mem, l0, 24)
-			l14 = t211
-			t212 := l14 + 1
-			l13 = t212
-			t213 := l13 < l14
-			t214 := uint64(word(t213))
-			t215 := t210 + t214
+			t213 := l1 + 1
+			l1 = t213
+			t214 := load64(mem, l0, 16)
+			t215 := load64(mem, l0, 24)
 			l14 = t215
-			t216 := l0 + 48
-			l0 = t216
-			continue L171
+			t216 := l14 + 1
+			l13 = t216
+			t217 := l13 < l14
+			t218 := uint64(word(t217))
+			t219 := t214 + t218
+			l14 = t219
+			t220 := l0 + 48
+			l0 = t220
+			continue L175
 		}
 		break
 	}
 	if l7 != 0 {
-		t218 := load32(mem, l7, 8)
-		t219 := t218 * 48
-		t220 := t219 - 4294967232
-		l0 = t220
+		t222 := load32(mem, l7, 8)
+		t223 := t222 * 48
+		t224 := t223 - 4294967232
+		l0 = t224
 		if l7 != 0 {
-			t222 := l0 <= 32
-			t223 := l7
-			var t225 uint32
-			if t222 {
-				t225 = 5
+			t226 := l0 <= 32
+			t227 := l7
+			var t229 uint32
+			if t226 {
+				t229 = 5
 			} else {
-				t226 := l0 - 1
-				t227 := uint32(bits.LeadingZeros32(t226))
-				t228 := 32 - t227
-				t225 = t228
+				t230 := l0 - 1
+				t231 := uint32(bits.LeadingZeros32(t230))
+				t232 := 32 - t231
+				t229 = t232
 			}
-			t229 := t225 << 2
-			t230 := t229 - 4294967232
-			l0 = t230
-			t231 := load32(mem, l0, 0)
-			store32(mem, t223, 0, t231)
+			t233 := t229 << 2
+			t234 := t233 - 4294967232
+			l0 = t234
+			t235 := load32(mem, l0, 0)
+			store32(mem, t227, 0, t235)
 			store32(mem, l0, 0, l7)
 		}
 	}
 	l0 = l1
-	t232 := l0 - l4
-	l2 = t232
+	t236 := l0 - l4
+	l2 = t236
 	l13 = 14695981039346656037
 	l1 = l4
-L233:
+L237:
 	for {
-		t234 := l2 + l4
-		t235 := l1 < t234
-		if t235 {
-			t237 := uint64(load8(mem, l1, 0))
-			t238 := l13 ^ t237
-			t239 := t238 * 1099511628211
-			l13 = t239
-			t240 := l1 + 1
-			l1 = t240
-			continue L233
+		t238 := l2 + l4
+		t239 := l1 < t238
+		if t239 {
+			t241 := uint64(load8(mem, l1, 0))
+			t242 := l13 ^ t241
+			t243 := t242 * 1099511628211
+			l13 = t243
+			t244 := l1 + 1
+			l1 = t244
+			continue L237
 		}
 		break
 	}
 	store64(mem, l0, 0, l13)
-	t241 := l0 - l4
-	t242 := t241 + 8
-	return t242
+	t245 := l0 - l4
+	t246 := t245 + 8
+	return t246
 }
 
 func (m *module) f51(l0, l1, l2 uint32) uint32 {
@@ -5523,7 +5510,7 @@ L1:
 								if t115 {
 									break L93
 								}
-								t116 := m.f25(l0, l7, l10, 8)
+								t116 := m.f25(l0, l7, l10, 16)
 								mem = m.memory
 								l1 = t116
 								if l1 != 0 {
@@ -6058,37 +6045,36 @@ L85:
 
 func (m *module) f55(l0, l1, l2, l3 uint32) uint32 {
 	mem := m.memory
-	var l4 uint64
-	var l5 uint64
-	var l6 uint64
-	var l7 uint64
+	var l4 uint32
+	var l5 uint32
+	var l6 uint32
+	var l7 uint32
 	var l8 uint32
-	var l9 uint32
-	var l10 uint32
-	var l11 uint32
-	var l12 uint32
-	var l13 uint32
+	var l9 uint64
+	var l10 uint64
+	var l11 uint64
+	var l12 uint64
 	t0 := load32(mem, l0, 0)
-	l8 = t0
-	t1 := l8 == 4
+	l4 = t0
+	t1 := l4 == 4
 	var t2 uint32
 	if t1 {
 		t2 = 4
 	} else {
 		t2 = 16
 	}
-	l10 = t2
+	l6 = t2
 L3:
 	for {
-		t4 := l2 > l9
+		t4 := l2 > l5
 		if t4 {
 			t6 := l1
-			t7 := l9
+			t7 := l5
 			var t9 uint32
 			if l3 != 0 {
 				t9 = 1
 			} else {
-				t10 := l8 == 4
+				t10 := l4 == 4
 				var t11 uint32
 				if t10 {
 					t11 = 4
@@ -6097,10 +6083,10 @@ L3:
 				}
 				t9 = t11
 			}
-			t12 := l8 == 4
-			l11 = word(t12)
+			t12 := l4 == 4
+			l7 = word(t12)
 			var t13 uint32
-			if l11 != 0 {
+			if l7 != 0 {
 				t13 = 4
 			} else {
 				t13 = 16
@@ -6108,249 +6094,237 @@ L3:
 			t14 := t9 + t13
 			t15 := t7 * t14
 			t16 := t6 + t15
-			l12 = t16
+			l8 = t16
 			var t18 uint64
-			if l11 != 0 {
+			if l7 != 0 {
 				t18 = 0
 			} else {
-				t19 := load64(mem, l12, 0)
-				l4 = t19
-				t20 := uint32(l4)
-				l11 = t20
-				t21 := l4 >> 32
-				t22 := uint32(t21)
-				l13 = t22
-				t23 := l13 & 4278255360
-				t24 := bits.RotateLeft32(t23, int(8))
-				t25 := l13 & 16711935
-				t26 := bits.RotateLeft32(t25, -int(8))
-				t27 := t24 | t26
-				t28 := uint64(t27)
-				t29 := l11 & 4278255360
-				t30 := bits.RotateLeft32(t29, int(8))
-				t31 := l11 & 16711935
-				t32 := bits.RotateLeft32(t31, -int(8))
-				t33 := t30 | t32
-				t34 := uint64(t33)
-				t35 := t34 << 32
-				t36 := t28 | t35
-				t18 = t36
+				t19 := load32(mem, l8, 4)
+				l7 = t19
+				t20 := l7 & 4278255360
+				t21 := bits.RotateLeft32(t20, int(8))
+				t22 := l7 & 16711935
+				t23 := bits.RotateLeft32(t22, -int(8))
+				t24 := t21 | t23
+				t25 := uint64(t24)
+				t26 := load32(mem, l8, 0)
+				l7 = t26
+				t27 := l7 & 4278255360
+				t28 := bits.RotateLeft32(t27, int(8))
+				t29 := l7 & 16711935
+				t30 := bits.RotateLeft32(t29, -int(8))
+				t31 := t28 | t30
+				t32 := uint64(t31)
+				t33 := t32 << 32
+				t34 := t25 | t33
+				t18 = t34
 			}
-			l4 = t18
-			t37 := l8 == 4
-			var t39 uint64
-			if t37 {
-				t40 := load32(mem, l12, 0)
-				l11 = t40
-				t41 := l11 & 4278255360
-				t42 := bits.RotateLeft32(t41, int(8))
-				t43 := l11 & 16711935
-				t44 := bits.RotateLeft32(t43, -int(8))
-				t45 := t42 | t44
-				t46 := uint64(t45)
-				t39 = t46
+			l9 = t18
+			t35 := l4 == 4
+			var t37 uint64
+			if t35 {
+				t38 := load32(mem, l8, 0)
+				l7 = t38
+				t39 := l7 & 4278255360
+				t40 := bits.RotateLeft32(t39, int(8))
+				t41 := l7 & 16711935
+				t42 := bits.RotateLeft32(t41, -int(8))
+				t43 := t40 | t42
+				t44 := uint64(t43)
+				t37 = t44
 			} else {
-				t47 := load64(mem, l12, 8)
-				l5 = t47
-				t48 := uint32(l5)
-				l11 = t48
-				t49 := l5 >> 32
-				t50 := uint32(t49)
-				l13 = t50
-				t51 := l13 & 4278255360
-				t52 := bits.RotateLeft32(t51, int(8))
-				t53 := l13 & 16711935
-				t54 := bits.RotateLeft32(t53, -int(8))
-				t55 := t52 | t54
-				t56 := uint64(t55)
-				t57 := l11 & 4278255360
-				t58 := bits.RotateLeft32(t57, int(8))
-				t59 := l11 & 16711935
-				t60 := bits.RotateLeft32(t59, -int(8))
-				t61 := t58 | t60
-				t62 := uint64(t61)
-				t63 := t62 << 32
-				t64 := t56 | t63
-				t39 = t64
+				t45 := load32(mem, l8, 12)
+				l7 = t45
+				t46 := l7 & 4278255360
+				t47 := bits.RotateLeft32(t46, int(8))
+				t48 := l7 & 16711935
+				t49 := bits.RotateLeft32(t48, -int(8))
+				t50 := t47 | t49
+				t51 := uint64(t50)
+				t52 := load32(mem, l8, 8)
+				l7 = t52
+				t53 := l7 & 4278255360
+				t54 := bits.RotateLeft32(t53, int(8))
+				t55 := l7 & 16711935
+				t56 := bits.RotateLeft32(t55, -int(8))
+				t57 := t54 | t56
+				t58 := uint64(t57)
+				t59 := t58 << 32
+				t60 := t51 | t59
+				t37 = t60
 			}
-			l5 = t39
+			l10 = t37
 			if l3 != 0 {
-				t66 := l8 == 4
-				var t67 uint32
-				if t66 {
-					t67 = 32
+				t62 := l4 == 4
+				var t63 uint32
+				if t62 {
+					t63 = 32
 				} else {
-					t67 = 128
+					t63 = 128
 				}
-				l11 = t67
-				t68 := l10 + l12
-				t69 := uint32(load8(mem, t68, 0))
-				t70 := l11 - t69
-				l12 = t70
-				t71 := l12 > l11
-				if t71 {
+				l7 = t63
+				t64 := l6 + l8
+				t65 := uint32(load8(mem, t64, 0))
+				t66 := l7 - t65
+				l8 = t66
+				t67 := l8 > l7
+				if t67 {
 					return 4294967292
 				}
-				t73 := l12 <= 64
-				var t75 uint64
-				if t73 {
-					t75 = 0
+				t69 := l8 <= 64
+				var t71 uint64
+				if t69 {
+					t71 = 0
 				} else {
-					t76 := uint64(l12)
-					t77 := 128 - t76
-					t78 := uint64(18446744073709551615) >> (t77 & 63)
-					t75 = t78
+					t72 := uint64(l8)
+					t73 := 128 - t72
+					t74 := uint64(18446744073709551615) >> (t73 & 63)
+					t71 = t74
 				}
-				t79 := t75 | l4
-				l6 = t79
-				var t81 uint64
-				if l12 != 0 {
-					t82 := l12 >= 64
-					var t84 uint64
-					if t82 {
-						t84 = 18446744073709551615
+				t75 := t71 | l9
+				l11 = t75
+				var t77 uint64
+				if l8 != 0 {
+					t78 := l8 >= 64
+					var t80 uint64
+					if t78 {
+						t80 = 18446744073709551615
 					} else {
-						t85 := uint64(l12)
-						t86 := 64 - t85
-						t87 := uint64(18446744073709551615) >> (t86 & 63)
-						t84 = t87
+						t81 := uint64(l8)
+						t82 := 64 - t81
+						t83 := uint64(18446744073709551615) >> (t82 & 63)
+						t80 = t83
 					}
-					t81 = t84
+					t77 = t80
 				} else {
-					t81 = 0
+					t77 = 0
 				}
-				t88 := t81 | l5
-				l7 = t88
-				t89 := l12 <= 64
-				t90 := l4
-				var t92 uint64
-				if t89 {
-					t92 = 0
+				t84 := t77 | l10
+				l12 = t84
+				t85 := l8 <= 64
+				t86 := l9
+				var t88 uint64
+				if t85 {
+					t88 = 0
 				} else {
-					t93 := uint64(l12)
-					t94 := 128 - t93
-					t95 := uint64(18446744073709551615) >> (t94 & 63)
-					t92 = t95
+					t89 := uint64(l8)
+					t90 := 128 - t89
+					t91 := uint64(18446744073709551615) >> (t90 & 63)
+					t88 = t91
 				}
-				t96 := t92 ^ 18446744073709551615
-				t97 := t90 & t96
-				l4 = t97
-				t98 := l5
-				var t100 uint64
-				if l12 != 0 {
-					t101 := l12 >= 64
-					var t103 uint64
-					if t101 {
-						t103 = 18446744073709551615
+				t92 := t88 ^ 18446744073709551615
+				t93 := t86 & t92
+				l9 = t93
+				t94 := l10
+				var t96 uint64
+				if l8 != 0 {
+					t97 := l8 >= 64
+					var t99 uint64
+					if t97 {
+						t99 = 18446744073709551615
 					} else {
-						t104 := uint64(l12)
-						t105 := 64 - t104
-						t106 := uint64(18446744073709551615) >> (t105 & 63)
-						t103 = t106
+						t100 := uint64(l8)
+						t101 := 64 - t100
+						t102 := uint64(18446744073709551615) >> (t101 & 63)
+						t99 = t102
 					}
-					t100 = t103
+					t96 = t99
 				} else {
-					t100 = 0
+					t96 = 0
 				}
-				t107 := t100 ^ 18446744073709551615
-				t108 := t98 & t107
-				l5 = t108
+				t103 := t96 ^ 18446744073709551615
+				t104 := t94 & t103
+				l10 = t104
 			} else {
-				t109 := l10 + l12
-				l11 = t109
-				t110 := l8 == 4
-				var t112 uint64
-				if t110 {
-					t112 = 0
+				t105 := l6 + l8
+				l7 = t105
+				t106 := l4 == 4
+				var t108 uint64
+				if t106 {
+					t108 = 0
 				} else {
-					t113 := load64(mem, l11, 0)
-					l6 = t113
-					t114 := uint32(l6)
-					l12 = t114
-					t115 := l6 >> 32
-					t116 := uint32(t115)
-					l13 = t116
-					t117 := l13 & 4278255360
+					t109 := load32(mem, l7, 4)
+					l8 = t109
+					t110 := l8 & 4278255360
+					t111 := bits.RotateLeft32(t110, int(8))
+					t112 := l8 & 16711935
+					t113 := bits.RotateLeft32(t112, -int(8))
+					t114 := t111 | t113
+					t115 := uint64(t114)
+					t116 := load32(mem, l7, 0)
+					l8 = t116
+					t117 := l8 & 4278255360
 					t118 := bits.RotateLeft32(t117, int(8))
-					t119 := l13 & 16711935
+					t119 := l8 & 16711935
 					t120 := bits.RotateLeft32(t119, -int(8))
 					t121 := t118 | t120
 					t122 := uint64(t121)
-					t123 := l12 & 4278255360
-					t124 := bits.RotateLeft32(t123, int(8))
-					t125 := l12 & 16711935
-					t126 := bits.RotateLeft32(t125, -int(8))
-					t127 := t124 | t126
-					t128 := uint64(t127)
-					t129 := t128 << 32
-					t130 := t122 | t129
-					t112 = t130
+					t123 := t122 << 32
+					t124 := t115 | t123
+					t108 = t124
 				}
-				l6 = t112
-				t131 := l6 < l4
-				t132 := l8 == 4
-				var t134 uint64
-				if t132 {
-					t135 := load32(mem, l11, 0)
-					l11 = t135
-					t136 := l11 & 4278255360
-					t137 := bits.RotateLeft32(t136, int(8))
-					t138 := l11 & 16711935
-					t139 := bits.RotateLeft32(t138, -int(8))
-					t140 := t137 | t139
-					t141 := uint64(t140)
-					t134 = t141
+				l11 = t108
+				t125 := l11 < l9
+				t126 := l4 == 4
+				var t128 uint64
+				if t126 {
+					t129 := load32(mem, l7, 0)
+					l7 = t129
+					t130 := l7 & 4278255360
+					t131 := bits.RotateLeft32(t130, int(8))
+					t132 := l7 & 16711935
+					t133 := bits.RotateLeft32(t132, -int(8))
+					t134 := t131 | t133
+					t135 := uint64(t134)
+					t128 = t135
 				} else {
-					t142 := load64(mem, l11, 8)
-					l7 = t142
-					t143 := uint32(l7)
-					l11 = t143
-					t144 := l7 >> 32
-					t145 := uint32(t144)
-					l12 = t145
-					t146 := l12 & 4278255360
-					t147 := bits.RotateLeft32(t146, int(8))
-					t148 := l12 & 16711935
-					t149 := bits.RotateLeft32(t148, -int(8))
-					t150 := t147 | t149
-					t151 := uint64(t150)
-					t152 := l11 & 4278255360
-					t153 := bits.RotateLeft32(t152, int(8))
-					t154 := l11 & 16711935
-					t155 := bits.RotateLeft32(t154, -int(8))
-					t156 := t153 | t155
-					t157 := uint64(t156)
-					t158 := t157 << 32
-					t159 := t151 | t158
-					t134 = t159
+					t136 := load32(mem, l7, 12)
+					l8 = t136
+					t137 := l8 & 4278255360
+					t138 := bits.RotateLeft32(t137, int(8))
+					t139 := l8 & 16711935
+					t140 := bits.RotateLeft32(t139, -int(8))
+					t141 := t138 | t140
+					t142 := uint64(t141)
+					t143 := load32(mem, l7, 8)
+					l7 = t143
+					t144 := l7 & 4278255360
+					t145 := bits.RotateLeft32(t144, int(8))
+					t146 := l7 & 16711935
+					t147 := bits.RotateLeft32(t146, -int(8))
+					t148 := t145 | t147
+					t149 := uint64(t148)
+					t150 := t149 << 32
+					t151 := t142 | t150
+					t128 = t151
 				}
-				l7 = t134
-				t160 := l7 < l5
-				t161 := l4 != l6
-				var t162 uint32
-				if t161 {
-					t162 = word(t131)
+				l12 = t128
+				t152 := l12 < l10
+				t153 := l9 != l11
+				var t154 uint32
+				if t153 {
+					t154 = word(t125)
 				} else {
-					t162 = word(t160)
+					t154 = word(t152)
 				}
-				if t162 != 0 {
+				if t154 != 0 {
 					return 4294967293
 				}
 			}
-			t164 := l0 + 16
-			t165 := load32(mem, l0, 4)
-			l11 = t165
-			t166 := l11 * 48
-			t167 := t164 + t166
-			l12 = t167
-			store64(mem, l12, 0, l4)
-			store64(mem, l12, 8, l5)
-			store64(mem, l12, 16, l6)
-			store64(mem, l12, 24, l7)
-			t168 := l11 + 1
-			store32(mem, l0, 4, t168)
-			t169 := l9 + 1
-			l9 = t169
+			t156 := l0 + 16
+			t157 := load32(mem, l0, 4)
+			l7 = t157
+			t158 := l7 * 48
+			t159 := t156 + t158
+			l8 = t159
+			store64(mem, l8, 0, l9)
+			store64(mem, l8, 8, l10)
+			store64(mem, l8, 16, l11)
+			store64(mem, l8, 24, l12)
+			t160 := l7 + 1
+			store32(mem, l0, 4, t160)
+			t161 := l5 + 1
+			l5 = t161
 			continue L3
 		}
 		break
@@ -6522,7 +6496,7 @@ L30:
 					t70 := uint32(t69)
 					l7 = t70
 					t71 := uint64(l7)
-					t72 := m.f34(t57, t61, t65, 0, t71, 8)
+					t72 := m.f34(t57, t61, t65, 0, t71, 16)
 					mem = m.memory
 					l3 = t72
 					l4 = l3
@@ -7854,7 +7828,6 @@ func (m *module) setContainsMany(l0, l1 uint32) uint32 {
 	var l5 uint32
 	var l6 uint32
 	var l7 uint32
-	var l8 uint64
 	var t1 uint32
 L0:
 	switch {
@@ -7950,98 +7923,92 @@ L0:
 		}
 		l3 = t30
 		t42 := load32(mem, l3, 0)
-		l5 = t42
+		l6 = t42
 		l0 = 0
 	L43:
 		for {
 			t44 := l0 < l1
 			if t44 {
 				t46 := load32(mem, 16, 0)
-				l6 = t46
-				t47 := l5 == 4
-				l7 = word(t47)
+				l7 = t46
+				t47 := l6 == 4
+				l4 = word(t47)
 				var t48 uint32
-				if l7 != 0 {
+				if l4 != 0 {
 					t48 = 4
 				} else {
 					t48 = 16
 				}
 				t49 := l0 * t48
-				t50 := l6 + t49
-				l4 = t50
-				t51 := l0 + l6
+				t50 := l7 + t49
+				l5 = t50
+				t51 := l0 + l7
 				t52 := l3
 				var t54 uint64
-				if l7 != 0 {
+				if l4 != 0 {
 					t54 = 0
 				} else {
-					t55 := load64(mem, l4, 0)
-					l8 = t55
-					t56 := uint32(l8)
-					l6 = t56
-					t57 := l8 >> 32
-					t58 := uint32(t57)
-					l7 = t58
-					t59 := l7 & 4278255360
-					t60 := bits.RotateLeft32(t59, int(8))
-					t61 := l7 & 16711935
-					t62 := bits.RotateLeft32(t61, -int(8))
-					t63 := t60 | t62
-					t64 := uint64(t63)
-					t65 := l6 & 4278255360
-					t66 := bits.RotateLeft32(t65, int(8))
-					t67 := l6 & 16711935
-					t68 := bits.RotateLeft32(t67, -int(8))
-					t69 := t66 | t68
-					t70 := uint64(t69)
-					t71 := t70 << 32
-					t72 := t64 | t71
-					t54 = t72
+					t55 := load32(mem, l5, 4)
+					l4 = t55
+					t56 := l4 & 4278255360
+					t57 := bits.RotateLeft32(t56, int(8))
+					t58 := l4 & 16711935
+					t59 := bits.RotateLeft32(t58, -int(8))
+					t60 := t57 | t59
+					t61 := uint64(t60)
+					t62 := load32(mem, l5, 0)
+					l4 = t62
+					t63 := l4 & 4278255360
+					t64 := bits.RotateLeft32(t63, int(8))
+					t65 := l4 & 16711935
+					t66 := bits.RotateLeft32(t65, -int(8))
+					t67 := t64 | t66
+					t68 := uint64(t67)
+					t69 := t68 << 32
+					t70 := t61 | t69
+					t54 = t70
 				}
-				t73 := l5 == 4
-				var t75 uint64
-				if t73 {
-					t76 := load32(mem, l4, 0)
-					l4 = t76
-					t77 := l4 & 4278255360
-					t78 := bits.RotateLeft32(t77, int(8))
-					t79 := l4 & 16711935
-					t80 := bits.RotateLeft32(t79, -int(8))
-					t81 := t78 | t80
-					t82 := uint64(t81)
-					t75 = t82
+				t71 := l6 == 4
+				var t73 uint64
+				if t71 {
+					t74 := load32(mem, l5, 0)
+					l4 = t74
+					t75 := l4 & 4278255360
+					t76 := bits.RotateLeft32(t75, int(8))
+					t77 := l4 & 16711935
+					t78 := bits.RotateLeft32(t77, -int(8))
+					t79 := t76 | t78
+					t80 := uint64(t79)
+					t73 = t80
 				} else {
-					t83 := load64(mem, l4, 8)
-					l8 = t83
-					t84 := uint32(l8)
-					l4 = t84
-					t85 := l8 >> 32
-					t86 := uint32(t85)
-					l6 = t86
-					t87 := l6 & 4278255360
-					t88 := bits.RotateLeft32(t87, int(8))
-					t89 := l6 & 16711935
-					t90 := bits.RotateLeft32(t89, -int(8))
-					t91 := t88 | t90
-					t92 := uint64(t91)
-					t93 := l4 & 4278255360
-					t94 := bits.RotateLeft32(t93, int(8))
-					t95 := l4 & 16711935
-					t96 := bits.RotateLeft32(t95, -int(8))
-					t97 := t94 | t96
-					t98 := uint64(t97)
-					t99 := t98 << 32
-					t100 := t92 | t99
-					t75 = t100
+					t81 := load32(mem, l5, 12)
+					l4 = t81
+					t82 := l4 & 4278255360
+					t83 := bits.RotateLeft32(t82, int(8))
+					t84 := l4 & 16711935
+					t85 := bits.RotateLeft32(t84, -int(8))
+					t86 := t83 | t85
+					t87 := uint64(t86)
+					t88 := load32(mem, l5, 8)
+					l4 = t88
+					t89 := l4 & 4278255360
+					t90 := bits.RotateLeft32(t89, int(8))
+					t91 := l4 & 16711935
+					t92 := bits.RotateLeft32(t91, -int(8))
+					t93 := t90 | t92
+					t94 := uint64(t93)
+					t95 := t94 << 32
+					t96 := t87 | t95
+					t73 = t96
 				}
-				t101 := m.f9(t52, t54, t75)
-				t102 := t101 != 0
-				l4 = word(t102)
+				t97 := m.f9(t52, t54, t73)
+				t98 := t97 != 0
+				l4 = word(t98)
 				store8(mem, t51, 0, uint8(l4))
-				t103 := l2 + l4
-				l2 = t103
-				t104 := l0 + 1
-				l0 = t104
+				t99 := l2 + l4
+				l2 = t99
+				t100 := l0 + 1
+				l0 = t100
 				continue L43
 			}
 			break
@@ -8053,27 +8020,26 @@ L0:
 
 func (m *module) setContains(l0 uint32) uint32 {
 	mem := m.memory
-	var l1 uint64
+	var l1 uint32
 	var l2 uint32
 	var l3 uint32
-	var l4 uint32
 	var t1 uint32
 L0:
 	switch {
 	default:
 		t2 := l0 & 65535
-		l2 = t2
+		l1 = t2
 		t3 := load32(mem, 8, 0)
-		t4 := l2 >= t3
+		t4 := l1 >= t3
 		if t4 {
 			t1 = 0
 			break L0
 		}
 		t5 := load32(mem, 4, 0)
-		t6 := l2 << 3
+		t6 := l1 << 3
 		t7 := t5 + t6
-		l2 = t7
-		t8 := load32(mem, l2, 4)
+		l1 = t7
+		t8 := load32(mem, l1, 4)
 		t9 := l0 & 4294901760
 		t10 := t9 | 1
 		t11 := t8 != t10
@@ -8081,14 +8047,14 @@ L0:
 			t1 = 0
 			break L0
 		}
-		t12 := load32(mem, l2, 0)
+		t12 := load32(mem, l1, 0)
 		t1 = t12
 	}
-	l2 = t1
+	l1 = t1
 	var t14 uint32
-	if l2 != 0 {
+	if l1 != 0 {
 		t15 := uint64(load32(mem, 20, 0))
-		t16 := load32(mem, l2, 0)
+		t16 := load32(mem, l1, 0)
 		t17 := t16 == 4
 		var t18 uint64
 		if t17 {
@@ -8107,27 +8073,27 @@ L0:
 	} else {
 		t14 = 4294967295
 	}
-	l2 = t14
-	if l2 != 0 {
-		return l2
+	l1 = t14
+	if l1 != 0 {
+		return l1
 	}
 	var t23 uint32
 L22:
 	switch {
 	default:
 		t24 := l0 & 65535
-		l2 = t24
+		l1 = t24
 		t25 := load32(mem, 8, 0)
-		t26 := l2 >= t25
+		t26 := l1 >= t25
 		if t26 {
 			t23 = 0
 			break L22
 		}
 		t27 := load32(mem, 4, 0)
-		t28 := l2 << 3
+		t28 := l1 << 3
 		t29 := t27 + t28
-		l2 = t29
-		t30 := load32(mem, l2, 4)
+		l1 = t29
+		t30 := load32(mem, l1, 4)
 		t31 := l0 & 4294901760
 		t32 := t31 | 1
 		t33 := t30 != t32
@@ -8135,30 +8101,30 @@ L22:
 			t23 = 0
 			break L22
 		}
-		t34 := load32(mem, l2, 0)
+		t34 := load32(mem, l1, 0)
 		t23 = t34
 	}
 	t35 := load32(mem, t23, 0)
-	l3 = t35
+	l2 = t35
 	t36 := load32(mem, 16, 0)
-	l2 = t36
+	l1 = t36
 	var t38 uint32
 L37:
 	switch {
 	default:
 		t39 := l0 & 65535
-		l4 = t39
+		l3 = t39
 		t40 := load32(mem, 8, 0)
-		t41 := l4 >= t40
+		t41 := l3 >= t40
 		if t41 {
 			t38 = 0
 			break L37
 		}
 		t42 := load32(mem, 4, 0)
-		t43 := l4 << 3
+		t43 := l3 << 3
 		t44 := t42 + t43
-		l4 = t44
-		t45 := load32(mem, l4, 4)
+		l3 = t44
+		t45 := load32(mem, l3, 4)
 		t46 := l0 & 4294901760
 		t47 := t46 | 1
 		t48 := t45 != t47
@@ -8166,76 +8132,70 @@ L37:
 			t38 = 0
 			break L37
 		}
-		t49 := load32(mem, l4, 0)
+		t49 := load32(mem, l3, 0)
 		t38 = t49
 	}
-	t50 := l3 == 4
+	t50 := l2 == 4
 	var t52 uint64
 	if t50 {
 		t52 = 0
 	} else {
-		t53 := load64(mem, l2, 0)
-		l1 = t53
-		t54 := uint32(l1)
-		l0 = t54
-		t55 := l1 >> 32
-		t56 := uint32(t55)
-		l4 = t56
-		t57 := l4 & 4278255360
-		t58 := bits.RotateLeft32(t57, int(8))
-		t59 := l4 & 16711935
-		t60 := bits.RotateLeft32(t59, -int(8))
-		t61 := t58 | t60
-		t62 := uint64(t61)
-		t63 := l0 & 4278255360
-		t64 := bits.RotateLeft32(t63, int(8))
-		t65 := l0 & 16711935
-		t66 := bits.RotateLeft32(t65, -int(8))
-		t67 := t64 | t66
-		t68 := uint64(t67)
-		t69 := t68 << 32
-		t70 := t62 | t69
-		t52 = t70
+		t53 := load32(mem, l1, 4)
+		l0 = t53
+		t54 := l0 & 4278255360
+		t55 := bits.RotateLeft32(t54, int(8))
+		t56 := l0 & 16711935
+		t57 := bits.RotateLeft32(t56, -int(8))
+		t58 := t55 | t57
+		t59 := uint64(t58)
+		t60 := load32(mem, l1, 0)
+		l0 = t60
+		t61 := l0 & 4278255360
+		t62 := bits.RotateLeft32(t61, int(8))
+		t63 := l0 & 16711935
+		t64 := bits.RotateLeft32(t63, -int(8))
+		t65 := t62 | t64
+		t66 := uint64(t65)
+		t67 := t66 << 32
+		t68 := t59 | t67
+		t52 = t68
 	}
-	t71 := l3 == 4
-	var t73 uint64
-	if t71 {
-		t74 := load32(mem, l2, 0)
-		l0 = t74
-		t75 := l0 & 4278255360
-		t76 := bits.RotateLeft32(t75, int(8))
-		t77 := l0 & 16711935
-		t78 := bits.RotateLeft32(t77, -int(8))
-		t79 := t76 | t78
-		t80 := uint64(t79)
-		t73 = t80
+	t69 := l2 == 4
+	var t71 uint64
+	if t69 {
+		t72 := load32(mem, l1, 0)
+		l0 = t72
+		t73 := l0 & 4278255360
+		t74 := bits.RotateLeft32(t73, int(8))
+		t75 := l0 & 16711935
+		t76 := bits.RotateLeft32(t75, -int(8))
+		t77 := t74 | t76
+		t78 := uint64(t77)
+		t71 = t78
 	} else {
-		t81 := load64(mem, l2, 8)
-		l1 = t81
-		t82 := uint32(l1)
-		l0 = t82
-		t83 := l1 >> 32
-		t84 := uint32(t83)
-		l2 = t84
-		t85 := l2 & 4278255360
-		t86 := bits.RotateLeft32(t85, int(8))
-		t87 := l2 & 16711935
-		t88 := bits.RotateLeft32(t87, -int(8))
-		t89 := t86 | t88
-		t90 := uint64(t89)
-		t91 := l0 & 4278255360
-		t92 := bits.RotateLeft32(t91, int(8))
-		t93 := l0 & 16711935
-		t94 := bits.RotateLeft32(t93, -int(8))
-		t95 := t92 | t94
-		t96 := uint64(t95)
-		t97 := t96 << 32
-		t98 := t90 | t97
-		t73 = t98
+		t79 := load32(mem, l1, 12)
+		l0 = t79
+		t80 := l0 & 4278255360
+		t81 := bits.RotateLeft32(t80, int(8))
+		t82 := l0 & 16711935
+		t83 := bits.RotateLeft32(t82, -int(8))
+		t84 := t81 | t83
+		t85 := uint64(t84)
+		t86 := load32(mem, l1, 8)
+		l0 = t86
+		t87 := l0 & 4278255360
+		t88 := bits.RotateLeft32(t87, int(8))
+		t89 := l0 & 16711935
+		t90 := bits.RotateLeft32(t89, -int(8))
+		t91 := t88 | t90
+		t92 := uint64(t91)
+		t93 := t92 << 32
+		t94 := t85 | t93
+		t71 = t94
 	}
-	t99 := m.f9(t38, t52, t73)
-	t100 := t99 != 0
-	return word(t100)
+	t95 := m.f9(t38, t52, t71)
+	t96 := t95 != 0
+	return word(t96)
 }
 
 func (m *module) prefixPart(l0, l1, l2, l3 uint32) uint32 {
@@ -8293,139 +8253,133 @@ L0:
 		if t17 {
 			t19 = 0
 		} else {
-			t20 := load64(mem, l4, 0)
-			l6 = t20
-			t21 := uint32(l6)
-			l4 = t21
-			t22 := l6 >> 32
-			t23 := uint32(t22)
-			l5 = t23
-			t24 := l5 & 4278255360
-			t25 := bits.RotateLeft32(t24, int(8))
-			t26 := l5 & 16711935
-			t27 := bits.RotateLeft32(t26, -int(8))
-			t28 := t25 | t27
-			t29 := uint64(t28)
-			t30 := l4 & 4278255360
-			t31 := bits.RotateLeft32(t30, int(8))
-			t32 := l4 & 16711935
-			t33 := bits.RotateLeft32(t32, -int(8))
-			t34 := t31 | t33
-			t35 := uint64(t34)
-			t36 := t35 << 32
-			t37 := t29 | t36
-			t19 = t37
+			t20 := load32(mem, l4, 4)
+			l5 = t20
+			t21 := l5 & 4278255360
+			t22 := bits.RotateLeft32(t21, int(8))
+			t23 := l5 & 16711935
+			t24 := bits.RotateLeft32(t23, -int(8))
+			t25 := t22 | t24
+			t26 := uint64(t25)
+			t27 := load32(mem, l4, 0)
+			l4 = t27
+			t28 := l4 & 4278255360
+			t29 := bits.RotateLeft32(t28, int(8))
+			t30 := l4 & 16711935
+			t31 := bits.RotateLeft32(t30, -int(8))
+			t32 := t29 | t31
+			t33 := uint64(t32)
+			t34 := t33 << 32
+			t35 := t26 | t34
+			t19 = t35
 		}
 		l6 = t19
-		t38 := load32(mem, 16, 0)
-		l4 = t38
-		t39 := l0 == 4
-		var t41 uint64
-		if t39 {
-			t42 := load32(mem, l4, 0)
-			l4 = t42
-			t43 := l4 & 4278255360
-			t44 := bits.RotateLeft32(t43, int(8))
-			t45 := l4 & 16711935
-			t46 := bits.RotateLeft32(t45, -int(8))
-			t47 := t44 | t46
-			t48 := uint64(t47)
-			t41 = t48
+		t36 := load32(mem, 16, 0)
+		l4 = t36
+		t37 := l0 == 4
+		var t39 uint64
+		if t37 {
+			t40 := load32(mem, l4, 0)
+			l4 = t40
+			t41 := l4 & 4278255360
+			t42 := bits.RotateLeft32(t41, int(8))
+			t43 := l4 & 16711935
+			t44 := bits.RotateLeft32(t43, -int(8))
+			t45 := t42 | t44
+			t46 := uint64(t45)
+			t39 = t46
 		} else {
-			t49 := load64(mem, l4, 8)
-			l7 = t49
-			t50 := uint32(l7)
-			l4 = t50
-			t51 := l7 >> 32
-			t52 := uint32(t51)
-			l5 = t52
-			t53 := l5 & 4278255360
-			t54 := bits.RotateLeft32(t53, int(8))
-			t55 := l5 & 16711935
-			t56 := bits.RotateLeft32(t55, -int(8))
-			t57 := t54 | t56
-			t58 := uint64(t57)
-			t59 := l4 & 4278255360
-			t60 := bits.RotateLeft32(t59, int(8))
-			t61 := l4 & 16711935
-			t62 := bits.RotateLeft32(t61, -int(8))
-			t63 := t60 | t62
-			t64 := uint64(t63)
-			t65 := t64 << 32
-			t66 := t58 | t65
-			t41 = t66
+			t47 := load32(mem, l4, 12)
+			l5 = t47
+			t48 := l5 & 4278255360
+			t49 := bits.RotateLeft32(t48, int(8))
+			t50 := l5 & 16711935
+			t51 := bits.RotateLeft32(t50, -int(8))
+			t52 := t49 | t51
+			t53 := uint64(t52)
+			t54 := load32(mem, l4, 8)
+			l4 = t54
+			t55 := l4 & 4278255360
+			t56 := bits.RotateLeft32(t55, int(8))
+			t57 := l4 & 16711935
+			t58 := bits.RotateLeft32(t57, -int(8))
+			t59 := t56 | t58
+			t60 := uint64(t59)
+			t61 := t60 << 32
+			t62 := t53 | t61
+			t39 = t62
 		}
-		l7 = t41
-		t67 := l2 - l1
-		l4 = t67
-		t68 := l3 >> (l4 & 31)
-		t69 := t68 != 0
-		t70 := l4 < 32
-		t71 := word(t69) & word(t70)
-		var t73 uint32
-		if t71 != 0 {
-			t73 = 4294967288
+		l7 = t39
+		t63 := l2 - l1
+		l4 = t63
+		t64 := l3 >> (l4 & 31)
+		t65 := t64 != 0
+		t66 := l4 < 32
+		t67 := word(t65) & word(t66)
+		var t69 uint32
+		if t67 != 0 {
+			t69 = 4294967288
 		} else {
 			m.f41(0, l0, l6, l7, l1)
-			t75 := l0 == 4
-			var t76 uint32
-			if t75 {
-				t76 = 32
+			t71 := l0 == 4
+			var t72 uint32
+			if t71 {
+				t72 = 32
 			} else {
-				t76 = 128
+				t72 = 128
 			}
-			t77 := t76 - l2
-			l1 = t77
-			t78 := l1 == 0
-			t79 := l1 >= 128
-			t80 := word(t78) | word(t79)
-			var t82 uint64
-			if t80 != 0 {
-				t82 = 0
+			t73 := t72 - l2
+			l1 = t73
+			t74 := l1 == 0
+			t75 := l1 >= 128
+			t76 := word(t74) | word(t75)
+			var t78 uint64
+			if t76 != 0 {
+				t78 = 0
 			} else {
-				t83 := l1 >= 64
-				var t85 uint64
-				if t83 {
-					t86 := uint64(l3)
-					t87 := l1 + 4294967232
-					t88 := uint64(t87)
-					t89 := t86 << (t88 & 63)
-					t85 = t89
+				t79 := l1 >= 64
+				var t81 uint64
+				if t79 {
+					t82 := uint64(l3)
+					t83 := l1 + 4294967232
+					t84 := uint64(t83)
+					t85 := t82 << (t84 & 63)
+					t81 = t85
 				} else {
-					t90 := uint64(l3)
-					t91 := uint64(l1)
-					t92 := 64 - t91
-					t93 := t90 >> (t92 & 63)
-					t85 = t93
+					t86 := uint64(l3)
+					t87 := uint64(l1)
+					t88 := 64 - t87
+					t89 := t86 >> (t88 & 63)
+					t81 = t89
 				}
-				t82 = t85
+				t78 = t81
 			}
-			t94 := load64(mem, 32, 0)
-			t95 := t82 | t94
-			store64(mem, 32, 0, t95)
-			t96 := load64(mem, 40, 0)
-			t97 := uint64(l3)
-			t98 := uint64(l1)
-			t99 := t97 << (t98 & 63)
-			t100 := l1 < 64
-			var t101 uint64
-			if t100 {
-				t101 = t99
+			t90 := load64(mem, 32, 0)
+			t91 := t78 | t90
+			store64(mem, 32, 0, t91)
+			t92 := load64(mem, 40, 0)
+			t93 := uint64(l3)
+			t94 := uint64(l1)
+			t95 := t93 << (t94 & 63)
+			t96 := l1 < 64
+			var t97 uint64
+			if t96 {
+				t97 = t95
 			} else {
-				t101 = 0
+				t97 = 0
 			}
-			t102 := t96 | t101
-			store64(mem, 40, 0, t102)
-			t73 = 0
+			t98 := t92 | t97
+			store64(mem, 40, 0, t98)
+			t69 = 0
 		}
-		l4 = t73
+		l4 = t69
 	}
-	t103 := l4 == 0
-	if t103 {
-		t105 := load32(mem, 16, 0)
-		t106 := load64(mem, 32, 0)
-		t107 := load64(mem, 40, 0)
-		m.f2(l0, t105, t106, t107)
+	t99 := l4 == 0
+	if t99 {
+		t101 := load32(mem, 16, 0)
+		t102 := load64(mem, 32, 0)
+		t103 := load64(mem, 40, 0)
+		m.f2(l0, t101, t102, t103)
 	}
 	return l4
 }
@@ -8455,11 +8409,8 @@ func (m *module) prefixCommon(l0 uint32) uint32 {
 	var l1 uint64
 	var l2 uint64
 	var l3 uint64
-	var l4 uint64
+	var l4 uint32
 	var l5 uint32
-	var l6 uint32
-	var l7 uint32
-	var l8 uint32
 	t0 := l0 == 4
 	t1 := l0 == 6
 	t2 := word(t0) | word(t1)
@@ -8476,186 +8427,176 @@ func (m *module) prefixCommon(l0 uint32) uint32 {
 	} else {
 		t4 = 4294967294
 	}
-	l5 = t4
-	if l5 != 0 {
-		return l5
+	l4 = t4
+	if l4 != 0 {
+		return l4
 	}
 	t8 := load32(mem, 16, 0)
-	l5 = t8
+	l4 = t8
 	t9 := l0 == 4
 	var t11 uint64
 	if t9 {
-		t12 := load32(mem, l5, 0)
-		l5 = t12
-		t13 := l5 & 4278255360
+		t12 := load32(mem, l4, 0)
+		l4 = t12
+		t13 := l4 & 4278255360
 		t14 := bits.RotateLeft32(t13, int(8))
-		t15 := l5 & 16711935
+		t15 := l4 & 16711935
 		t16 := bits.RotateLeft32(t15, -int(8))
 		t17 := t14 | t16
 		t18 := uint64(t17)
 		t11 = t18
 	} else {
-		t19 := load64(mem, l5, 8)
-		l1 = t19
-		t20 := uint32(l1)
-		l5 = t20
-		t21 := l1 >> 32
-		t22 := uint32(t21)
-		l6 = t22
-		t23 := l6 & 4278255360
-		t24 := bits.RotateLeft32(t23, int(8))
-		t25 := l6 & 16711935
-		t26 := bits.RotateLeft32(t25, -int(8))
-		t27 := t24 | t26
-		t28 := uint64(t27)
-		t29 := l5 & 4278255360
-		t30 := bits.RotateLeft32(t29, int(8))
-		t31 := l5 & 16711935
-		t32 := bits.RotateLeft32(t31, -int(8))
-		t33 := t30 | t32
-		t34 := uint64(t33)
-		t35 := t34 << 32
-		t36 := t28 | t35
-		t11 = t36
+		t19 := load32(mem, l4, 12)
+		l5 = t19
+		t20 := l5 & 4278255360
+		t21 := bits.RotateLeft32(t20, int(8))
+		t22 := l5 & 16711935
+		t23 := bits.RotateLeft32(t22, -int(8))
+		t24 := t21 | t23
+		t25 := uint64(t24)
+		t26 := load32(mem, l4, 8)
+		l4 = t26
+		t27 := l4 & 4278255360
+		t28 := bits.RotateLeft32(t27, int(8))
+		t29 := l4 & 16711935
+		t30 := bits.RotateLeft32(t29, -int(8))
+		t31 := t28 | t30
+		t32 := uint64(t31)
+		t33 := t32 << 32
+		t34 := t25 | t33
+		t11 = t34
 	}
-	l2 = t11
-	t37 := load32(mem, 16, 0)
-	t38 := l0 == 4
-	l5 = word(t38)
-	var t39 uint32
-	if l5 != 0 {
-		t39 = 4
+	l1 = t11
+	t35 := load32(mem, 16, 0)
+	t36 := l0 == 4
+	l4 = word(t36)
+	var t37 uint32
+	if l4 != 0 {
+		t37 = 4
 	} else {
-		t39 = 16
+		t37 = 16
 	}
-	t40 := t37 + t39
-	l6 = t40
-	var t42 uint64
-	if l5 != 0 {
-		t43 := load32(mem, l6, 0)
-		l5 = t43
-		t44 := l5 & 4278255360
-		t45 := bits.RotateLeft32(t44, int(8))
-		t46 := l5 & 16711935
-		t47 := bits.RotateLeft32(t46, -int(8))
-		t48 := t45 | t47
-		t49 := uint64(t48)
-		t42 = t49
+	t38 := t35 + t37
+	l5 = t38
+	var t40 uint64
+	if l4 != 0 {
+		t41 := load32(mem, l5, 0)
+		l4 = t41
+		t42 := l4 & 4278255360
+		t43 := bits.RotateLeft32(t42, int(8))
+		t44 := l4 & 16711935
+		t45 := bits.RotateLeft32(t44, -int(8))
+		t46 := t43 | t45
+		t47 := uint64(t46)
+		t40 = t47
 	} else {
-		t50 := load64(mem, l6, 8)
-		l1 = t50
-		t51 := uint32(l1)
-		l5 = t51
-		t52 := l1 >> 32
-		t53 := uint32(t52)
-		l6 = t53
-		t54 := l6 & 4278255360
-		t55 := bits.RotateLeft32(t54, int(8))
-		t56 := l6 & 16711935
-		t57 := bits.RotateLeft32(t56, -int(8))
-		t58 := t55 | t57
-		t59 := uint64(t58)
-		t60 := l5 & 4278255360
-		t61 := bits.RotateLeft32(t60, int(8))
-		t62 := l5 & 16711935
-		t63 := bits.RotateLeft32(t62, -int(8))
-		t64 := t61 | t63
-		t65 := uint64(t64)
-		t66 := t65 << 32
-		t67 := t59 | t66
-		t42 = t67
+		t48 := load32(mem, l5, 12)
+		l4 = t48
+		t49 := l4 & 4278255360
+		t50 := bits.RotateLeft32(t49, int(8))
+		t51 := l4 & 16711935
+		t52 := bits.RotateLeft32(t51, -int(8))
+		t53 := t50 | t52
+		t54 := uint64(t53)
+		t55 := load32(mem, l5, 8)
+		l4 = t55
+		t56 := l4 & 4278255360
+		t57 := bits.RotateLeft32(t56, int(8))
+		t58 := l4 & 16711935
+		t59 := bits.RotateLeft32(t58, -int(8))
+		t60 := t57 | t59
+		t61 := uint64(t60)
+		t62 := t61 << 32
+		t63 := t54 | t62
+		t40 = t63
 	}
-	l3 = t42
-	t68 := load32(mem, 16, 0)
-	l6 = t68
-	t69 := l0 == 4
-	l7 = word(t69)
-	var t70 uint32
-	if l7 != 0 {
-		t70 = 4
+	l2 = t40
+	t64 := load32(mem, 16, 0)
+	l4 = t64
+	t65 := l0 == 4
+	var t67 uint64
+	if t65 {
+		t67 = 0
 	} else {
-		t70 = 16
+		t68 := load32(mem, l4, 4)
+		l5 = t68
+		t69 := l5 & 4278255360
+		t70 := bits.RotateLeft32(t69, int(8))
+		t71 := l5 & 16711935
+		t72 := bits.RotateLeft32(t71, -int(8))
+		t73 := t70 | t72
+		t74 := uint64(t73)
+		t75 := load32(mem, l4, 0)
+		l4 = t75
+		t76 := l4 & 4278255360
+		t77 := bits.RotateLeft32(t76, int(8))
+		t78 := l4 & 16711935
+		t79 := bits.RotateLeft32(t78, -int(8))
+		t80 := t77 | t79
+		t81 := uint64(t80)
+		t82 := t81 << 32
+		t83 := t74 | t82
+		t67 = t83
 	}
-	t71 := l6 + t70
-	l5 = t71
-	var t73 uint64
-	if l7 != 0 {
-		t73 = 0
+	l3 = t67
+	t84 := load32(mem, 16, 0)
+	t85 := l0 == 4
+	l4 = word(t85)
+	var t86 uint32
+	if l4 != 0 {
+		t86 = 4
 	} else {
-		t74 := load64(mem, l6, 0)
-		l1 = t74
-		t75 := uint32(l1)
-		l8 = t75
-		t76 := l1 >> 32
-		t77 := uint32(t76)
-		l6 = t77
-		t78 := l6 & 4278255360
-		t79 := bits.RotateLeft32(t78, int(8))
-		t80 := l6 & 16711935
-		t81 := bits.RotateLeft32(t80, -int(8))
-		t82 := t79 | t81
-		t83 := uint64(t82)
-		t84 := l8 & 4278255360
-		t85 := bits.RotateLeft32(t84, int(8))
-		t86 := l8 & 16711935
-		t87 := bits.RotateLeft32(t86, -int(8))
-		t88 := t85 | t87
-		t89 := uint64(t88)
-		t90 := t89 << 32
-		t91 := t83 | t90
-		t73 = t91
+		t86 = 16
 	}
-	l1 = t73
-	var t93 uint64
-	if l7 != 0 {
-		t93 = 0
+	t87 := t84 + t86
+	l5 = t87
+	var t89 uint64
+	if l4 != 0 {
+		t89 = 0
 	} else {
-		t94 := load64(mem, l5, 0)
-		l4 = t94
-		t95 := uint32(l4)
-		l5 = t95
-		t96 := l4 >> 32
-		t97 := uint32(t96)
-		l6 = t97
-		t98 := l6 & 4278255360
+		t90 := load32(mem, l5, 4)
+		l4 = t90
+		t91 := l4 & 4278255360
+		t92 := bits.RotateLeft32(t91, int(8))
+		t93 := l4 & 16711935
+		t94 := bits.RotateLeft32(t93, -int(8))
+		t95 := t92 | t94
+		t96 := uint64(t95)
+		t97 := load32(mem, l5, 0)
+		l4 = t97
+		t98 := l4 & 4278255360
 		t99 := bits.RotateLeft32(t98, int(8))
-		t100 := l6 & 16711935
+		t100 := l4 & 16711935
 		t101 := bits.RotateLeft32(t100, -int(8))
 		t102 := t99 | t101
 		t103 := uint64(t102)
-		t104 := l5 & 4278255360
-		t105 := bits.RotateLeft32(t104, int(8))
-		t106 := l5 & 16711935
-		t107 := bits.RotateLeft32(t106, -int(8))
-		t108 := t105 | t107
-		t109 := uint64(t108)
-		t110 := t109 << 32
-		t111 := t103 | t110
-		t93 = t111
+		t104 := t103 << 32
+		t105 := t96 | t104
+		t89 = t105
 	}
-	t112 := t93 ^ l1
-	l1 = t112
-	t113 := uint64(bits.LeadingZeros64(l1))
-	t114 := l2 ^ l3
-	t115 := uint64(bits.LeadingZeros64(t114))
-	t116 := t115 - 18446744073709551552
-	t117 := l1 != 0
-	var t118 uint64
-	if t117 {
-		t118 = t113
+	t106 := t89 ^ l3
+	l3 = t106
+	t107 := uint64(bits.LeadingZeros64(l3))
+	t108 := l1 ^ l2
+	t109 := uint64(bits.LeadingZeros64(t108))
+	t110 := t109 - 18446744073709551552
+	t111 := l3 != 0
+	var t112 uint64
+	if t111 {
+		t112 = t107
 	} else {
-		t118 = t116
+		t112 = t110
 	}
-	t119 := uint32(t118)
-	t120 := l0 == 4
-	var t121 uint32
-	if t120 {
-		t121 = 96
+	t113 := uint32(t112)
+	t114 := l0 == 4
+	var t115 uint32
+	if t114 {
+		t115 = 96
 	} else {
-		t121 = 0
+		t115 = 0
 	}
-	t122 := t119 - t121
-	return t122
+	t116 := t113 - t115
+	return t116
 }
 
 func (m *module) poolUsed(l0 uint32) uint32 {
@@ -9996,11 +9937,11 @@ L0:
 							if l6 != 0 {
 								t52 := l0 >> 6
 								t53 := t52 & 63
-								t54 := t53 << 3
+								t54 := t53 << 4
 								t55 := l6 + t54
 								l0 = t55
-								t56 := load64(mem, l0, 8)
-								t57 := load64(mem, l0, 520)
+								t56 := load64(mem, l0, 16)
+								t57 := load64(mem, l0, 24)
 								t58 := t56 | t57
 								t59 := t58 ^ 18446744073709551615
 								t51 = t59
@@ -10311,27 +10252,25 @@ func (m *module) poolRelease(l0 uint32) uint32 {
 
 func (m *module) poolOrdinal(l0 uint32) uint32 {
 	mem := m.memory
-	var l1 uint64
+	var l1 uint32
 	var l2 uint32
-	var l3 uint32
-	var l4 uint32
 	var t1 uint32
 L0:
 	switch {
 	default:
 		t2 := l0 & 65535
-		l2 = t2
+		l1 = t2
 		t3 := load32(mem, 8, 0)
-		t4 := l2 >= t3
+		t4 := l1 >= t3
 		if t4 {
 			t1 = 0
 			break L0
 		}
 		t5 := load32(mem, 4, 0)
-		t6 := l2 << 3
+		t6 := l1 << 3
 		t7 := t5 + t6
-		l2 = t7
-		t8 := load32(mem, l2, 4)
+		l1 = t7
+		t8 := load32(mem, l1, 4)
 		t9 := l0 & 4294901760
 		t10 := t9 | 2
 		t11 := t8 != t10
@@ -10339,7 +10278,7 @@ L0:
 			t1 = 0
 			break L0
 		}
-		t12 := load32(mem, l2, 0)
+		t12 := load32(mem, l1, 0)
 		t1 = t12
 	}
 	l0 = t1
@@ -10353,84 +10292,78 @@ L0:
 		return 4294967291
 	}
 	t18 := load32(mem, 16, 0)
-	l3 = t18
+	l1 = t18
 	t19 := load32(mem, l0, 0)
-	l4 = t19
-	t20 := l4 == 4
-	t21 := l0
+	t20 := l0
+	l0 = t19
+	t21 := l0 == 4
 	var t23 uint64
-	if t20 {
+	if t21 {
 		t23 = 0
 	} else {
-		t24 := load64(mem, l3, 0)
-		l1 = t24
-		t25 := uint32(l1)
-		l0 = t25
-		t26 := l1 >> 32
-		t27 := uint32(t26)
-		l2 = t27
-		t28 := l2 & 4278255360
-		t29 := bits.RotateLeft32(t28, int(8))
-		t30 := l2 & 16711935
-		t31 := bits.RotateLeft32(t30, -int(8))
-		t32 := t29 | t31
-		t33 := uint64(t32)
-		t34 := l0 & 4278255360
-		t35 := bits.RotateLeft32(t34, int(8))
-		t36 := l0 & 16711935
-		t37 := bits.RotateLeft32(t36, -int(8))
-		t38 := t35 | t37
-		t39 := uint64(t38)
-		t40 := t39 << 32
-		t41 := t33 | t40
-		t23 = t41
+		t24 := load32(mem, l1, 4)
+		l2 = t24
+		t25 := l2 & 4278255360
+		t26 := bits.RotateLeft32(t25, int(8))
+		t27 := l2 & 16711935
+		t28 := bits.RotateLeft32(t27, -int(8))
+		t29 := t26 | t28
+		t30 := uint64(t29)
+		t31 := load32(mem, l1, 0)
+		l2 = t31
+		t32 := l2 & 4278255360
+		t33 := bits.RotateLeft32(t32, int(8))
+		t34 := l2 & 16711935
+		t35 := bits.RotateLeft32(t34, -int(8))
+		t36 := t33 | t35
+		t37 := uint64(t36)
+		t38 := t37 << 32
+		t39 := t30 | t38
+		t23 = t39
 	}
-	t42 := l4 == 4
-	var t44 uint64
-	if t42 {
-		t45 := load32(mem, l3, 0)
-		l0 = t45
-		t46 := l0 & 4278255360
-		t47 := bits.RotateLeft32(t46, int(8))
-		t48 := l0 & 16711935
-		t49 := bits.RotateLeft32(t48, -int(8))
-		t50 := t47 | t49
-		t51 := uint64(t50)
-		t44 = t51
+	t40 := l0 == 4
+	var t42 uint64
+	if t40 {
+		t43 := load32(mem, l1, 0)
+		l0 = t43
+		t44 := l0 & 4278255360
+		t45 := bits.RotateLeft32(t44, int(8))
+		t46 := l0 & 16711935
+		t47 := bits.RotateLeft32(t46, -int(8))
+		t48 := t45 | t47
+		t49 := uint64(t48)
+		t42 = t49
 	} else {
-		t52 := load64(mem, l3, 8)
-		l1 = t52
-		t53 := uint32(l1)
-		l0 = t53
-		t54 := l1 >> 32
-		t55 := uint32(t54)
-		l2 = t55
-		t56 := l2 & 4278255360
-		t57 := bits.RotateLeft32(t56, int(8))
-		t58 := l2 & 16711935
-		t59 := bits.RotateLeft32(t58, -int(8))
-		t60 := t57 | t59
-		t61 := uint64(t60)
-		t62 := l0 & 4278255360
-		t63 := bits.RotateLeft32(t62, int(8))
-		t64 := l0 & 16711935
-		t65 := bits.RotateLeft32(t64, -int(8))
-		t66 := t63 | t65
-		t67 := uint64(t66)
-		t68 := t67 << 32
-		t69 := t61 | t68
-		t44 = t69
+		t50 := load32(mem, l1, 12)
+		l0 = t50
+		t51 := l0 & 4278255360
+		t52 := bits.RotateLeft32(t51, int(8))
+		t53 := l0 & 16711935
+		t54 := bits.RotateLeft32(t53, -int(8))
+		t55 := t52 | t54
+		t56 := uint64(t55)
+		t57 := load32(mem, l1, 8)
+		l0 = t57
+		t58 := l0 & 4278255360
+		t59 := bits.RotateLeft32(t58, int(8))
+		t60 := l0 & 16711935
+		t61 := bits.RotateLeft32(t60, -int(8))
+		t62 := t59 | t61
+		t63 := uint64(t62)
+		t64 := t63 << 32
+		t65 := t56 | t64
+		t42 = t65
 	}
-	t70 := m.f10(t21, t23, t44)
-	l0 = t70
-	t71 := int32(l0) < 0
-	var t72 uint32
-	if t71 {
-		t72 = 4294967288
+	t66 := m.f10(t20, t23, t42)
+	l0 = t66
+	t67 := int32(l0) < 0
+	var t68 uint32
+	if t67 {
+		t68 = 4294967288
 	} else {
-		t72 = l0
+		t68 = l0
 	}
-	return t72
+	return t68
 }
 
 func (m *module) poolContainsMany(l0, l1 uint32) uint32 {
@@ -10515,7 +10448,7 @@ L0:
 				break L17
 			}
 			l0 = 1
-			t30 := m.f18(l3, l1, l4, 8)
+			t30 := m.f18(l3, l1, l4, 16)
 			mem = m.memory
 			l2 = t30
 			t31 := l2 == 0
@@ -10623,7 +10556,6 @@ func (m *module) poolFindWide(l0 uint32) uint32 {
 	var l4 uint64
 	var l5 uint32
 	var l6 uint32
-	var l7 uint32
 	var t1 uint32
 L0:
 	switch {
@@ -10651,8 +10583,8 @@ L0:
 		t12 := load32(mem, l5, 0)
 		t1 = t12
 	}
-	l7 = t1
-	t13 := l7 == 0
+	l6 = t1
+	t13 := l6 == 0
 	if t13 {
 		return 4294967295
 	}
@@ -10663,159 +10595,153 @@ L0:
 	}
 	t18 := load32(mem, 16, 0)
 	l5 = t18
-	t19 := load64(mem, l5, 0)
-	l1 = t19
-	t20 := uint32(l1)
-	l0 = t20
-	t21 := l1 >> 32
-	t22 := uint32(t21)
-	l6 = t22
-	t23 := l6 & 4278255360
-	t24 := bits.RotateLeft32(t23, int(8))
-	t25 := l6 & 16711935
-	t26 := bits.RotateLeft32(t25, -int(8))
-	t27 := t24 | t26
-	t28 := uint64(t27)
-	t29 := l0 & 4278255360
-	t30 := bits.RotateLeft32(t29, int(8))
-	t31 := l0 & 16711935
-	t32 := bits.RotateLeft32(t31, -int(8))
-	t33 := t30 | t32
-	t34 := uint64(t33)
-	t35 := t34 << 32
-	t36 := t28 | t35
-	l3 = t36
-	t37 := load64(mem, l5, 8)
-	l1 = t37
-	t38 := uint32(l1)
-	l5 = t38
-	t39 := l1 >> 32
-	t40 := uint32(t39)
-	l0 = t40
-	t41 := l0 & 4278255360
-	t42 := bits.RotateLeft32(t41, int(8))
-	t43 := l0 & 16711935
-	t44 := bits.RotateLeft32(t43, -int(8))
-	t45 := t42 | t44
-	t46 := uint64(t45)
-	t47 := l5 & 4278255360
-	t48 := bits.RotateLeft32(t47, int(8))
-	t49 := l5 & 16711935
-	t50 := bits.RotateLeft32(t49, -int(8))
-	t51 := t48 | t50
-	t52 := uint64(t51)
-	t53 := t52 << 32
-	t54 := t46 | t53
-	l2 = t54
-	t55 := load32(mem, l7, 8)
-	l5 = t55
-	t56 := load32(mem, l5, 4)
-	l0 = t56
-	var t58 uint32
+	t19 := load32(mem, l5, 4)
+	l0 = t19
+	t20 := l0 & 4278255360
+	t21 := bits.RotateLeft32(t20, int(8))
+	t22 := l0 & 16711935
+	t23 := bits.RotateLeft32(t22, -int(8))
+	t24 := t21 | t23
+	t25 := uint64(t24)
+	t26 := load32(mem, l5, 0)
+	l0 = t26
+	t27 := l0 & 4278255360
+	t28 := bits.RotateLeft32(t27, int(8))
+	t29 := l0 & 16711935
+	t30 := bits.RotateLeft32(t29, -int(8))
+	t31 := t28 | t30
+	t32 := uint64(t31)
+	t33 := t32 << 32
+	t34 := t25 | t33
+	l3 = t34
+	t35 := load32(mem, l5, 12)
+	l0 = t35
+	t36 := l0 & 4278255360
+	t37 := bits.RotateLeft32(t36, int(8))
+	t38 := l0 & 16711935
+	t39 := bits.RotateLeft32(t38, -int(8))
+	t40 := t37 | t39
+	t41 := uint64(t40)
+	t42 := load32(mem, l5, 8)
+	l0 = t42
+	t43 := l0 & 4278255360
+	t44 := bits.RotateLeft32(t43, int(8))
+	t45 := l0 & 16711935
+	t46 := bits.RotateLeft32(t45, -int(8))
+	t47 := t44 | t46
+	t48 := uint64(t47)
+	t49 := t48 << 32
+	t50 := t41 | t49
+	l2 = t50
+	t51 := load32(mem, l6, 8)
+	l5 = t51
+	t52 := load32(mem, l5, 4)
+	l0 = t52
+	var t54 uint32
 	if l0 != 0 {
-		t59 := l5 + 16
-		t60 := l0 * 48
-		t61 := t59 + t60
-		l0 = t61
-		t62 := load64(mem, l0, 40)
-		l1 = t62
-		t63 := load64(mem, l0, 32)
-		t64 := l1 == 0
-		t65 := uint64(word(t64))
-		t66 := t63 - t65
-		l4 = t66
-		t67 := uint64(bits.LeadingZeros64(l4))
-		t68 := 128 - t67
-		t69 := l1 - 1
-		l1 = t69
-		t70 := uint64(bits.LeadingZeros64(l1))
-		t71 := 64 - t70
-		t72 := l4 != 0
+		t55 := l5 + 16
+		t56 := l0 * 48
+		t57 := t55 + t56
+		l0 = t57
+		t58 := load64(mem, l0, 40)
+		l1 = t58
+		t59 := load64(mem, l0, 32)
+		t60 := l1 == 0
+		t61 := uint64(word(t60))
+		t62 := t59 - t61
+		l4 = t62
+		t63 := uint64(bits.LeadingZeros64(l4))
+		t64 := 128 - t63
+		t65 := l1 - 1
+		l1 = t65
+		t66 := uint64(bits.LeadingZeros64(l1))
+		t67 := 64 - t66
+		t68 := l4 != 0
+		var t69 uint64
+		if t68 {
+			t69 = t64
+		} else {
+			t69 = t67
+		}
+		t70 := uint32(t69)
+		l0 = t70
+		t71 := l0 <= 64
 		var t73 uint64
-		if t72 {
-			t73 = t68
+		if t71 {
+			t73 = 0
 		} else {
-			t73 = t71
+			t74 := uint64(l0)
+			t75 := 128 - t74
+			t76 := uint64(18446744073709551615) >> (t75 & 63)
+			t73 = t76
 		}
-		t74 := uint32(t73)
-		l0 = t74
-		t75 := l0 <= 64
-		var t77 uint64
-		if t75 {
-			t77 = 0
-		} else {
-			t78 := uint64(l0)
-			t79 := 128 - t78
-			t80 := uint64(18446744073709551615) >> (t79 & 63)
-			t77 = t80
-		}
-		t81 := t77 & l3
-		l3 = t81
-		t82 := l3 > l4
-		t83 := l1
-		var t85 uint64
+		t77 := t73 & l3
+		l3 = t77
+		t78 := l3 > l4
+		t79 := l1
+		var t81 uint64
 		if l0 != 0 {
-			t86 := l0 >= 64
-			var t88 uint64
-			if t86 {
-				t88 = 18446744073709551615
+			t82 := l0 >= 64
+			var t84 uint64
+			if t82 {
+				t84 = 18446744073709551615
 			} else {
-				t89 := uint64(l0)
-				t90 := 64 - t89
-				t91 := uint64(18446744073709551615) >> (t90 & 63)
-				t88 = t91
+				t85 := uint64(l0)
+				t86 := 64 - t85
+				t87 := uint64(18446744073709551615) >> (t86 & 63)
+				t84 = t87
 			}
-			t85 = t88
+			t81 = t84
 		} else {
-			t85 = 0
+			t81 = 0
 		}
-		t92 := t85 & l2
-		l1 = t92
-		t93 := t83 < l1
-		t94 := l3 != l4
-		var t95 uint32
-		if t94 {
-			t95 = word(t82)
+		t88 := t81 & l2
+		l1 = t88
+		t89 := t79 < l1
+		t90 := l3 != l4
+		var t91 uint32
+		if t90 {
+			t91 = word(t78)
 		} else {
-			t95 = word(t93)
+			t91 = word(t89)
 		}
-		if t95 != 0 {
-			t97 := l5 + 16
-			t98 := load32(mem, l5, 4)
-			t99 := t98 * 48
-			t100 := t97 + t99
-			l0 = t100
-			t101 := load64(mem, l0, 40)
-			l2 = t101
-			t102 := load64(mem, l0, 32)
-			t103 := l3 - t102
-			t104 := l1 < l2
-			t105 := uint64(word(t104))
-			t106 := t103 - t105
-			l3 = t106
-			t107 := l1 - l2
-			l1 = t107
+		if t91 != 0 {
+			t93 := l5 + 16
+			t94 := load32(mem, l5, 4)
+			t95 := t94 * 48
+			t96 := t93 + t95
+			l0 = t96
+			t97 := load64(mem, l0, 40)
+			l2 = t97
+			t98 := load64(mem, l0, 32)
+			t99 := l3 - t98
+			t100 := l1 < l2
+			t101 := uint64(word(t100))
+			t102 := t99 - t101
+			l3 = t102
+			t103 := l1 - l2
+			l1 = t103
 		}
-		t108 := m.f48(l7, l3, l1)
-		var t110 uint32
-		if t108 != 0 {
-			t111 := m.f48(l7, 0, 0)
-			t110 = t111
+		t104 := m.f48(l6, l3, l1)
+		var t106 uint32
+		if t104 != 0 {
+			t107 := m.f48(l6, 0, 0)
+			t106 = t107
 		} else {
-			t110 = 0
+			t106 = 0
 		}
-		t58 = t110
+		t54 = t106
 	} else {
-		t58 = 4294967287
+		t54 = 4294967287
 	}
-	l0 = t58
-	t112 := l0 == 0
-	if t112 {
-		t114 := load32(mem, l7, 0)
-		t115 := load32(mem, 16, 0)
-		t116 := load64(mem, 32, 0)
-		t117 := load64(mem, 40, 0)
-		m.f2(t114, t115, t116, t117)
+	l0 = t54
+	t108 := l0 == 0
+	if t108 {
+		t110 := load32(mem, l6, 0)
+		t111 := load32(mem, 16, 0)
+		t112 := load64(mem, 32, 0)
+		t113 := load64(mem, 40, 0)
+		m.f2(t110, t111, t112, t113)
 	}
 	return l0
 }
@@ -11061,7 +10987,7 @@ func (m *module) f116(l0, l1 uint32, l2 uint64, l3 uint32) {
 	var l5 uint64
 	var l6 uint64
 	var l7 uint64
-	var l8 uint32
+	var l8 uint64
 	var l9 uint32
 	var l10 uint32
 	t0 := load32(mem, 16, 0)
@@ -11073,8 +10999,8 @@ func (m *module) f116(l0, l1 uint32, l2 uint64, l3 uint32) {
 	} else {
 		t3 = 16
 	}
-	l8 = t3
-	t4 := l8 * l3
+	l9 = t3
+	t4 := l9 * l3
 	t5 := t0 + t4
 	l3 = t5
 L6:
@@ -11082,147 +11008,129 @@ L6:
 		t7 := l2 != 0
 		if t7 {
 			t9 := uint64(bits.TrailingZeros64(l2))
-			l5 = t9
+			l6 = t9
 			t10 := uint64(l1)
-			t11 := l5 + t10
+			t11 := l6 + t10
 			t12 := m.f0(l0, 0, t11)
-			l9 = t12
-			t13 := 63 - l5
-			t14 := l2
-			t15 := l2
-			l2 = t13
-			t16 := load64(mem, 40, 0)
-			l6 = t16
-			t17 := l6 ^ 18446744073709551615
-			t18 := t17 & 255
-			l4 = t18
-			t19 := load64(mem, l9, 16)
-			t20 := load64(mem, 32, 0)
-			t21 := t19 == t20
-			t22 := l2
-			t23 := l2
-			t24 := l4
-			var t26 uint64
+			l10 = t12
+			t13 := 63 - l6
+			l7 = t13
+			t14 := load64(mem, 40, 0)
+			l5 = t14
+			t15 := l5 ^ 18446744073709551615
+			t16 := t15 & 255
+			l4 = t16
+			t17 := load64(mem, l10, 24)
+			t18 := t17 - l5
+			l8 = t18
+			t19 := l4 < l8
+			var t20 uint64
+			if t19 {
+				t20 = l4
+			} else {
+				t20 = l8
+			}
+			l4 = t20
+			t21 := l4 > l7
+			var t22 uint64
 			if t21 {
-				t27 := load64(mem, l9, 24)
-				t28 := t27 - l6
-				t26 = t28
+				t22 = l7
 			} else {
-				t26 = 255
+				t22 = l4
 			}
-			l7 = t26
-			t29 := l4 < l7
-			var t30 uint64
-			if t29 {
-				t30 = t24
-			} else {
-				t30 = l7
-			}
-			l4 = t30
-			t31 := l2 < l4
-			var t32 uint64
-			if t31 {
-				t32 = t23
-			} else {
-				t32 = l4
-			}
-			t33 := t22 - t32
-			t34 := uint64(18446744073709551615) >> (t33 & 63)
-			t35 := t15 & t34
-			l4 = t35
-			t36 := t14 ^ l4
-			l2 = t36
-			t37 := l8 == 4
-			if t37 {
-				t39 := uint32(l6)
-				l9 = t39
-				t40 := l9 & 4278255360
-				t41 := bits.RotateLeft32(t40, int(8))
-				t42 := l9 & 16711935
-				t43 := bits.RotateLeft32(t42, -int(8))
-				t44 := t41 | t43
-				t45 := uint32(l5)
-				t46 := t45 << 24
-				t47 := t44 - t46
-				l9 = t47
-			L48:
+			t23 := l7 - t22
+			t24 := uint64(18446744073709551615) >> (t23 & 63)
+			t25 := l2 & t24
+			l4 = t25
+			t26 := l4 ^ l2
+			l2 = t26
+			t27 := l9 == 4
+			if t27 {
+				t29 := uint32(l5)
+				l10 = t29
+				t30 := l10 & 4278255360
+				t31 := bits.RotateLeft32(t30, int(8))
+				t32 := l10 & 16711935
+				t33 := bits.RotateLeft32(t32, -int(8))
+				t34 := t31 | t33
+				t35 := uint32(l6)
+				t36 := t35 << 24
+				t37 := t34 - t36
+				l10 = t37
+			L38:
 				for {
-					t49 := l4 != 0
-					if t49 {
-						t51 := uint64(bits.TrailingZeros64(l4))
-						t52 := uint32(t51)
-						t53 := t52 << 24
-						t54 := l9 + t53
-						store32(mem, l3, 0, t54)
-						t55 := l3 + 4
-						l3 = t55
-						t56 := l4 - 1
-						t57 := l4 & t56
-						l4 = t57
-						continue L48
+					t39 := l4 != 0
+					if t39 {
+						t41 := uint64(bits.TrailingZeros64(l4))
+						t42 := uint32(t41)
+						t43 := t42 << 24
+						t44 := l10 + t43
+						store32(mem, l3, 0, t44)
+						t45 := l3 + 4
+						l3 = t45
+						t46 := l4 - 1
+						t47 := l4 & t46
+						l4 = t47
+						continue L38
 					}
 					break
 				}
 			} else {
-				t58 := load64(mem, 32, 0)
-				l7 = t58
-				t59 := uint32(l7)
-				l10 = t59
-				t60 := l7 >> 32
-				t61 := uint32(t60)
-				l9 = t61
-				t62 := l9 & 4278255360
-				t63 := bits.RotateLeft32(t62, int(8))
-				t64 := l9 & 16711935
-				t65 := bits.RotateLeft32(t64, -int(8))
-				t66 := t63 | t65
-				t67 := uint64(t66)
-				t68 := l10 & 4278255360
-				t69 := bits.RotateLeft32(t68, int(8))
-				t70 := l10 & 16711935
-				t71 := bits.RotateLeft32(t70, -int(8))
-				t72 := t69 | t71
-				t73 := uint64(t72)
-				t74 := t73 << 32
-				t75 := t67 | t74
-				l7 = t75
-				t76 := l6 >> 32
-				t77 := uint32(t76)
-				l9 = t77
-				t78 := l9 & 4278255360
-				t79 := bits.RotateLeft32(t78, int(8))
-				t80 := l9 & 16711935
-				t81 := bits.RotateLeft32(t80, -int(8))
-				t82 := t79 | t81
-				t83 := uint64(t82)
-				t84 := uint32(l6)
-				l9 = t84
-				t85 := l9 & 4278255360
-				t86 := bits.RotateLeft32(t85, int(8))
-				t87 := l9 & 16711935
-				t88 := bits.RotateLeft32(t87, -int(8))
-				t89 := t86 | t88
-				t90 := uint64(t89)
-				t91 := t90 << 32
-				t92 := t83 | t91
-				t93 := l5 << 56
-				t94 := t92 - t93
-				l5 = t94
-			L95:
+				t48 := load32(mem, 36, 0)
+				l10 = t48
+				t49 := l10 & 4278255360
+				t50 := bits.RotateLeft32(t49, int(8))
+				t51 := l10 & 16711935
+				t52 := bits.RotateLeft32(t51, -int(8))
+				t53 := t50 | t52
+				t54 := uint64(t53)
+				t55 := load32(mem, 32, 0)
+				l10 = t55
+				t56 := l10 & 4278255360
+				t57 := bits.RotateLeft32(t56, int(8))
+				t58 := l10 & 16711935
+				t59 := bits.RotateLeft32(t58, -int(8))
+				t60 := t57 | t59
+				t61 := uint64(t60)
+				t62 := t61 << 32
+				t63 := t54 | t62
+				l5 = t63
+				t64 := load32(mem, 44, 0)
+				l10 = t64
+				t65 := l10 & 4278255360
+				t66 := bits.RotateLeft32(t65, int(8))
+				t67 := l10 & 16711935
+				t68 := bits.RotateLeft32(t67, -int(8))
+				t69 := t66 | t68
+				t70 := uint64(t69)
+				t71 := load32(mem, 40, 0)
+				l10 = t71
+				t72 := l10 & 4278255360
+				t73 := bits.RotateLeft32(t72, int(8))
+				t74 := l10 & 16711935
+				t75 := bits.RotateLeft32(t74, -int(8))
+				t76 := t73 | t75
+				t77 := uint64(t76)
+				t78 := t77 << 32
+				t79 := t70 | t78
+				t80 := l6 << 56
+				t81 := t79 - t80
+				l6 = t81
+			L82:
 				for {
-					t96 := l4 != 0
-					if t96 {
-						store64(mem, l3, 0, l7)
-						t98 := uint64(bits.TrailingZeros64(l4))
-						t99 := t98 << 56
-						t100 := l5 + t99
-						store64(mem, l3, 8, t100)
-						t101 := l3 + 16
-						l3 = t101
-						t102 := l4 - 1
-						t103 := l4 & t102
-						l4 = t103
-						continue L95
+					t83 := l4 != 0
+					if t83 {
+						store64(mem, l3, 0, l5)
+						t85 := uint64(bits.TrailingZeros64(l4))
+						t86 := t85 << 56
+						t87 := l6 + t86
+						store64(mem, l3, 8, t87)
+						t88 := l3 + 16
+						l3 = t88
+						t89 := l4 - 1
+						t90 := l4 & t89
+						l4 = t90
+						continue L82
 					}
 					break
 				}
@@ -11346,11 +11254,11 @@ L40:
 			if l10 != 0 {
 				t52 := l3 >> 6
 				t53 := t52 & 63
-				t54 := t53 << 3
+				t54 := t53 << 4
 				t55 := l10 + t54
 				l10 = t55
-				t56 := load64(mem, l10, 8)
-				t57 := load64(mem, l10, 520)
+				t56 := load64(mem, l10, 16)
+				t57 := load64(mem, l10, 24)
 				t58 := t56 | t57
 				t59 := t58 ^ 18446744073709551615
 				t51 = t59
@@ -11383,7 +11291,7 @@ L40:
 				t74 := l4 & t73
 				l4 = t74
 			}
-			t75 := m.f25(l9, l3, l4, 8)
+			t75 := m.f25(l9, l3, l4, 16)
 			mem = m.memory
 			t76 := t75 == 0
 			if t76 {

@@ -20,8 +20,8 @@ pool     family │ bytes │ ranges → │ masks → │ sparse → │ cursor
 
 bitmap   top ───────────────► 64 groups ─────────────► 4,096 chunks, on demand: an absent one is all free
          u64, bit i:          u64 each, bit j:         summary u64, bit k: word k is full
-         group i is full      chunk j of it is full    used    64 × u64 ┐ an ordinal is free when
-                                                       masked  64 × u64 ┘ neither bit is set
+         group i is full      chunk j of it is full    used    u64 ┐ 64 such pairs; an ordinal is
+                                                       masked  u64 ┘ free when neither bit is set
          2^24 ordinals        2^18 each                4,096 each, 64 per word
 
 set      family │ count │ capacity │ - │ entries of 48 bytes: first (hi, lo) │ last (hi, lo) │ addresses before (hi, lo)
