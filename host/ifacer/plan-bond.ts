@@ -4,6 +4,7 @@
  *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → moved addresses → primary
  */
 import { formatBondMode } from "../config/ifacer-conf.ts";
+import type { Mac } from "../net/mac.ts";
 import type { BondSettings } from "../plan/bond.ts";
 import { bondWords } from "../plan/bond.ts";
 import type { Operation } from "../plan/operation.ts";
@@ -157,17 +158,25 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
   ];
 }
 
-/** Returns the bond's current values of those options. */
+/** What an untouched bond has of the options that the kernel reports in mode 802.3ad only (`bond_fill_info`). */
+const UNREPORTED: BondSettings = {
+  numbers: { ad_actor_sys_prio: 65_535, ad_user_port_key: 0 },
+  actorSystem: "00:00:00:00:00:00" as Mac,
+};
+
+/** Returns the bond's current values of those options, as far as they are known. */
 function currentOptions(now: BondSettings, options: BondSettings): BondSettings {
+  const known = { ...UNREPORTED.numbers, ...now.numbers };
   const numbers = Object.keys(options.numbers).flatMap((key) => {
     const name = key as keyof BondSettings["numbers"];
-    const value = now.numbers[name];
+    const value = known[name];
     return value === undefined ? [] : [[name, value]];
   });
   return {
     numbers: Object.fromEntries(numbers),
     ...(options.arpIpTargets && { arpIpTargets: now.arpIpTargets ?? [] }),
     ...(options.nsIp6Targets && { nsIp6Targets: now.nsIp6Targets ?? [] }),
+    ...(options.actorSystem && { actorSystem: now.actorSystem ?? UNREPORTED.actorSystem }),
   };
 }
 

@@ -87,6 +87,18 @@ describe.each(Object.entries(scenes))("%s", (_name, { made, conf }) => {
   });
 });
 
+it("the bond of the module loses the options that the kernel shows in mode 802.3ad only", async () => {
+  node.ip("link add bond0 type bond");
+  const options = "ad_actor_sys_prio=300;ad_actor_system=02:00:00:00:00:07;ad_user_port_key=9";
+  const plan = { action: "fail", number: 3, point: "kernel.apply" } as const;
+  const ending = node.add({ interfaces: members, bond: { name: "bond0", mode: 4, options } }, plan);
+  await expect(ending).rejects.toThrow("injected");
+  node.ip("link set bond0 type bond mode 802.3ad");
+  const names = ["ad_actor_sys_prio", "ad_actor_system", "ad_user_port_key"];
+  const left = names.map((name) => node.file(`/sys/class/net/bond0/bonding/${name}`).trim());
+  expect(left).toEqual(["65535", "00:00:00:00:00:00", "0"]);
+});
+
 describe("what the kernel refuses", () => {
   const rows: [what: string, made: string[], conf: object, text: string, code: number][] = [
     [

@@ -12,6 +12,7 @@ import type { Operation } from "../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { expectRecorded } from "../../fakes/recorded.ts";
+import { mac } from "../../world/values.ts";
 import { applyAll, describeMore, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
@@ -79,13 +80,21 @@ describe("the planners", () => {
   });
 });
 
-it("an option that a bond does not report is not set back: the kernel may not know it", () => {
+it.each([
+  ["not: the kernel may not know it", "lacp_rate=fast;coupled_control=0", { numbers: { lacp_rate: 0 } }],
+  ["if the kernel only hides it", "ad_user_port_key=7", { numbers: { ad_user_port_key: 0 } }],
+  [
+    "if it is the actor's system",
+    "ad_actor_system=02:00:00:00:00:07",
+    { numbers: {}, actorSystem: mac("00:00:00:00:00:00") },
+  ],
+])("an option that a bond does not report is set back %s (%s)", (_, options, wanted) => {
   const lines = ["link e0 device", "link bond0 bond mode 0 miimon 0 lacp_rate 0 down"];
-  const bond = { name: "bond0", mode: 4, options: "lacp_rate=fast;ad_user_port_key=7" };
+  const bond = { name: "bond0", mode: 4, options };
   const spec = decodeDeviceSpec({ interfaces: ["e0"], bond }, "x");
   const { operations } = planDevices(spec, lines.reduce(follow, EMPTY_NAMESPACE));
   const froms = operations.flatMap((operation) => (operation.kind === "set-bond" ? [operation.from] : []));
-  expect(froms).toStrictEqual([{ numbers: { mode: 0, miimon: 0, arp_interval: 0 } }, { numbers: { lacp_rate: 0 } }]);
+  expect(froms).toStrictEqual([{ numbers: { mode: 0, miimon: 0, arp_interval: 0 } }, wanted]);
 });
 
 it.each([
