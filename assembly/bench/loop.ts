@@ -4,7 +4,8 @@
  * Effects: those of the operations.
  */
 import { pool_allocate, pool_find } from "../exports/find";
-import { pool_claim_at, pool_release_at, pool_test_at } from "../exports/mark";
+import { pool_claim_at, pool_release_at, pool_test, pool_test_at } from "../exports/mark";
+import { exchangeAt } from "../memory/exchange";
 
 /** xorshift32: the benchmark's chance in every language. */
 function next(seed: u32): u32 {
@@ -66,4 +67,19 @@ export function loop_toggle(pool: i32, count: i32, seed: i32, bits: i32): i32 {
     }
   }
   return <i32>x;
+}
+
+/**
+ * Test of any address of the first 2^bits, `count` times: how many were used. The pool's first address is in the exchange
+ * buffer, where its last four bytes, `low`, stand at `at`.
+ */
+export function loop_address(pool: i32, count: i32, seed: i32, bits: i32, low: i32, at: i32): i32 {
+  let x = <u32>seed;
+  let used = 0;
+  for (let i = 0; i < count; i++) {
+    x = next(x);
+    store<u32>(exchangeAt() + at, bswap<u32>(<u32>low + (x >>> (32 - bits))));
+    used += pool_test(pool);
+  }
+  return used;
 }

@@ -1,5 +1,5 @@
 /**
- * The core's batch forms, per address, and single operations by address: what an embedding pays that has addresses, not ordinals.
+ * The core's batch forms, per address.
  * Effects: instances' memory.
  */
 import { type Case, FIRST_SEED, fillCase, nextSeed } from "./cases.ts";
@@ -10,8 +10,6 @@ export const BATCH = 4096;
 
 /** How long rounds do not count, in milliseconds: the engine compiles meanwhile, and small batches need many calls for it. */
 const WARM_MS = 200;
-/** Single operations per round. */
-const TESTS = 100_000;
 
 export interface BatchTimings {
   /** How many addresses one call took: fewer than BATCH when no more were free. */
@@ -19,8 +17,6 @@ export interface BatchTimings {
   /** Nanoseconds per address. */
   readonly allocateMany: number;
   readonly releaseMany: number;
-  /** Nanoseconds per call: an address written to the exchange buffer, and a test of it. */
-  readonly testAddress: number;
 }
 
 /** Runs rounds that do not count, then `rounds` that do; the round is told which. */
@@ -38,13 +34,11 @@ function elapsed(work: () => void): number {
 
 export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number): BatchTimings {
   const { exports, pool } = openPool(core, work.size);
-  const { pool_claim_at, pool_allocate_many, pool_release_many, pool_test, exchange } = exports;
-  if (!pool_claim_at || !pool_allocate_many || !pool_release_many || !pool_test || !exchange)
-    throw new Error("exports");
+  const { pool_claim_at, pool_allocate_many, pool_release_many } = exports;
+  if (!pool_claim_at || !pool_allocate_many || !pool_release_many) throw new Error("exports");
   fillCase(work, (ordinal) => pool_claim_at(pool, ordinal));
   const allocations: number[] = [];
   const releases: number[] = [];
-  const tests: number[] = [];
   let taken = 0;
   let seed = FIRST_SEED;
   repeat(rounds * 20, (counts) => {
@@ -62,22 +56,5 @@ export function timeBatches(core: WebAssembly.Module, work: Case, rounds: number
     allocations.push(allocation / taken);
     releases.push(release / taken);
   });
-  const input = new DataView(exports.memory.buffer, exchange(0), 16);
-  input.setBigUint64(0, work.size.family === 6 ? 0x20010db8n << 32n : 0n);
-  input.setUint32(8, 0);
-  const shift = 32 - work.size.bits;
-  const at = work.size.family === 4 ? 0 : 12;
-  const base = work.size.family === 4 ? 0x0a000000 : 0;
-  const testMany = (): void => {
-    for (let i = 0, x = FIRST_SEED; i < TESTS; i++) {
-      x = nextSeed(x);
-      input.setUint32(at, base + (x >>> shift));
-      pool_test(pool);
-    }
-  };
-  repeat(rounds, (counts) => {
-    const ns = elapsed(testMany);
-    if (counts) tests.push(ns / TESTS);
-  });
-  return { taken, allocateMany: median(allocations), releaseMany: median(releases), testAddress: median(tests) };
+  return { taken, allocateMany: median(allocations), releaseMany: median(releases) };
 }

@@ -7,6 +7,11 @@ export interface Size {
   readonly bits: number;
 }
 
+/** Of a size's first address: its high half, and the last four bytes, which stand at `at` of its bytes. */
+export function firstOf({ family }: Size): { readonly high: bigint; readonly low: number; readonly at: number } {
+  return family === 4 ? { high: 0n, low: 0x0a000000, at: 0 } : { high: 0x20010db8n << 32n, low: 0, at: 12 };
+}
+
 export const SIZES: readonly Size[] = [
   { name: "/24", family: 4, bits: 8 },
   { name: "/16", family: 4, bits: 16 },
@@ -32,13 +37,13 @@ export const CASES: readonly Case[] = SIZES.flatMap((size) =>
   ),
 );
 
-export type Operation = "allocate" | "ascending" | "find" | "test" | "toggle";
+export type Operation = "allocate" | "ascending" | "find" | "test" | "toggle" | "address";
 
-export const OPERATION_NAMES: readonly Operation[] = ["allocate", "ascending", "find", "test", "toggle"];
+export const OPERATION_NAMES: readonly Operation[] = ["allocate", "ascending", "find", "test", "toggle", "address"];
 
 /** Calls of the core in one turn of the operation's loop; toggle makes three where the ordinal was free, else two. */
 export function callsPerTurn(operation: Operation, fill: number): number {
-  return { allocate: 2, ascending: 2, find: 1, test: 1, toggle: 3 - fill }[operation];
+  return { allocate: 2, ascending: 2, find: 1, test: 1, toggle: 3 - fill, address: 1 }[operation];
 }
 
 export const WHAT: Readonly<Record<Operation, string>> = {
@@ -47,6 +52,7 @@ export const WHAT: Readonly<Record<Operation, string>> = {
   find: "find a free one from anywhere",
   test: "is it used?",
   toggle: "claim and release by ordinal",
+  address: "write an address, is it used?",
 };
 
 /** xorshift32, as in assembly/bench/loop.ts and twin.c; the number is signed, which JavaScript reckons faster with. */

@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type Case, FIRST_SEED, fillCase, nextSeed, OPERATION_NAMES, type Operation } from "./cases.ts";
+import { type Case, FIRST_SEED, fillCase, firstOf, nextSeed, OPERATION_NAMES, type Operation } from "./cases.ts";
 import { Uint32Twin } from "./uint32-twin.ts";
 
 export const CONTESTANTS = ["JavaScript → core", "inside Wasm", "JavaScript twin", "C twin"] as const;
@@ -24,10 +24,16 @@ type Exports = Readonly<Record<string, (...args: number[]) => number>> & { reado
 /** Turns of a contest that do not count: the engine compiles meanwhile. */
 const WARM_ROUNDS = 3;
 
+/**
+ * So many turns of an operation's loop again and again are the same code on the same pool without misses: their cache lines stay in the first
+ * level, and the branch predictor learns their way.
+ */
+export const REPEATED_TURNS = 64;
+
 /** The addon that twin.c is. */
 interface Native {
-  /** Makes the one pool: the audit's sum. */
-  open(bits: number, fill: number, isPacked: boolean): number;
+  /** Makes the one pool, whose first address has that high half and those last four bytes: the audit's sum. */
+  open(bits: number, fill: number, isPacked: boolean, high: bigint, low: number): number;
   /** Runs the loop of an operation, by its index in OPERATION_NAMES. */
   turn(operation: number, count: number): void;
 }
@@ -66,12 +72,13 @@ export function openPool(module: WebAssembly.Module, size: Case["size"]): { expo
   const call = (name: string, ...args: number[]): number => exports[name]?.(...args) ?? Number.NaN;
   const at = call("exchange", 1 << 20);
   const view = new DataView(exports.memory.buffer, at, 1 << 20);
+  const { high, low } = firstOf(size);
   if (size.family === 4) {
-    view.setUint32(0, 0x0a000000);
-    view.setUint32(4, 0x0a000000 + 2 ** size.bits - 1);
+    view.setUint32(0, low);
+    view.setUint32(4, low + 2 ** size.bits - 1);
   } else {
-    view.setBigUint64(0, 0x20010db8n << 32n);
-    view.setBigUint64(16, 0x20010db8n << 32n);
+    view.setBigUint64(0, high);
+    view.setBigUint64(16, high);
     view.setBigUint64(24, 0xffffffffffffffffn);
   }
   const pool = call("pool_create", call("set_create", size.family, 1), call("set_create", size.family, 0));
@@ -79,12 +86,23 @@ export function openPool(module: WebAssembly.Module, size: Case["size"]): { expo
   return { exports, pool };
 }
 
+/** The exchange buffer with the pool's first address in it. Valid until the memory grows. */
+function writeFirst({ memory, exchange }: Exports, size: Case["size"]): DataView {
+  const input = new DataView(memory.buffer, exchange?.(0), 16);
+  if (size.family === 6) input.setBigUint64(0, firstOf(size).high);
+  input.setUint32(8, 0);
+  return input;
+}
+
 function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Operation, Loop> {
   const { exports, pool } = openPool(module, work.size);
-  const { pool_allocate, pool_release_at, pool_claim_at, pool_find, pool_test_at } = exports;
-  if (!pool_allocate || !pool_release_at || !pool_claim_at || !pool_find || !pool_test_at) throw new Error("exports");
+  const { pool_allocate, pool_release_at, pool_claim_at, pool_find, pool_test, pool_test_at } = exports;
+  if (!pool_allocate || !pool_release_at || !pool_claim_at || !pool_find || !pool_test || !pool_test_at)
+    throw new Error("exports");
   fillCase(work, (ordinal) => pool_claim_at(pool, ordinal));
   const shift = 32 - work.size.bits;
+  const { low, at } = firstOf(work.size);
+  let input = writeFirst(exports, work.size);
   return {
     allocate: (count) => {
       for (let i = 0, x = FIRST_SEED; i < count; i++) {
@@ -118,6 +136,14 @@ function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Ope
         }
       }
     },
+    address: (count) => {
+      if (input.buffer !== exports.memory.buffer) input = writeFirst(exports, work.size);
+      for (let i = 0, x = FIRST_SEED; i < count; i++) {
+        x = nextSeed(x);
+        input.setUint32(at, low + (x >>> shift));
+        pool_test(pool);
+      }
+    },
   };
 }
 
@@ -129,8 +155,10 @@ function ofOperations<T>(make: (operation: Operation, index: number) => T): Reco
 function loopsInsideWasm(module: WebAssembly.Module, work: Case): Record<Operation, Loop> {
   const { exports, pool } = openPool(module, work.size);
   fillCase(work, (ordinal) => exports.pool_claim_at?.(pool, ordinal));
+  writeFirst(exports, work.size);
+  const { low, at } = firstOf(work.size);
   return ofOperations((operation) => (count) => {
-    exports[`loop_${operation}`]?.(pool, count, FIRST_SEED, work.size.bits);
+    exports[`loop_${operation}`]?.(pool, count, FIRST_SEED, work.size.bits, low, at);
   });
 }
 
@@ -138,6 +166,8 @@ function loopsOfTwin(work: Case): Record<Operation, Loop> {
   const twin = new Uint32Twin(work.size.bits);
   fillCase(work, (ordinal) => twin.claim(ordinal));
   const shift = 32 - work.size.bits;
+  const { low, at } = firstOf(work.size);
+  const input = new DataView(new ArrayBuffer(16));
   const cycle = (ordinal: number): void => {
     twin.claim(ordinal);
     twin.release(ordinal);
@@ -172,6 +202,13 @@ function loopsOfTwin(work: Case): Record<Operation, Loop> {
         else cycle(ordinal);
       }
     },
+    address: (count) => {
+      for (let i = 0, x = FIRST_SEED; i < count; i++) {
+        x = nextSeed(x);
+        input.setUint32(at, low + (x >>> shift));
+        twin.test(input.getUint32(at) - low);
+      }
+    },
   };
 }
 
@@ -200,10 +237,23 @@ function auditOurs(toolbox: Toolbox, work: Case): number[] {
   return [...cores, auditOf((seed) => twin.find(seed))];
 }
 
-/** Times every operation for everybody over one case: the contestants take turns, and the median of the rounds counts. Throws when they do not find the same. */
-export function contest(toolbox: Toolbox, work: Case, count: number, rounds: number): Record<Contestant, Timings> {
+export interface Contested {
+  readonly turns: Readonly<Record<Contestant, Timings>>;
+  /** JavaScript → core again, the same {@link REPEATED_TURNS} turns over and over. */
+  readonly repeated: Timings;
+}
+
+function nanosecondsOf(work: () => void): number {
+  const started = process.hrtime.bigint();
+  work();
+  return Number(process.hrtime.bigint() - started);
+}
+
+/** Times every operation for all contestants over one case: they take turns, and the median of the rounds counts. Throws when they do not find the same. */
+export function contest(toolbox: Toolbox, work: Case, count: number, rounds: number): Contested {
   const { native } = toolbox;
-  const nativeAudit = native.open(work.size.bits, work.fill, work.pattern === "packed");
+  const { high, low } = firstOf(work.size);
+  const nativeAudit = native.open(work.size.bits, work.fill, work.pattern === "packed", high, low);
   const audits = [nativeAudit, ...auditOurs(toolbox, work)];
   if (new Set(audits).size !== 1) throw new Error(`The contestants find different addresses: ${audits.join(", ")}`);
   const loops: Readonly<Record<Contestant, Record<Operation, Loop>>> = {
@@ -214,17 +264,27 @@ export function contest(toolbox: Toolbox, work: Case, count: number, rounds: num
   };
   const medians = ofOperations((operation) => {
     const samples = CONTESTANTS.map((): number[] => []);
+    const repeated: number[] = [];
     for (let round = -WARM_ROUNDS; round < rounds; round++) {
       for (const [index, name] of CONTESTANTS.entries()) {
         loops[name][operation](count); // brings its pool back into the caches
-        const started = process.hrtime.bigint();
-        loops[name][operation](count);
-        const ended = process.hrtime.bigint();
-        if (round >= 0) samples[index]?.push(Number(ended - started) / count);
+        const ns = nanosecondsOf(() => loops[name][operation](count));
+        if (round >= 0) samples[index]?.push(ns / count);
       }
+      const again = loops["JavaScript → core"][operation];
+      const ns = nanosecondsOf(() => {
+        for (let done = 0; done < count; done += REPEATED_TURNS) again(REPEATED_TURNS);
+      });
+      if (round >= 0) repeated.push(ns / count);
     }
-    return samples.map(median);
+    return { samples: samples.map(median), repeated: median(repeated) };
   });
-  const timings = CONTESTANTS.map((name, index) => [name, ofOperations((operation) => medians[operation][index])]);
-  return Object.fromEntries(timings) as Record<Contestant, Timings>;
+  const timings = CONTESTANTS.map((name, index) => [
+    name,
+    ofOperations((operation) => medians[operation].samples[index]),
+  ]);
+  return {
+    turns: Object.fromEntries(timings) as Record<Contestant, Timings>,
+    repeated: ofOperations((operation) => medians[operation].repeated),
+  };
 }

@@ -7,14 +7,12 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import type { BatchTimings } from "./batches.ts";
 import { CASES, type Case } from "./cases.ts";
-import { buildToolbox, type Contestant, type Timings } from "./contestants.ts";
+import { buildToolbox, type Contested } from "./contestants.ts";
 import { type Facts, gatherFacts } from "./facts.ts";
 
 /** Everything measured over one case. */
-export interface Row {
+export interface Row extends Contested {
   readonly work: Case;
-  /** Nanoseconds per turn of each operation's loop; see callsPerTurn. */
-  readonly turns: Readonly<Record<Contestant, Timings>>;
   readonly batches: BatchTimings;
 }
 
@@ -35,12 +33,12 @@ function measure(folder: string, work: Case, count: number, rounds: number): Row
   return { work, ...JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) };
 }
 
-/** Measures everything; about two minutes, a tenth of it when quick. */
+/** Measures everything; about four minutes, a tenth of it when quick. */
 export async function runCore({ quick = false, progress = () => {} }: RunOptions = {}): Promise<CoreFigures> {
   const folder = buildToolbox();
   const facts = gatherFacts();
   const cases = quick ? CASES.filter(({ size, fill }) => size.bits <= 16 && fill !== 0.5) : CASES;
-  const [count, rounds] = quick ? [20_000, 3] : [200_000, 7];
+  const [count, rounds] = quick ? [20_000, 3] : [200_000, 21];
   const rows = cases.map((work) => {
     progress(`${work.size.name}, ${work.fill * 100} % ${work.pattern}`);
     return measure(folder, work, count, rounds);

@@ -11,6 +11,6 @@ const [folder = "", index, count, rounds] = process.argv.slice(2);
 const work = CASES[Number(index)];
 if (!work) throw new Error(`case ${index}, wanted one below ${CASES.length}`);
 const toolbox = openToolbox(folder);
-const turns = contest(toolbox, work, Number(count), Number(rounds));
+const contested = contest(toolbox, work, Number(count), Number(rounds));
 const batches = timeBatches(toolbox.core, work, Number(rounds));
-process.stdout.write(JSON.stringify({ turns, batches }));
+process.stdout.write(JSON.stringify({ ...contested, batches }));

@@ -8,38 +8,39 @@ import { renderPlot } from "../harness/plot.ts";
 import { describeQuietness, type Quietness } from "../harness/quiet.ts";
 import { BATCH } from "./batches.ts";
 import { callsPerTurn, OPERATION_NAMES, type Operation, SIZES, WHAT } from "./cases.ts";
-import { CONTESTANTS, type Contestant, median } from "./contestants.ts";
+import { CONTESTANTS, type Contestant, median, REPEATED_TURNS } from "./contestants.ts";
 import type { CoreFigures, Row } from "./core.ts";
 
-/** The most that one operation from JavaScript should take, in nanoseconds, unless memory binds it. */
+/** The most that one operation from JavaScript should take, in nanoseconds, unless misses bind it. */
 const MOST_NS = 20;
 
 /** The most that it should take then, in times of the C twin. */
 const MOST_TIMES = 1.5;
 
-/** How much longer than at this size, which fits into the caches, the C twin takes when memory binds it. */
-const CACHED_SIZE = "/16";
-const BOUND_TIMES = 1.2;
-
 /** Nanoseconds per call of the core. */
-export function perCall(row: Row, contestant: Contestant, operation: Operation): number {
+export function perCall(row: Pick<Row, "work" | "turns">, contestant: Contestant, operation: Operation): number {
   return row.turns[contestant][operation] / callsPerTurn(operation, row.work.fill);
 }
 
-/** Whether the C twin waits for memory: it takes longer than on a small pool of the same fill. */
-function isBoundByMemory(rows: readonly Row[], { work, ...row }: Row, operation: Operation): boolean {
-  const cached = rows.find(
-    (other) =>
-      other.work.size.name === CACHED_SIZE && other.work.fill === work.fill && other.work.pattern === work.pattern,
-  );
-  return cached !== undefined && row.turns["C twin"][operation] > BOUND_TIMES * cached.turns["C twin"][operation];
+const OURS: Contestant = "JavaScript → core";
+
+export interface Verdict {
+  /** Nanoseconds per call from JavaScript. */
+  readonly ns: number;
+  /** The same with the same few turns over and over, which is what the code takes without misses. */
+  readonly repeatedNs: number;
+  /** In times of the C twin. */
+  readonly times: number;
+  /** `bound`: misses take it above MOST_NS, and C waits for them as well. */
+  readonly verdict: "met" | "bound" | "missed";
 }
 
-/** Whether an operation from JavaScript takes what it may. */
-function isFastEnough(rows: readonly Row[], row: Row, operation: Operation): boolean {
-  const ns = perCall(row, "JavaScript → core", operation);
-  if (ns <= MOST_NS) return true;
-  return isBoundByMemory(rows, row, operation) && ns <= MOST_TIMES * perCall(row, "C twin", operation);
+export function judge(row: Pick<Row, "work" | "turns" | "repeated">, operation: Operation): Verdict {
+  const ns = perCall(row, OURS, operation);
+  const repeatedNs = row.repeated[operation] / callsPerTurn(operation, row.work.fill);
+  const times = ns / perCall(row, "C twin", operation);
+  if (ns <= MOST_NS) return { ns, repeatedNs, times, verdict: "met" };
+  return { ns, repeatedNs, times, verdict: repeatedNs <= MOST_NS && times <= MOST_TIMES ? "bound" : "missed" };
 }
 
 function nameOf({ work }: Row): string {
@@ -58,38 +59,43 @@ function tableOf(rows: readonly Row[], operation: Operation): string {
   });
 }
 
+const VERDICTS: Readonly<Record<Verdict["verdict"], string>> = {
+  met: "met",
+  bound: "met: bound by misses",
+  missed: "MISSED",
+};
+
 /** The single operations that take longer than most should, beside what the others pay for the same in the same run. */
 function missTable(rows: readonly Row[]): string {
-  const misses = rows.flatMap((row) =>
-    OPERATION_NAMES.filter((operation) => perCall(row, "JavaScript → core", operation) > MOST_NS).map((operation) => [
+  const above = rows.flatMap((row) =>
+    OPERATION_NAMES.map((operation) => ({ row, operation, ...judge(row, operation) })).filter(
+      ({ verdict }) => verdict !== "met",
+    ),
+  );
+  if (above.length === 0) return `No single operation took more than ${MOST_NS} ns.`;
+  return formatTable({
+    title: `### Above ${MOST_NS} ns`,
+    columns: ["what", "pool", ...CONTESTANTS, `${OURS} / C`, `${REPEATED_TURNS} turns over and over`, ""],
+    rows: above.map(({ row, operation, times, repeatedNs, verdict }) => [
       WHAT[operation],
       nameOf(row),
       ...CONTESTANTS.map((contestant) => perCall(row, contestant, operation).toFixed(1)),
-      (perCall(row, "JavaScript → core", operation) / perCall(row, "C twin", operation)).toFixed(2),
-      isBoundByMemory(rows, row, operation) ? "yes" : "no",
+      times.toFixed(2),
+      repeatedNs.toFixed(1),
+      VERDICTS[verdict],
     ]),
-  );
-  if (misses.length === 0) return `No single operation took more than ${MOST_NS} ns.`;
-  const columns = [
-    "what",
-    "pool",
-    ...CONTESTANTS,
-    "JavaScript → core / C",
-    `C waits for memory (> ${BOUND_TIMES} × ${CACHED_SIZE})`,
-  ];
-  return formatTable({ title: `### Above ${MOST_NS} ns`, columns, rows: misses });
+  });
 }
 
 function batchTable(rows: readonly Row[]): string {
   return formatTable({
-    title: `### Batches of ${BATCH}, per address; and one address by its bytes`,
-    columns: ["pool", "allocated per call", "allocate many", "release many", "write an address and test it"],
+    title: `### Batches of ${BATCH}, per address`,
+    columns: ["pool", "allocated per call", "allocate many", "release many"],
     rows: rows.map((row) => [
       nameOf(row),
       String(row.batches.taken),
       row.batches.allocateMany.toFixed(2),
       row.batches.releaseMany.toFixed(2),
-      row.batches.testAddress.toFixed(1),
     ]),
   });
 }
@@ -107,7 +113,8 @@ function spread(values: readonly number[]): string {
 
 /** What the design promises of the core, and what these figures say. */
 export function decideTargets({ facts, rows }: CoreFigures): Target[] {
-  const all = rows.flatMap((row) => OPERATION_NAMES.map((operation) => perCall(row, "JavaScript → core", operation)));
+  const all = rows.flatMap((row) => OPERATION_NAMES.map((operation) => judge(row, operation)));
+  const count = (wanted: Verdict["verdict"]): number => all.filter(({ verdict }) => verdict === wanted).length;
   const ratios = rows.flatMap((row) =>
     OPERATION_NAMES.map((operation) => perCall(row, "inside Wasm", operation) / perCall(row, "C twin", operation)),
   );
@@ -116,21 +123,14 @@ export function decideTargets({ facts, rows }: CoreFigures): Target[] {
       .filter(({ work, batches }) => work.size.family === family && work.fill <= 0.5 && batches.taken === BATCH)
       .map(({ batches }) => batches.allocateMany);
   const ascending = rows.map((row) => perCall(row, "JavaScript → core", "ascending"));
-  const addresses = rows.map(({ batches }) => batches.testAddress);
   const middle = median(ascending);
   const stray = Math.max(Math.max(...ascending) / middle, middle / Math.min(...ascending));
   return [
     {
-      what: "one operation from JavaScript, ns, any size and fill; where C waits for memory, against C",
+      what: "one operation from JavaScript, ns, any size and fill; where misses bind it, against C",
       wanted: `≤ ${MOST_NS}, or ≤ ${MOST_TIMES} ×`,
-      measured: `${spread(all)}; ${all.filter((ns) => ns > MOST_NS).length} of ${all.length} above ${MOST_NS}`,
-      isMet: rows.every((row) => OPERATION_NAMES.every((operation) => isFastEnough(rows, row, operation))),
-    },
-    {
-      what: "an address written to the exchange buffer, and tested, from JavaScript, ns",
-      wanted: `≤ ${MOST_NS}`,
-      measured: spread(addresses),
-      isMet: Math.max(...addresses) <= MOST_NS,
+      measured: `${spread(all.map(({ ns }) => ns))}; ${all.length - count("met")} of ${all.length} above ${MOST_NS}, ${count("missed")} MISSED`,
+      isMet: count("missed") === 0,
     },
     ...([4, 6] as const)
       .filter((family) => batchesOf(family).length > 0)
@@ -240,6 +240,10 @@ byte for byte, and holds no object per address.
 The cost that grows with the pool is that of memory: an operation on a random ordinal of a /8 touches a cache line or two of 4 MiB of bits; all
 four contestants pay it. The other cost is that of a branch that cannot be foretold, where the word at a random start is full about as often as
 not; they pay that too. In a batch from a half-full pool at random, each word of 64 has another number of free bits, and that is such a branch.
+
+An operation may take more than ${MOST_NS} ns where such misses bind it, and then ${MOST_TIMES} times as long as C at most. The processor does not count misses for its
+guests here, so the proof is the same code on the same pool without them: the same ${REPEATED_TURNS} turns over and over, whose lines stay in the first cache and whose
+branches the processor learns. What takes ${MOST_NS} ns at most there, and more with ordinals from all of the pool, waits for misses.
 
 ${targets}
 
