@@ -214,19 +214,35 @@ function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
   };
 }
 
-/** Adds to each deletion the position of the route among those with the same key at that moment. */
+/**
+ * Returns the keys of multipath routes beside which the kernel may have others that it does not list: an IPv6 dump skips what stands
+ * between the next hops of a route, for example a default route that a router advertised (net/ipv6/ip6_fib.c, fib6_dump_node).
+ */
+function keysThatHide({ key }: Identity<RouteState>, observed: readonly RouteState[]): ReadonlySet<string> {
+  const hides = ({ destination, nextHops }: RouteState) => destination.ip.family === 6 && nextHops !== undefined;
+  return new Set(observed.filter(hides).map(key));
+}
+
+/**
+ * Adds to each operation on a route that has, or may have, others with the same key beside it the position among them at that
+ * moment: an addition takes the place of what was deleted in front.
+ */
 function withRanks(identity: Identity<RouteState>, stages: Stages, observed: readonly RouteState[]): Stages {
   if (stages.deletes.length === 0 && stages.adds.every(({ kind }) => kind === "add-route")) return stages;
   const rows = rowsOf(identity, observed);
+  const fronts = new Map([...rows].map(([key, [front]]) => [key, front]));
+  const hiding = keysThatHide(identity, observed);
   const rank = (operation: Operation): Operation => {
     if (operation.kind !== "add-route" && operation.kind !== "delete-route") return operation;
     const key = identity.key(operation.route);
     const text = identity.value(operation.route);
     const row = rows.get(key) ?? [];
-    const at = row.indexOf(text);
-    rows.set(key, operation.kind === "add-route" ? [...row, text] : row.toSpliced(at, 1));
-    if (operation.kind === "add-route" || row.length < 2) return operation;
-    return { ...operation, beside: at === row.length - 1 ? "last" : "first" };
+    const isAdd = operation.kind === "add-route";
+    const at = isAdd ? (row[0] === fronts.get(key) ? row.length : 0) : row.indexOf(text);
+    const others = isAdd ? row.length : row.length - 1;
+    rows.set(key, isAdd ? row.toSpliced(at, 0, text) : row.toSpliced(at, 1));
+    if (others === 0 && !hiding.has(key)) return operation;
+    return { ...operation, beside: at === others ? "last" : "first" };
   };
   return { adds: stages.adds.map(rank), deletes: stages.deletes.map(rank) };
 }

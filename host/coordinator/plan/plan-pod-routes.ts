@@ -78,7 +78,12 @@ function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefin
 
 const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(destination)} ${metric}`;
 
-/** Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. */
+const gatewayValue = ({ gateway }: NextHopState): bigint => gateway?.value ?? 0n;
+
+/**
+ * Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. Its next hops are
+ * in the order of their gateways: the kernel's order changes with every route that is added again.
+ */
 function joinSame(routes: readonly RouteState[]): RouteState[] {
   return [...Map.groupBy(routes, keyOf).values()].flatMap((same) => {
     if (same.length === 1) return same;
@@ -86,9 +91,8 @@ function joinSame(routes: readonly RouteState[]): RouteState[] {
       if (nextHops !== undefined) return nextHops;
       return link === undefined ? [] : [{ link, gateway, weight: 1, flags }];
     });
-    return same
-      .slice(0, 1)
-      .map((first) => ({ ...first, link: undefined, gateway: undefined, flags: 0, nextHops: hops }));
+    const nextHops = hops.toSorted((a, b) => (gatewayValue(a) < gatewayValue(b) ? -1 : 1));
+    return same.slice(0, 1).map((first) => ({ ...first, link: undefined, gateway: undefined, flags: 0, nextHops }));
   });
 }
 

@@ -43,6 +43,8 @@ const rows: [what: string, row: number[], wanted: number[], done: string[]][] = 
   ["both: the second is alone by then", [1, 2], [], ["del 1 first", "del 2"]],
   ["those before and behind the one that stays, from outside", [1, 2, 3, 4, 5], [3], ["del 1 first", "del 2 first", "del 5 last", "del 4 last"]],
   ["all in the way of a new one go before it comes", [1, 2], [9], ["del 1 first", "del 2", "add 9"]],
+  ["a new one in the place of the first, before the one that stays", [1, 2], [2, 9], ["del 1 first", "add 9 first"]],
+  ["a new one in the place of the last, behind the one that stays", [1, 2], [1, 9], ["del 2 last", "add 9 last"]],
 ]; // biome-ignore format: one case a line
 
 describe("a row of routes with one destination and metric", () => {
@@ -58,6 +60,16 @@ describe("a row of routes with one destination and metric", () => {
     expect(told).toEqual(done);
     expect(applyAll(applyAll(observed, operations), inverseOfAll(operations)).pod.routes).toEqual(observed.pod.routes);
   });
+});
+
+it("an IPv6 route of several next hops may hide others: its successor is put beside them, and so is it when that is undone", () => {
+  const both = "::/0 proto boot nexthop via fd00::1 dev a weight 1 nexthop via fd01::1 dev b weight 1";
+  const observed = [...LINKS, `pod: route ${both}`].map(readStatement).reduce(applyStatement, NOTHING);
+  const one = routeOf("::/0 via fd00::1 dev a proto boot");
+  expect(diffPlan(observed, planFor(observed.pod, { routes: [one] }))).toEqual([
+    { kind: "delete-route", place: "pod", route: routeOf(both), beside: "last" },
+    { kind: "add-route", place: "pod", route: one, beside: "last" },
+  ]);
 });
 
 it("is made in time for a pod that was given very many routes", { timeout: 5_000 }, () => {
