@@ -2,6 +2,7 @@
  * The process of `berth-agent`: options and environment in, an agent until a signal stops it. Exits with 0 after a stop, with 1 when it cannot start or go
  * on, with 2 on wrong usage.
  */
+import { setFlagsFromString } from "node:v8";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
@@ -56,6 +57,10 @@ function parseSeconds(text: string): number {
   }
   return seconds;
 }
+
+// The main thread has its limits by now. Those of the command line would hold for every other thread, too, whatever its own `resourceLimits` are.
+setFlagsFromString("--max-semi-space-size=0");
+setFlagsFromString("--max-old-space-size=0");
 
 // Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the umask, and a socket exists before its mode is set.
 process.umask(0o077);
