@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { daemonAnonymousMib, daemonRssMib } from "../../scripts/lab/statistics.ts";
 
 /** How long after its start, or its first answer, a process is at rest: milliseconds. */
-export const REST_MS = 2_000;
+const REST_MS = 2_000;
 
 const MIB = 1024 * 1024;
 

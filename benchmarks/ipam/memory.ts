@@ -1,12 +1,12 @@
 /**
- * The agent's memory: at rest, with many pools and pods, after many ADDs and DELs; beside it an empty Node.js.
+ * The agent's memory: just started and at rest, with many pools and pods, during many ADDs and DELs and when they have ended; beside it an empty Node.js.
  * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
-import { type MemoryFigure, REST_MS, readEmptyNode, readMemory } from "../harness/memory.ts";
+import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
 import type { BenchOptions, Target } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";
@@ -16,6 +16,9 @@ const POOLS = 1_000;
 const PODS = 110;
 const CYCLES = 100_000;
 const QUICK_CYCLES = 500;
+
+/** After so long without a call the agent has returned what it does not need: milliseconds. */
+const QUIET_MS = 10_000;
 
 /** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
 const CYCLES_AT_ONCE = 100;
@@ -37,7 +40,7 @@ export async function measureMemory(place: Place, { quick }: BenchOptions): Prom
   const cycles = quick ? QUICK_CYCLES : CYCLES;
   const figures: Figure[] = [
     { ...(await readEmptyNode()), rssLimitMb: undefined },
-    await readSmallAgent(),
+    ...(await readSmallAgent()),
     ...(await readLargeAgent(place, cycles)),
   ];
   const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
@@ -63,11 +66,12 @@ function readFigure(name: string, pid: number, rssLimitMb?: number): Figure {
   return { ...readMemory(name, pid), rssLimitMb };
 }
 
-async function readSmallAgent(): Promise<Figure> {
+async function readSmallAgent(): Promise<Figure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
   try {
-    await sleep(REST_MS);
-    return readFigure("at rest, 1 pool", agent.pid, 90);
+    const started = readFigure("just started, 1 pool", agent.pid);
+    await sleep(QUIET_MS);
+    return [started, readFigure("at rest, 1 pool", agent.pid, 90)];
   } finally {
     await agent.delete();
   }
@@ -76,15 +80,23 @@ async function readSmallAgent(): Promise<Figure> {
 async function readLargeAgent(place: Place, cycles: number): Promise<Figure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
   try {
+    const started = readFigure(`just started, ${POOLS} pools`, agent.pid);
     await runBatch({ subject: subjectOf(agent, place, "ADD"), atOnce: 1, first: 0, count: PODS });
-    await sleep(REST_MS);
+    const added = readFigure(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
+    await sleep(QUIET_MS);
     const many = readFigure(`${POOLS} pools, ${PODS} pods`, agent.pid, 110);
+    let most = many;
     for (let done = 0; done < cycles; done += CYCLES_AT_ONCE) {
       const batch = { atOnce: 1, first: PODS + done, count: CYCLES_AT_ONCE };
       await runBatch({ subject: subjectOf(agent, place, "ADD"), ...batch });
       await runBatch({ subject: subjectOf(agent, place, "DEL"), ...batch });
+      const now = readFigure(`the most during ${cycles} ADDs and DELs`, agent.pid);
+      if (now.rssMb > most.rssMb || done === 0) most = now;
     }
-    return [many, readFigure(`the same after ${cycles} ADDs and DELs`, agent.pid, 110)];
+    const loaded = readFigure(`the same after ${cycles} ADDs and DELs`, agent.pid, 110);
+    await sleep(QUIET_MS);
+    const quiet = readFigure(`${QUIET_MS / 1000} s later`, agent.pid, 110);
+    return [started, added, many, most, loaded, quiet];
   } finally {
     await agent.delete();
   }

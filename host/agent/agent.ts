@@ -3,6 +3,8 @@
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { getHeapStatistics } from "node:v8";
+import { loadNative } from "../kernel/native.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
@@ -32,6 +34,7 @@ import { listenOnSocket } from "./server/socket-server.ts";
 import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
 import { Spool } from "./server/spool.ts";
 import { createStatusApi } from "./server/status-api.ts";
+import { startTrimming } from "./trim-memory.ts";
 
 interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
@@ -187,10 +190,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     history: new History(options.logDirectory, node),
     coordinator,
   });
+  const meter = new RequestMeter(set.metrics);
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,
-    meter: new RequestMeter(set.metrics),
+    meter,
     inspect,
     beforeAdd: async () => {
       resources.flush();
@@ -223,6 +227,13 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log.info({ map: map.url }, "Serving the address map");
   }
   closers.push(logReadiness(() => backend.readiness(), log));
+  const trimming = startTrimming({
+    calls: meter,
+    collect: globalThis.gc && (() => globalThis.gc?.({ type: "major", flavor: "last-resort", execution: "sync" })),
+    trim: () => loadNative().trim(),
+    heapBytes: () => getHeapStatistics().total_physical_size,
+  });
+  closers.push(() => trimming.close());
 }
 
 async function openBackend(

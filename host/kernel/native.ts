@@ -54,6 +54,8 @@ export interface Native {
   setns(fd: number, kind: number): number;
   /** Returns the namespace's kind (CLONE_NEW*) with `into` = [device, inode]; -ENOTTY when `fd` is no namespace. */
   identify(fd: number, into: BigUint64Array): number;
+  /** Returns free memory of the C library to the kernel: 1 if there was some, 0 if not, or if it is not glibc. */
+  trim(): number;
 }
 
 const FUNCTIONS = [
@@ -76,6 +78,7 @@ const FUNCTIONS = [
   "flock",
   "setns",
   "identify",
+  "trim",
 ] as const satisfies readonly (keyof Native)[];
 
 function isNative(value: unknown): value is Native {

@@ -11,6 +11,9 @@
 #include <linux/limits.h>
 #include <linux/magic.h>
 #include <linux/nsfs.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sched.h>
 #include <string.h>
 #include <sys/file.h>
@@ -243,6 +246,17 @@ static napi_value addon_identify(napi_env env, napi_callback_info info) {
     return number_of(env, kind);
 }
 
+/* trim(): 1 if free memory was returned to the kernel, 0 if not. musl has nothing like it. */
+static napi_value addon_trim(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int returned = 0;
+    if (!read_arguments(env, info, arguments, 0)) return NULL;
+#ifdef __GLIBC__
+    returned = malloc_trim(0);
+#endif
+    return number_of(env, returned);
+}
+
 NAPI_MODULE_INIT() {
     static const struct {
         const char *name;
@@ -267,6 +281,7 @@ NAPI_MODULE_INIT() {
         {"flock", addon_flock},
         {"setns", addon_setns},
         {"identify", addon_identify},
+        {"trim", addon_trim},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value function;

@@ -117,6 +117,11 @@ describe("the addon", () => {
     native.close(unreadable);
   });
 
+  it("returns free memory of the C library", () => {
+    expect(native.trim()).toBeOneOf([0, 1]);
+    expect(() => (native.trim as (word: unknown) => number)(1)).toThrow(/number of arguments/);
+  });
+
   type Untyped = Record<keyof Native, (...words: unknown[]) => unknown>;
   const wrong: [string, (addon: Untyped) => unknown, RegExp][] = [
     ["no argument", (addon) => addon.close(), /number of arguments/],

@@ -13,9 +13,21 @@ const CODES = new Set(["0", "undelivered", ...Object.values(ErrorCode).map(Strin
 
 export class RequestMeter {
   readonly #metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">;
+  #begun = 0;
+  #underWay = 0;
 
   constructor(metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">) {
     this.#metrics = metrics;
+  }
+
+  /** How many calls have come so far. */
+  get begun(): number {
+    return this.#begun;
+  }
+
+  /** How many of them are not answered. */
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /** A call has come. Returns what to call at its end. */
@@ -24,8 +36,11 @@ export class RequestMeter {
     const plugin = foldLabel(calledPlugin, PLUGINS);
     const command = foldLabel(String(calledCommand), COMMANDS);
     const startedMs = performance.now();
+    this.#begun++;
+    this.#underWay++;
     cniInProgress.inc();
     return (end) => {
+      this.#underWay--;
       cniInProgress.dec();
       cniDuration.observe({ plugin, command }, (performance.now() - startedMs) / 1000);
       cniRequests.inc({ plugin, command, code: foldLabel(String(end), CODES) });

@@ -31,7 +31,10 @@ it("a caller cannot make up series", async () => {
 
 it("calls that are not answered are in progress", async () => {
   const set = new MetricSet(AGENT_METRICS, () => {});
-  const end = new RequestMeter(set.metrics).begin("berth", "ADD");
+  const meter = new RequestMeter(set.metrics);
+  const end = meter.begin("berth", "ADD");
   expect(await set.render()).toContain("\nberth_cni_requests_in_progress 1\n");
+  expect([meter.begun, meter.underWay]).toEqual([1, 1]);
   end(0);
+  expect([meter.begun, meter.underWay]).toEqual([1, 0]);
 });

@@ -1,0 +1,55 @@
+/**
+ * Returns memory to the kernel that V8 and the C library keep although nothing is in it: a third of the process after a thousand pools were decoded, or
+ * after V8 has compiled what is called often.
+ */
+
+/** How often the agent looks whether it has memory to return: milliseconds. @limit */
+export const TRIM_INTERVAL_MS = 1_000;
+
+/** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. @limit */
+export const CALLS_PER_TRIM = 500;
+
+/** V8 collects all garbage once no plugin has called for so many looks, because the event loop stands still meanwhile, for up to 0.1 s. */
+const QUIET_LOOKS = 2;
+
+/** By how much V8's heap must have grown since the last collection: bytes. */
+const GROWTH_BYTES = 6 * 1024 * 1024;
+
+/** The next collection is so many times as far away as the last one was long. */
+const REST_FACTOR = 100;
+
+interface TrimOptions {
+  /** The calls of plugins: those that have come so far, and those that are not answered. */
+  readonly calls: { readonly begun: number; readonly underWay: number };
+  /** Collects all garbage of the main thread; undefined where Node.js runs without --expose-gc. */
+  readonly collect: (() => void) | undefined;
+  /** Makes the C library return its free memory. */
+  readonly trim: () => void;
+  /** Returns what V8 has of the kernel's memory: bytes. Without a system call, which a process without a free descriptor could not make. */
+  readonly heapBytes: () => number;
+}
+
+interface Trimming {
+  close(): void;
+}
+
+export function startTrimming({ calls, collect, trim, heapBytes }: TrimOptions): Trimming {
+  let [begunAtLook, begunAtTrim, quietLooks] = [calls.begun, calls.begun, 0];
+  let [bytesAtRest, dueMs] = [0, 0];
+  const look = (): void => {
+    const isQuiet = calls.underWay === 0 && calls.begun === begunAtLook;
+    begunAtLook = calls.begun;
+    quietLooks = isQuiet ? quietLooks + 1 : 0;
+    const startMs = performance.now();
+    const collects = quietLooks >= QUIET_LOOKS && startMs >= dueMs && heapBytes() - bytesAtRest >= GROWTH_BYTES;
+    if (!collects && calls.begun - begunAtTrim < CALLS_PER_TRIM) return;
+    if (collects) collect?.();
+    trim();
+    begunAtTrim = calls.begun;
+    if (!collects) return;
+    bytesAtRest = heapBytes();
+    dueMs = performance.now() + (performance.now() - startMs) * REST_FACTOR;
+  };
+  const timer = setInterval(look, TRIM_INTERVAL_MS).unref();
+  return { close: () => clearInterval(timer) };
+}

@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { CALLS_PER_TRIM, startTrimming, TRIM_INTERVAL_MS } from "../../../host/agent/trim-memory.ts";
+
+const MIB = 1024 * 1024;
+
+/** How long a collection takes here: milliseconds. */
+const COLLECTION_MS = 50;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** An agent with a heap of 100 MiB, of which a collection leaves 90. */
+function start({ isCollecting = true } = {}) {
+  const calls = { begun: 0, underWay: 0 };
+  const state = { heapMib: 100, done: [] as string[] };
+  const collect = (): void => {
+    state.done.push("collect");
+    state.heapMib = 90;
+    vi.setSystemTime(Date.now() + COLLECTION_MS);
+  };
+  const trimming = startTrimming({
+    calls,
+    collect: isCollecting ? collect : undefined,
+    trim: () => state.done.push("trim"),
+    heapBytes: () => state.heapMib * MIB,
+  });
+  /** Passes this many looks, and returns what they did. */
+  const look = (times = 1): string[] => {
+    vi.advanceTimersByTime(times * TRIM_INTERVAL_MS);
+    return state.done.splice(0);
+  };
+  return { calls, state, look, trimming };
+}
+
+describe("an agent that no plugin calls", () => {
+  it("collects and trims at the second look, and not again while it does not grow", () => {
+    const { state, look } = start();
+    expect(look()).toEqual([]);
+    expect(look()).toEqual(["collect", "trim"]);
+    state.heapMib = 95;
+    expect(look(1_000)).toEqual([]);
+  });
+
+  it("collects again once it has grown", () => {
+    const { state, look } = start();
+    look(2);
+    look(20);
+    state.heapMib = 96;
+    expect(look()).toEqual(["collect", "trim"]);
+  });
+
+  it("rests a hundred times as long as the collection took", () => {
+    const { state, look } = start();
+    vi.spyOn(performance, "now").mockImplementation(() => Date.now());
+    look(2);
+    state.heapMib = 150;
+    expect(look(4)).toEqual([]);
+    expect(look()).toEqual(["collect", "trim"]);
+  });
+
+  it("only trims where nothing can collect", () => {
+    expect(start({ isCollecting: false }).look(2)).toEqual(["trim"]);
+  });
+
+  it("does nothing any more once it is closed", () => {
+    const { look, trimming } = start();
+    trimming.close();
+    expect(look(10)).toEqual([]);
+  });
+});
+
+describe("an agent that plugins call", () => {
+  it("does not collect until two looks after the last call", () => {
+    const { calls, look } = start();
+    for (let second = 0; second < 10; second++) {
+      calls.begun++;
+      expect(look()).toEqual([]);
+    }
+    expect(look()).toEqual([]);
+    expect(look()).toEqual(["collect", "trim"]);
+  });
+
+  it("does not collect while a call is under way", () => {
+    const { calls, look } = start();
+    calls.begun = 1;
+    calls.underWay = 1;
+    expect(look(60)).toEqual([]);
+    calls.underWay = 0;
+    expect(look(2)).toEqual(["collect", "trim"]);
+  });
+
+  it("trims after many calls, however large it is", () => {
+    const { calls, look } = start();
+    calls.begun = CALLS_PER_TRIM - 1;
+    expect(look()).toEqual([]);
+    calls.begun++;
+    expect(look()).toEqual(["trim"]);
+    calls.begun += CALLS_PER_TRIM - 1;
+    expect(look()).toEqual([]);
+  });
+});
