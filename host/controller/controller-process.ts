@@ -14,6 +14,7 @@ import { type Controllers, type Leadership, openLeaderApi, startLeadership } fro
 import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
+import { PoolWrites } from "./pool-writes.ts";
 import type { ControllerDeps } from "./types.ts";
 
 /** How long controllers may take to stop after leadership ends until the process reports itself as stuck: milliseconds. @limit */
@@ -40,6 +41,8 @@ interface ControllerOptions {
   /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
+  /** Default: POOL_EVENTS_PER_SECOND. */
+  readonly poolEventsPerSecond?: number;
 }
 
 export interface ControllerStatus {
@@ -191,14 +194,16 @@ class ProcessInstance implements ControllerProcess {
   }
 
   #deps(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
-    const { api, clock, now, random, log } = this.#options;
+    const { api, clock, now, random, log, poolEventsPerSecond: eventsPerSecond } = this.#options;
+    const { nowMs } = clock;
     return {
       api: openLeaderApi(api, leading),
       caches: this.#caches,
       owners: { addresses: this.#addressOwners, pools: this.#poolOwners },
       events,
       log,
-      clock: { nowMs: clock.nowMs, now },
+      clock: { nowMs, now },
+      poolWrites: new PoolWrites({ nodes: () => this.#caches.nodes.items.size, nowMs, eventsPerSecond }),
       random,
       leading: leading.signal,
     };

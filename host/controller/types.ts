@@ -14,6 +14,7 @@ import type { Node } from "../resources/node.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
+import type { PoolWrites } from "./pool-writes.ts";
 
 /** One watched collection. Complete before any controller starts. */
 export interface Cache<T> {
@@ -94,6 +95,8 @@ export interface ControllerDeps {
   readonly events: Events;
   readonly log: Log;
   readonly clock: ControllerClock;
+  /** Of all controllers together. */
+  readonly poolWrites: PoolWrites;
   /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
   /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */

@@ -31,12 +31,13 @@ export function isGrowing(demand: FamilyDemand): boolean {
 /** State of a Subnet as read from the API server. */
 export type SubnetState =
   | { readonly kind: "absent" }
-  /** `refusal`: why workloads of the namespace may not name it. */
+  /** `refusal`: why workloads of the namespace may not name it. `waiting`: new pools that wait to be made. */
   | {
       readonly kind: "there";
       readonly family: Family;
       readonly isDeleting: boolean;
       readonly refusal?: string | undefined;
+      readonly waiting?: number | undefined;
     }
   /** `why`: a clause that says why the Subnet could not be read. */
   | { readonly kind: "unseen"; readonly why: string };
@@ -62,6 +63,11 @@ export function describeObstacle({ family, generated }: FamilyDemand, status: Su
   if (status.isDeleting) return `${subnet} is being deleted`;
   if (status.family !== family) return `${subnet} is an ${familyName(status.family)} Subnet, not ${familyName(family)}`;
   if (status.refusal !== undefined) return `${subnet} ${status.refusal}`;
+  const { waiting = 0 } = status;
+  if (waiting > 0) {
+    const pools = waiting === 1 ? "1 new pool waits" : `${waiting} new pools wait`;
+    return `${pools} to be made out of ${subnet}, because all nodes are told of each`;
+  }
   return `${subnet} is there, and the controller has not made one; see whether berth-controller runs`;
 }
 

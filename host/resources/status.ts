@@ -41,6 +41,7 @@ export const subnetStatus = z.object({
   total: count("Addresses for pools."),
   assigned: count("Addresses assigned to pools."),
   revision: count("Increases with each assignment in the Subnet's network."),
+  waiting: count("New pools that wait to be made, because all nodes are told of each."),
   pools: z
     .array(
       z.object({

@@ -4,6 +4,7 @@
  */
 import { openCaches } from "../../host/controller/caches.ts";
 import { startLeadership } from "../../host/controller/leadership.ts";
+import { PoolWrites } from "../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { ControllerDeps, PoolOwners } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
@@ -151,6 +152,7 @@ export class FaultRun {
       },
       events: { emit: () => {}, close: async () => {} },
       clock: { nowMs: () => performance.now() + this.#skewMs, now: () => new Date() },
+      poolWrites: new PoolWrites({ nodes: () => caches.nodes.items.size, nowMs: () => performance.now() }),
     };
     const leadership = startLeadership({ subnets: startSubnets }, deps);
     return {

@@ -3,8 +3,12 @@
  * shrunk, reclaimed, taken over (docs/subnets.md).
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { readSubnetState } from "../../host/agent/cluster/subnet-state.ts";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
+import { PoolWrites } from "../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
+import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
+import type { LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
 import { BERTH, POOLS, SETTINGS } from "../../scripts/lab/cluster/objects.ts";
 import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
@@ -32,9 +36,9 @@ afterEach(async () => {
   }
 });
 
-async function lead() {
+async function lead(deps: LabControllerOptions["deps"] = {}) {
   poolOwners = new ScriptedPoolOwners();
-  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners });
+  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners, deps });
 }
 
 const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 60_000, interval: 20 });
@@ -90,6 +94,32 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
   await eventually(async () =>
     expect((await world.read("subnets", "blue")).status).toMatchObject({ assigned: 0, pools: [] }),
   );
+  expect(controller.problems("subnets")).toEqual([]);
+}, 120_000);
+
+test("with very many nodes new pools wait for one another, the Subnet and an agent say how many, and a pool that grows does not", async () => {
+  await world.subnet("blue", { subnet: "10.9.0.0/24" });
+  // Two writes a second.
+  const poolWrites = new PoolWrites({ nodes: () => 200_000, nowMs: () => performance.now() });
+  const controller = await lead({ poolWrites });
+  poolOwners.want("old", "u-old", { count: 1 });
+  await untilDivided({ old: ["10.9.0.1"] });
+  const names = Array.from({ length: 12 }, (_, index) => `w${index + 10}`);
+  for (const name of names) poolOwners.want(name, `u-${name}`, { count: 2 });
+  poolOwners.want("old", "u-old", { count: 2 });
+  const api = { call: ({ path }: { readonly path: string }) => world.client.get(path) } as unknown as KubeApi;
+  const question = { name: "blue", namespace: "shop", labels: {} };
+  await eventually(async () => {
+    const state = await readSubnetState(api, question, new AbortController().signal);
+    expect(state).toMatchObject({ kind: "there", waiting: expect.toSatisfy((waiting: number) => waiting > 0) });
+  });
+  await eventually(async () => expect((await division()).old).not.toEqual(["10.9.0.1"]));
+  expect(Object.keys(await division()).length).toBeLessThan(names.length);
+  await eventually(async () => {
+    const { waiting, pools: assigned } = (await world.read("subnets", "blue")).status;
+    expect([waiting, assigned.length]).toEqual([0, names.length + 1]);
+  });
+  expect(Object.keys(await division()).toSorted()).toEqual(["old", ...names]);
   expect(controller.problems("subnets")).toEqual([]);
 }, 120_000);
 

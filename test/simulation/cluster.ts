@@ -147,6 +147,8 @@ export interface ClusterShape {
   readonly tenant?: TenantLimits;
   /** Number of virtual machines; absent: none. */
   readonly virtualMachines?: number;
+  /** Of the controller; absent: its default. */
+  readonly poolEventsPerSecond?: number;
 }
 
 interface ClusterOptions {
@@ -381,6 +383,7 @@ export class Cluster {
   /** Another process of the controller; the Lease decides which leads. */
   startController(): void {
     const { time } = this.#options;
+    const { poolEventsPerSecond } = this.#options.shape;
     const name = `controller ${++this.#controllerLives}`;
     const process = time.process(name);
     const random = (): number => process.random.u32() / 2 ** 32;
@@ -406,6 +409,7 @@ export class Cluster {
         clock: { nowMs, pause: (waitMs, signal) => pause(waitMs, signal) },
         now: () => new Date(),
         log: openLog("simulation", "silent"),
+        ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),
       });
       this.#controllers.push({ process, running });
     });

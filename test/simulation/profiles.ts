@@ -768,6 +768,9 @@ export interface Plan {
   readonly actionAt: (index: number) => { readonly action: Action; readonly random: Seeded; readonly pauseMs: number };
 }
 
+/** Writes of pools in a second in the runs in which they are made one after the other. */
+const PACED_WRITES = 8;
+
 interface PlanOptions {
   readonly seed: number;
   readonly profile: ProfileName;
@@ -946,6 +949,8 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
       hasStaticPods: isMixed || hasTenant,
       isStrict,
       ...(hasMachines ? { virtualMachines } : {}),
+      // Of some runs, as of a cluster with so many nodes that pools are written one after the other.
+      ...(seed % 4 === 3 ? { poolEventsPerSecond: PACED_WRITES * nodes } : {}),
       ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),
       ...(hasTenant ? { subnets: VICTIM_SUBNETS, tenant: { ...LIMITS, maxAddressesPerNamespace: share } } : {}),
     },

@@ -4,6 +4,7 @@ import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
+import { subnetStatus } from "../../resources/status.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
 import { SUBNET_READ_MS } from "../add-deadline.ts";
 
@@ -25,7 +26,8 @@ export async function readSubnetState(
     const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
     const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
     const refusal = refuseNamespace(spec, namespace, labels);
-    return { kind: "there", family: spec.family, isDeleting: deleting, refusal };
+    const { waiting } = subnetStatus.safeParse(object.status).data ?? {};
+    return { kind: "there", family: spec.family, isDeleting: deleting, refusal, waiting };
   } catch (error) {
     if (isNotFound(error)) return { kind: "absent" };
     return { kind: "unseen", why: `Subnet "${name}" cannot be read: ${messageOf(error)}` };

@@ -24,11 +24,14 @@ export const CONDITIONS_REST_FACTOR = 20;
 /** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. @limit */
 export const SUPPLIED_REST_MS = 100;
 
-/** The objects with conditions. */
+/** How long a pass writes before the next one looks again at what is to be written: milliseconds. @limit */
+export const CONDITIONS_WRITING_MS = 5_000;
+
+/** The objects with conditions. Agents watch those that `isWatched`. */
 const KINDS = [
-  { kind: "IPPool", resource: IP_POOLS, cache: "pools" },
-  { kind: "Subnet", resource: SUBNETS, cache: "subnets" },
-  { kind: "ReservedIP", resource: RESERVED_IPS, cache: "reserved" },
+  { kind: "IPPool", resource: IP_POOLS, cache: "pools", isWatched: true },
+  { kind: "Subnet", resource: SUBNETS, cache: "subnets", isWatched: false },
+  { kind: "ReservedIP", resource: RESERVED_IPS, cache: "reserved", isWatched: true },
 ] as const;
 
 type Kind = (typeof KINDS)[number];
@@ -84,7 +87,7 @@ class ConditionsController implements Controller {
   }
 
   /** Writes only conditions that have changed; the other loop writes the rest. */
-  async #reconcileSupplied(): Promise<undefined> {
+  async #reconcileSupplied(): Promise<number | undefined> {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
     const supply = planSupplied(this.#supplyView());
@@ -92,10 +95,12 @@ class ConditionsController implements Controller {
     for (const kind of KINDS) {
       if (kind.cache === "reserved") continue;
       for (const [name, finding] of supply[kind.cache]) {
+        if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         const object = caches[kind.cache].items.get(name);
         if (object !== undefined && isOtherThan(finding, object.conditions)) await this.#sync(kind, object, [finding]);
       }
     }
+    return undefined;
   }
 
   #supplyView() {
@@ -137,11 +142,14 @@ class ConditionsController implements Controller {
   }
 
   async #reconcile(): Promise<number | undefined> {
+    const { clock } = this.#deps;
+    const beganMs = clock.nowMs();
     const findings = this.#planFindings();
     let nextMs: number | undefined;
     const seen = new Set<string>();
     for (const kind of KINDS) {
       for (const object of this.#deps.caches[kind.cache].items.values()) {
+        if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         seen.add(object.uid);
         const dueMs = await this.#sync(kind, object, findings[kind.cache].get(object.name) ?? []);
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
@@ -187,11 +195,12 @@ class ConditionsController implements Controller {
   }
 
   /** Returns false if the object has changed; the next pass compares it. */
-  async #write({ resource }: Kind, object: Controlled<unknown>, conditions: readonly object[]): Promise<boolean> {
-    const { api, leading: signal, clock } = this.#deps;
+  async #write(kind: Kind, object: Controlled<unknown>, conditions: readonly object[]): Promise<boolean> {
+    const { api, leading: signal, clock, poolWrites } = this.#deps;
+    if (kind.isWatched) await poolWrites.awaitForStatus(signal);
     const { name, uid, resourceVersion } = object;
     // Other keys of the status belong to other writers: agents mark pools as wanted.
-    const path = statusPath(resource, { name });
+    const path = statusPath(kind.resource, { name });
     const body = { status: { conditions } };
     if (!(await patchIfSame(api, { path, uid, resourceVersion, body, signal }))) return false;
     this.#wrote.set(uid, { atMs: clock.nowMs(), upon: resourceVersion });

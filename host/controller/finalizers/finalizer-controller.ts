@@ -115,8 +115,9 @@ class FinalizerController implements Controller {
 
   /** Returns false if the object has changed since; the watch reports the new version. */
   async #write(pool: ControlledPool, finalizers: readonly string[]): Promise<boolean> {
-    const { api, leading: signal } = this.#deps;
+    const { api, leading: signal, poolWrites } = this.#deps;
     const { name, uid, resourceVersion } = pool;
+    await poolWrites.awaitForStatus(signal);
     const [path, body] = [objectPath(IP_POOLS, { name }), { metadata: { finalizers } }];
     return (await patchIfSame(api, { path, uid, resourceVersion, body, signal })) !== undefined;
   }

@@ -32,6 +32,8 @@ export interface ApplyDeps {
   readonly forgetSubnet: (name: string) => void;
   /** Whether the pool is cached; for any other pool the API server is read. */
   readonly isKnown: (pool: string) => boolean;
+  /** How many new pools of the Subnet wait to be made. */
+  readonly waitingFor: (subnet: string) => number;
   /** Reports a write that the API server has refused as invalid; the others continue. */
   readonly refused: (what: string, reason: string) => void;
 }
@@ -181,12 +183,18 @@ class NetworkUpdate {
   /** Writes only if something changes. Returns false if another writer was faster. */
   async #assign(draft: SubnetDraft, entries: readonly AssignmentEntry[], step: 0 | 1): Promise<boolean> {
     const { subnet, total } = draft;
-    const status = subnetStatus(subnet, total, entries, subnet.assignments.revision + step);
-    const before = subnetStatus(subnet, total, [...entriesOf(subnet).values()], subnet.assignments.revision);
+    const { revision } = subnet.assignments;
+    const status = subnetStatus(subnet, total, entries, revision + step);
+    const before = subnetStatus(subnet, total, [...entriesOf(subnet).values()], revision);
     const known = subnet.object.status;
     const isSame = JSON.stringify(status) === JSON.stringify(before);
-    if (isSame && known.total === status.total && known.assigned === status.assigned) return true;
-    return await this.#patchSubnet(draft, "status", { status });
+    const waiting = this.#deps.waitingFor(subnet.object.name);
+    // Their number alone is no reason to write, but that there are none any more.
+    const isOver = waiting === 0 && typeof known.waiting === "number" && known.waiting > 0;
+    if (isSame && known.total === status.total && known.assigned === status.assigned && !isOver) return true;
+    return await this.#patchSubnet(draft, "status", {
+      status: { ...status, ...(isOver || waiting > 0 ? { waiting } : {}) },
+    });
   }
 
   async #patchSubnet(

@@ -81,6 +81,8 @@ export interface PoolTarget {
   readonly routes: readonly AddressRoute[];
   /** Whether the pool is written: it differs, or something reserved for it is taken back for good. */
   readonly isChanged: boolean;
+  /** Whether it has addresses that its Subnet's status does not list. */
+  readonly isUnknown: boolean;
 }
 
 /** Subnets whose networks overlap: written together, so that an address is given only once. */

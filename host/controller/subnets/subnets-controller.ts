@@ -25,6 +25,7 @@ import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { releaseUnreadable } from "./release-unreadable.ts";
 import { StrayAddresses } from "./stray-addresses.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
+import { WriteTurns } from "./write-turns.ts";
 
 /** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. @limit */
 export const SUBNETS_REST_MS = 10;
@@ -48,6 +49,7 @@ class SubnetsController implements Controller {
   /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
   readonly #parts = new PartsAtRest();
+  readonly #turns = new WriteTurns();
   readonly #liveness: LivenessCache;
   readonly #strays: StrayAddresses;
   /** By UID of a pool: since when it has had more than is needed. */
@@ -57,6 +59,8 @@ class SubnetsController implements Controller {
   #problems: readonly string[] = [];
   #refusals: string[] = [];
   #planMs = 0;
+  /** Writes that waited in the last pass. */
+  #postponed = 0;
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -66,7 +70,7 @@ class SubnetsController implements Controller {
     this.#loop = startReconciling(deps, {
       failure: "Dividing the Subnets failed",
       work: () => this.#reconcile(),
-      restMs: () => SUBNETS_REST_MS + this.#planMs,
+      restMs: () => Math.max(SUBNETS_REST_MS + this.#planMs, this.#postponedMs),
     });
     const wake = (): void => this.#loop.wake();
     const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
@@ -98,6 +102,11 @@ class SubnetsController implements Controller {
     await this.#loop.close();
   }
 
+  /** When writes that wait may be made: milliseconds. */
+  get #postponedMs(): number {
+    return this.#postponed === 0 ? 0 : this.#deps.poolWrites.waitMs(this.#postponed);
+  }
+
   #onAllocation(change: Change<CachedAllocation>): void {
     const { kind, before } = change;
     if (this.#strays.allocationChanged(change)) this.#loop.wake();
@@ -105,7 +114,7 @@ class SubnetsController implements Controller {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { caches, owners, leading } = this.#deps;
+    const { caches, owners, leading, poolWrites } = this.#deps;
     // If the feature is off, no liveness is read and all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
@@ -117,8 +126,11 @@ class SubnetsController implements Controller {
     }
     this.#refusals = [];
     this.#waiting = plan.waiting;
-    await inParallel(plan.remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
-    const idle = await inParallel(plan.networks, NETWORKS_AT_ONCE, (network) => applyPlan(this.#applyDeps, network));
+    const { networks, remove, waiting, postponed } = this.#turns.admit(plan, poolWrites);
+    this.#postponed = postponed;
+    await inParallel(remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
+    const deps: ApplyDeps = { ...this.#applyDeps, waitingFor: (subnet) => waiting.get(subnet) ?? 0 };
+    const idle = await inParallel(networks, NETWORKS_AT_ONCE, (network) => applyPlan(deps, network));
     for (const part of plan.parts) {
       if (part.networks.every((network) => idle[plan.networks.indexOf(network)])) this.#parts.rest(part);
     }
@@ -183,7 +195,7 @@ class SubnetsController implements Controller {
     return all.filter(({ uid }) => this.#read.get(uid)?.subnet === undefined);
   }
 
-  get #applyDeps(): ApplyDeps {
+  get #applyDeps(): Omit<ApplyDeps, "waitingFor"> {
     const { api, leading, caches } = this.#deps;
     return {
       api,
@@ -255,6 +267,7 @@ class SubnetsController implements Controller {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
     if (this.#refusals.length > 0) dues.push(REFUSED_WRITE_MS);
+    if (this.#postponed > 0) dues.push(this.#postponedMs);
     if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
     return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
   }

@@ -150,7 +150,7 @@ class UsageController implements Controller {
   }
 
   async #syncCounts(pool: ControlledPool, now: Counts): Promise<number | undefined> {
-    const { api, leading: signal, clock } = this.#deps;
+    const { api, leading: signal, clock, poolWrites } = this.#deps;
     const sinceMs = clock.nowMs() - (this.#countedMs.get(pool.name) ?? Number.NEGATIVE_INFINITY);
     const dueMs = countsDueMs({
       now,
@@ -159,6 +159,8 @@ class UsageController implements Controller {
       pools: this.#deps.caches.pools.items.size,
     });
     if (dueMs === undefined || dueMs > 0) return dueMs;
+    const turnMs = poolWrites.takeForStatus();
+    if (turnMs > 0) return turnMs;
     this.#countedMs.set(pool.name, clock.nowMs());
     // Other keys of the status keep their values: an agent may have marked the pool as wanted.
     const { name, uid, resourceVersion } = pool;

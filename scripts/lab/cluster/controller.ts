@@ -11,6 +11,7 @@
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startLeadership } from "../../../host/controller/leadership.ts";
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
+import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
 import { type KubeEvent, openEvents } from "../../../host/kubernetes/events.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
@@ -31,7 +32,7 @@ export interface LabControllerOptions {
   /** Gets the events instead of the API server. */
   readonly events?: KubeEvent[];
   /** Replace single dependencies, such as the clock. */
-  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "random">>;
+  readonly deps?: Partial<Pick<ControllerDeps, "clock" | "poolWrites" | "random">>;
   /** Prepares the way to the API server before the first call. */
   readonly prepare?: (api: WatchedApi) => void;
   /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
@@ -93,6 +94,7 @@ export async function startParts(
     log,
     clock: { nowMs: () => performance.now(), now: () => new Date() },
     random: Math.random,
+    poolWrites: new PoolWrites({ nodes: () => caches.nodes.items.size, nowMs: () => performance.now() }),
     leading: leading.signal,
     ...options.deps,
   };

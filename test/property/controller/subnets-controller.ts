@@ -7,6 +7,7 @@ import { vi } from "vitest";
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startFinalizers } from "../../../host/controller/finalizers/finalizer-controller.ts";
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
+import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../../host/controller/subnets/subnets-controller.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners } from "../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
@@ -66,6 +67,10 @@ export class WalkController {
       events: { emit: () => {}, close: async () => {} },
       clock: { nowMs: () => performance.now(), now: () => new Date() },
       leading: this.#leading.signal,
+      poolWrites: new PoolWrites({
+        ...{ nodes: () => 1, nowMs: () => performance.now() },
+        eventsPerSecond: this.#world.poolWritesPerSecond,
+      }),
     };
     this.#leadership = startLeadership({ finalizers: startFinalizers, subnets: startSubnets }, deps);
   }
@@ -196,12 +201,15 @@ export class SubnetsWorld {
   isCalm = false;
   step = 0;
   writes = 0;
+  /** undefined: as many as come. */
+  readonly poolWritesPerSecond: number | undefined;
   readonly server: MemoryApiServer;
   readonly #kubectl: KubeApi;
   #writer: Writer | undefined;
   #last = 0;
 
-  constructor() {
+  constructor(poolWritesPerSecond?: number) {
+    this.poolWritesPerSecond = poolWritesPerSecond;
     this.server = new MemoryApiServer({ serves: SERVES, nowMs: () => Date.now() });
     this.#kubectl = this.server.client();
     this.server.onWritten = (written) => {

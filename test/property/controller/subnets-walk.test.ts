@@ -41,12 +41,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it.each([0, 0.1, 0.4])(
-  `walks of several controllers give no address to two pools while %d of the calls go wrong (seed ${SEED})`,
-  async (faultShare) => {
+it.each([
+  { faultShare: 0, writes: undefined },
+  { faultShare: 0.1, writes: undefined },
+  { faultShare: 0.4, writes: undefined },
+  { faultShare: 0, writes: 4 },
+  { faultShare: 0.1, writes: 4 },
+])(
+  `walks of several controllers give no address to two pools, whatever goes wrong and waits: %o (seed ${SEED})`,
+  async ({ faultShare, writes }) => {
     const counts = { gains: 0, losses: 0 };
     const property = fc.asyncProperty(steps, async (all) => {
-      const { problems, log, gains, losses } = await walk(all, faultShare);
+      const { problems, log, gains, losses } = await walk(all, faultShare, writes);
       counts.gains += gains;
       counts.losses += losses;
       if (problems.length > 0) throw new Error(`${problems.join("\n")}\n${log.join("\n")}`);

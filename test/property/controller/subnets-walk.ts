@@ -42,11 +42,12 @@ export interface WalkResult {
 }
 
 class Walk {
-  readonly world = new SubnetsWorld();
+  readonly world: SubnetsWorld;
   readonly faultShare: number;
 
-  constructor(faultShare: number) {
+  constructor(faultShare: number, poolWritesPerSecond: number | undefined) {
     this.faultShare = faultShare;
+    this.world = new SubnetsWorld(poolWritesPerSecond);
   }
 
   async run(steps: readonly Step[]): Promise<WalkResult> {
@@ -255,6 +256,11 @@ function nameOf(address: string, space: string): string {
   return space === "" ? name : `${name}.${space}`;
 }
 
-export function walk(steps: readonly Step[], faultShare: number): Promise<WalkResult> {
-  return new Walk(faultShare).run(steps);
+/** `poolWritesPerSecond`: of each controller; undefined: as many as come. */
+export function walk(
+  steps: readonly Step[],
+  faultShare: number,
+  poolWritesPerSecond: number | undefined,
+): Promise<WalkResult> {
+  return new Walk(faultShare, poolWritesPerSecond).run(steps);
 }

@@ -161,7 +161,10 @@ class ScaleRun {
     this.#begin(`roll-out of ${pools} workloads`);
     for (let index = 0; index < pools; index++) this.#later(() => world.putWorkload(index), (index * 1_000) / 100);
     await this.#until(() => world.completePools === pools);
-    this.#note(`${pools} pools complete after ${this.#elapsedS()} s, workloads created at 100 a second`);
+    const lateS = Math.max(0, ...this.#samples.map(({ watchLagMs }) => watchLagMs)) / 1_000;
+    this.#note(
+      `${pools} pools complete after ${this.#elapsedS()} s, workloads created at 100 a second; events came ${lateS.toFixed(1)} s late at most`,
+    );
 
     this.#begin(`${rate} pods a second`);
     const requestsBefore = new Map(world.network.ofAgents);

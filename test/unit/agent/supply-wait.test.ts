@@ -232,6 +232,14 @@ describe("an ADD that waited in vain", () => {
       'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
     ],
     [
+      { kind: "there", family: 4, isDeleting: false, waiting: 1 },
+      '1 new pool waits to be made out of Subnet "blue", because all nodes are told of each',
+    ],
+    [
+      { kind: "there", family: 4, isDeleting: false, waiting: 812 },
+      '812 new pools wait to be made out of Subnet "blue", because all nodes are told of each',
+    ],
+    [
       { kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' },
       'Subnet "blue" cannot be read: no connection',
     ],

@@ -161,14 +161,15 @@ export function targetOf(state: PlannedPool): PoolTarget {
   const { gateway, routes } = state.spec;
   // A pool in deletion stays as it is, and what is reserved for it beyond that goes back.
   const spans = isDeleting ? ranges : state.target;
-  const target = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes };
+  const { isUnknown } = state;
+  const target = { name, now, subnet: capacity?.subnet, spans, generated, gateway, routes, isUnknown };
   if (now === undefined) return { ...target, isChanged: spans.length > 0 };
   const isOther =
     !areSame(spans, ranges) ||
     JSON.stringify(generated) !== JSON.stringify(orderedLike(generated, now.generated)) ||
     describeWay(target) !== describeWay(now.spec);
   const isPromisedMore = withoutSpans(entry, spans).length > 0;
-  return { ...target, isChanged: (isOther && !isDeleting) || isPromisedMore || state.isUnknown };
+  return { ...target, isChanged: (isOther && !isDeleting) || isPromisedMore || isUnknown };
 }
 
 /** Returns the value with the keys in the model's order: the API server's order differs. */

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { startFinalizers } from "../../../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER } from "../../../../host/controller/finalizers/plan-finalizers.ts";
+import { PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import type { ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
@@ -30,6 +31,7 @@ async function lead(patched: () => void): Promise<string[]> {
     caches: { pools: { ...cache, items: new Map([["blue", leaving]]) }, allocations: cache },
     // An hour for each second: agents have heard of the deletion at once.
     clock: { nowMs: () => 3_600 * (performance.now() - start), now: () => new Date() },
+    poolWrites: new PoolWrites({ nodes: () => 1, nowMs: () => performance.now() }),
   } as unknown as ControllerDeps;
   const part = startFinalizers(deps);
   await answered.promise;

@@ -1,0 +1,101 @@
+/**
+ * How often the controller writes pools. The API server sends each such write to every node, one after the other, so what is written faster than it
+ * sends makes the events of all pools late, and the ADDs that wait for them. The more nodes there are, the fewer writes.
+ *
+ * Writes that give or take addresses come first. A small share is for the status, which people read, and what the others leave.
+ */
+import { pause } from "../kubernetes/http/deadline.ts";
+
+/**
+ * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second with 5,000 nodes. One thread of the
+ * API server passes on half a million (docs/scale.md). @limit
+ */
+export const POOL_EVENTS_PER_SECOND = 400_000;
+
+/** For how long writes that were not made are saved up, to be made at once: milliseconds. @limit */
+export const POOL_WRITES_SAVED_MS = 250;
+
+/** Writes that must wait are made in batches that take so long, for each costs a write of the Subnet as well: milliseconds. @limit */
+export const POOL_WRITES_BATCH_MS = 100;
+
+/** Share of the writes that the status of pools has in any case, beyond those of addresses. @limit */
+export const POOL_STATUS_SHARE = 0.1;
+
+/** So much must be saved of the writes of addresses before the status gets any of them: a batch is begun long before. Milliseconds. */
+const LEFT_BY_ADDRESSES_MS = 1.5 * POOL_WRITES_BATCH_MS;
+
+interface PoolWritesOptions {
+  readonly nodes: () => number;
+  /** Monotonic: milliseconds. */
+  readonly nowMs: () => number;
+  /** Default: POOL_EVENTS_PER_SECOND. */
+  readonly eventsPerSecond?: number | undefined;
+}
+
+export class PoolWrites {
+  readonly #options: PoolWritesOptions;
+  readonly #addresses: Savings;
+  readonly #status: Savings;
+
+  constructor(options: PoolWritesOptions) {
+    this.#options = options;
+    this.#addresses = new Savings(options.nowMs);
+    this.#status = new Savings(options.nowMs);
+  }
+
+  /** Whether a write of addresses may be made now. The last one may take more than is left. */
+  get isOpen(): boolean {
+    return this.#addresses.leftMs > 0;
+  }
+
+  /** Returns after how long so many writes of addresses, or a batch of them, may be made: milliseconds. */
+  waitMs(writes: number): number {
+    return Math.max(0, Math.min(writes * this.#eachMs, POOL_WRITES_BATCH_MS) - this.#addresses.leftMs);
+  }
+
+  /** So many writes of addresses are made. */
+  spend(writes: number): void {
+    this.#addresses.spend(writes * this.#eachMs);
+  }
+
+  /** Takes one write of a status. Returns 0, or after how many milliseconds to ask again. */
+  takeForStatus(): number {
+    const ownMs = this.#status.leftMs;
+    const spareMs = this.#addresses.leftMs - LEFT_BY_ADDRESSES_MS;
+    if (ownMs > 0) this.#status.spend(this.#eachMs / POOL_STATUS_SHARE);
+    else if (spareMs > 0) this.spend(1);
+    else return 1 + Math.floor(-Math.max(ownMs, spareMs));
+    return 0;
+  }
+
+  /** Waits for one write of a status. Rejects with the signal's reason. */
+  async awaitForStatus(signal: AbortSignal): Promise<void> {
+    for (let waitMs = this.takeForStatus(); waitMs > 0; waitMs = this.takeForStatus()) await pause(waitMs, signal);
+  }
+
+  /** Time that one write takes: milliseconds. */
+  get #eachMs(): number {
+    const { nodes, eventsPerSecond = POOL_EVENTS_PER_SECOND } = this.#options;
+    return (Math.max(1, nodes()) * 1_000) / eventsPerSecond;
+  }
+}
+
+/** Time passes and is saved up to a bound; writes spend it. */
+class Savings {
+  readonly #nowMs: () => number;
+  /** All time until then is spent. */
+  #spentMs = Number.NEGATIVE_INFINITY;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Negative after a write that took more than was left. */
+  get leftMs(): number {
+    return Math.min(POOL_WRITES_SAVED_MS, this.#nowMs() - this.#spentMs);
+  }
+
+  spend(milliseconds: number): void {
+    this.#spentMs = Math.max(this.#spentMs, this.#nowMs() - POOL_WRITES_SAVED_MS) + milliseconds;
+  }
+}

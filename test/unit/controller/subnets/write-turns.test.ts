@@ -1,0 +1,154 @@
+/** Which writes of a plan are made now, of a cluster in which ten are made at once. */
+import { beforeEach, expect, it } from "vitest";
+import { POOL_EVENTS_PER_SECOND, POOL_WRITES_SAVED_MS, PoolWrites } from "../../../../host/controller/pool-writes.ts";
+import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
+import { WriteTurns } from "../../../../host/controller/subnets/write-turns.ts";
+import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
+import { PlannedSubnets } from "../../../world/planned-subnets.ts";
+
+const AT_ONCE = 10;
+
+let world: PlannedSubnets;
+let turns: WriteTurns;
+let nowMs: number;
+let writes: PoolWrites;
+let demands: PoolDemand[];
+
+beforeEach(() => {
+  world = new PlannedSubnets();
+  world.subnet("blue", { subnet: "10.9.0.0/16" });
+  world.subnet("green", { subnet: "fd00:9::/64" });
+  turns = new WriteTurns();
+  nowMs = 0;
+  const nodes = (POOL_EVENTS_PER_SECOND * POOL_WRITES_SAVED_MS) / 1_000 / AT_ONCE;
+  writes = new PoolWrites({ nodes: () => nodes, nowMs: () => nowMs });
+  demands = [];
+});
+
+function want(namespace: string, name: string, options: Partial<PoolDemand> = {}): void {
+  const application = { apiVersion: "apps/v1", kind: "Deployment", namespace, name, uid: `${namespace}-${name}` };
+  demands = demands.filter(({ application: { uid } }) => options.family !== undefined || uid !== application.uid);
+  demands.push({
+    ...{ application, ifName: "eth0", family: 4, subnets: ["blue"], count: 3, reason: "2 replicas and 1 more" },
+    ...{ reclaim: true, isCurrent: true, ...options },
+  });
+}
+
+/** Plans, and carries out what is admitted. Returns which pools it writes, creates and deletes, by workload. */
+function round(passedMs = POOL_WRITES_SAVED_MS) {
+  nowMs += passedMs;
+  const plan = planSubnets({ ...world.view(), demands });
+  const admitted = turns.admit(plan, writes);
+  world.carryOut({ ...plan, networks: admitted.networks, remove: admitted.remove });
+  const targets = admitted.networks.flatMap((network) => network.targets);
+  const nameOf = ({ generated }: { generated: { application: { namespace: string; name: string } } }) =>
+    `${generated.application.namespace}/${generated.application.name}`;
+  return {
+    created: targets.filter(({ now }) => now === undefined).map(nameOf),
+    changed: targets.filter(({ now, isChanged }) => now !== undefined && isChanged).map(nameOf),
+    removed: admitted.remove.map(nameOf),
+    ...{ postponed: admitted.postponed, waiting: Object.fromEntries(admitted.waiting) },
+  };
+}
+
+it("all writes are made at once while there are few", () => {
+  for (const name of ["a", "b", "c", "d", "e"]) want("shop", name);
+  expect(round()).toMatchObject({
+    created: ["shop/a", "shop/b", "shop/c", "shop/d", "shop/e"],
+    postponed: 0,
+    waiting: {},
+  });
+  expect(round(0)).toEqual({ created: [], changed: [], removed: [], postponed: 0, waiting: {} });
+});
+
+it("a roll-out is made in batches, and says how many new pools wait", () => {
+  for (let index = 10; index < 30; index++) want("shop", `w${index}`);
+  const first = round();
+  expect(first.created).toHaveLength(AT_ONCE / 2);
+  expect(first).toMatchObject({ postponed: 30, waiting: { blue: 15 } });
+  // Nothing is begun before a batch may be made.
+  expect(round(75)).toMatchObject({ created: [], postponed: 30, waiting: { blue: 15 } });
+  expect(round(50).created).toHaveLength(3);
+  let left = 12;
+  for (let turn = 0; turn < 10 && left > 0; turn++) left -= round().created.length;
+  expect([left, Object.keys(world.division()).length]).toEqual([0, 20]);
+});
+
+it("a workload's pools of all families are made together", () => {
+  for (let index = 10; index < 20; index++) {
+    want("shop", `w${index}`, { family: 4 });
+    want("shop", `w${index}`, { family: 6, subnets: ["green"] });
+  }
+  const { created, waiting } = round();
+  expect(created.toSorted()).toEqual(["shop/w10", "shop/w10", "shop/w11", "shop/w11", "shop/w12", "shop/w12"]);
+  expect(waiting).toEqual({ blue: 7, green: 7 });
+});
+
+it("a roll-out in one namespace does not keep the workloads of others waiting", () => {
+  for (let index = 10; index < 60; index++) want("bank", `w${index}`);
+  round();
+  want("shop", "one");
+  want("zoo", "one");
+  const { created } = round();
+  expect(created).toContain("shop/one");
+  expect(created).toContain("zoo/one");
+});
+
+it("namespaces take turns although each round makes fewer writes than there are namespaces", () => {
+  const namespaces = Array.from({ length: 15 }, (_, index) => `ns${index + 10}`);
+  for (const namespace of namespaces) for (let index = 0; index < 9; index++) want(namespace, `w${index}`);
+  const served = [round(), round(), round()].flatMap(({ created }) => created.map((name) => name.split("/")[0]));
+  expect(served.toSorted()).toEqual(namespaces);
+});
+
+it("a pool that exists gets more addresses before new pools are made", () => {
+  want("zoo", "old");
+  round();
+  for (let index = 10; index < 60; index++) want("bank", `w${index}`);
+  want("zoo", "old", { count: 9 });
+  expect(round().changed).toEqual(["zoo/old"]);
+  expect(round().changed).toEqual([]);
+});
+
+it("what waits of a pool that exists stays as it is, and reserved", () => {
+  for (let index = 10; index < 15; index++) want("shop", `w${index}`);
+  round();
+  round();
+  round();
+  const before = world.division();
+  for (let index = 10; index < 15; index++) want("shop", `w${index}`, { count: 9 });
+  writes.spend(AT_ONCE);
+  nowMs -= POOL_WRITES_SAVED_MS;
+  const plan = planSubnets({ ...world.view(), demands });
+  const { networks, postponed } = turns.admit(plan, writes);
+  expect(postponed).toBe(5);
+  expect(networks.map(({ grows }) => grows)).toEqual([false, false]);
+  expect(networks.flatMap(({ targets }) => targets).map(({ isChanged }) => isChanged)).toEqual([
+    false,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  expect(world.division()).toEqual(before);
+});
+
+it("pools of workloads that are gone are deleted in turns, too", () => {
+  for (let index = 10; index < 30; index++) want("shop", `w${index}`);
+  for (let turn = 0; turn < 10; turn++) round();
+  for (const { application } of demands) world.liveness.set(`${application.namespace}/${application.uid}`, "gone");
+  demands = [];
+  const { removed, postponed } = round();
+  expect([removed.length, postponed]).toEqual([AT_ONCE, 10]);
+});
+
+it("a pool with addresses that its Subnet's status does not list is written at once", () => {
+  for (let index = 10; index < 30; index++) want("shop", `w${index}`);
+  for (let turn = 0; turn < 10; turn++) round();
+  const blue = world.subnets.get("blue") ?? expect.fail();
+  blue.status = {};
+  const { changed } = round();
+  expect(changed).toHaveLength(20);
+  // All of them have been paid for.
+  expect(writes.waitMs(1)).toBeGreaterThan(POOL_WRITES_SAVED_MS);
+});
