@@ -101,13 +101,13 @@ it("namespaces take turns although each round makes fewer writes than there are 
   expect(served.toSorted()).toEqual(namespaces);
 });
 
-it("a pool that exists gets more addresses before new pools are made", () => {
-  want("zoo", "old");
-  round();
-  for (let index = 10; index < 60; index++) want("bank", `w${index}`);
-  want("zoo", "old", { count: 9 });
-  expect(round().changed).toEqual(["zoo/old"]);
-  expect(round().changed).toEqual([]);
+it("a pool that exists gets more addresses before new pools are made, also of namespaces that have had no turn", () => {
+  want("bank", "old");
+  for (let index = 10; index < 30; index++) want(`ns${index}`, "new");
+  expect(round().created).toContain("bank/old");
+  want("bank", "old", { count: 9 });
+  expect(round().changed).toEqual(["bank/old"]);
+  expect(round()).toMatchObject({ changed: [], created: { length: AT_ONCE / 2 } });
 });
 
 it("what waits of a pool that exists stays as it is, and reserved", () => {
