@@ -257,7 +257,11 @@ export class ObjectSync {
           return this.#finish(task);
         case "forget": {
           const { lateUntilMs } = this.#states.get(name).pending;
-          if (lateUntilMs > nowMs()) return this.#backlog.postpone(name, address, lateUntilMs);
+          if (lateUntilMs > nowMs()) {
+            // By then the object may be another one than the one known now.
+            this.#states.invalidate(name);
+            return this.#backlog.postpone(name, address, lateUntilMs);
+          }
           if (await journal.forget(row)) {
             this.#states.noteForgotten(name);
             if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.(name);

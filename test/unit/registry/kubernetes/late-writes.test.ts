@@ -288,6 +288,23 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
   });
 
+  it("what was retained stays so when it is changed late, after the undone claim has read it", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofWeb("eth0"));
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    const retained = (await node.registry.findRetained(workload))[0]?.version;
+    const late = delay(node, "PUT");
+    const again = claim("b", [proposal(NAME, { replaces: retained ?? 0 })], { pod: "web-0", workload });
+    await expect(node.registry.claim(again)).rejects.toThrow("did not record");
+    await node.pass(LATE_WRITE_MS - 1_000);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+    late.run();
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+  });
+
   it.each(["POST", "PUT"] as const)(
     "what was retained stays so when the caller hangs up during its %s",
     async (held) => {
