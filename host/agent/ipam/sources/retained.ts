@@ -94,14 +94,18 @@ export class RetainedAddresses implements AddressSource {
     }
     const assigned = assignments.at(holder);
     if (assigned === undefined) return true;
-    if (assigned.source === "retained" && isUndecided(holder)) {
+    // What the pod has had itself is retained for it, too.
+    const isMembers =
+      assigned.source === "retained" ||
+      (assigned.source === "own" && workloadOf(demand, assigned.ifName) !== undefined);
+    if (isMembers && isUndecided(holder)) {
       await this.#awaitClaim(holder);
       return true;
     }
     // This node's row is older than the object: the member has got the address on another node.
     const isOld = holder.version >= 0 && holder.state === "Cooling" && assigned.replaces !== holder.version;
     if (!isOld || this.#found?.some(({ kept }) => isSameAddress(kept, holder)) !== true) {
-      if (assigned.source === "retained") this.#forget(assigned);
+      if (isMembers) this.#forget(assigned);
       return false;
     }
     assignments.assign([{ ...assigned, replaces: holder.version }]);

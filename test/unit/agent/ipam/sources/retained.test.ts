@@ -313,9 +313,12 @@ describe("retention: another owner has the address", () => {
     expect(await open().source.replace(rowOf("10.6.0.1", { owner: "u9", version: -3 }), PICKED)).toBe(true);
   });
 
-  it("a claim of another pod of this node is waited for, for five seconds in all", async () => {
+  it.each([
+    ["is retained", { source: "retained", replaces: -5 }],
+    ["the member's pod has had", { source: "own", replaces: 3 }],
+  ] as const)("another pod's claim of what %s is waited for, for five seconds in all", async (_, what) => {
     const { source, search, clock } = open();
-    search.assignments.assign([pick("10.6.0.9", { source: "retained", replaces: -5 })]);
+    search.assignments.assign([pick("10.6.0.9", what)]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 0 });
     const beganMs = clock.ms;
     expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([true, CLAIM_POLL_MS]);
@@ -324,6 +327,25 @@ describe("retention: another owner has the address", () => {
       code: 11,
       message: /has not ended; try again$/,
     });
+  });
+
+  it("another pod's claim of what a pod has had that is no member is not waited for", async () => {
+    const { source, search, clock } = open({ demand: { claimant: CLAIMANT } });
+    search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
+    const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: false, version: 4 });
+    const beganMs = clock.ms;
+    expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([false, 0]);
+  });
+
+  it("what the member's pod has had is lost to it: what is retained is looked up", async () => {
+    const { source, short, search, assigned } = open({ retained: [kept("10.6.0.8", { version: -4 })] });
+    await source.next(short);
+    search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
+    const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: true, version: 4 });
+    expect(await source.replace(holder, PICKED)).toBe(false);
+    search.assignments.drop(holder);
+    await source.next(short);
+    expect(assigned()).toEqual(["eth0 10.6.0.8 -4 retained"]);
   });
 
   it.each<[what: string, holder: Partial<Allocation>]>([
