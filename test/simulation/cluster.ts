@@ -914,8 +914,10 @@ export class Cluster {
     const { time } = this.#options;
     for (;;) {
       this.#watchNodes();
-      this.#makePods();
-      this.virtualMachines?.tick();
+      if (!this.ledger.lacksRecord) {
+        this.#makePods();
+        this.virtualMachines?.tick();
+      }
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.ledger.checkAwaited(this.#isAllActing, this.#ledSinceMs);
       this.subnetLedger?.check();

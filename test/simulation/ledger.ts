@@ -21,6 +21,8 @@ interface Spec {
 
 /** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
 const REST_MS = 2_000;
+/** How long no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
+const RECREATED_WITHIN_MS = 5_000;
 /** A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion). */
 const IDLE_MS = 15_000;
 /** A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds (sandbox-restart). */
@@ -76,8 +78,8 @@ export class Ledger implements Segment {
   readonly #objects = new Map<string, Spec>();
   /** By node; infinite while it is lost. */
   readonly #lostUntilMs = new Map<string, number>();
-  /** Deleted by hand while a NIC had them: until the product has made them again. */
-  readonly #deletedByHand = new Set<string>();
+  /** When they were deleted by hand, until the product has made them again: milliseconds. */
+  readonly #deletedByHand = new Map<string, number>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
   /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, and what somebody has restored. */
@@ -275,13 +277,19 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       this.#restoredMs.set(address, this.#options.nowMs());
-      if (after === undefined) this.#deletedByHand.add(address);
+      if (after === undefined) this.#deletedByHand.set(address, this.#options.nowMs());
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
     } else this.#countWrite(address, after);
     if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
+  }
+
+  /** Whether a NIC has an address whose record was deleted by hand just now. Another pod that claims it before the record is back has it, too (recreate). */
+  get lacksRecord(): boolean {
+    const sinceMs = this.#options.nowMs() - RECREATED_WITHIN_MS;
+    return [...this.#deletedByHand].some(([address, atMs]) => atMs > sinceMs && this.#live.has(address));
   }
 
   /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. */
