@@ -3,7 +3,7 @@ import { afterAll, it } from "vitest";
 import { DEFAULTS, type RunOptions } from "../simulation/run.ts";
 import { checkRun, describeSteps } from "./simulation-check.ts";
 
-type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without">;
+type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> & Partial<Pick<RunOptions, "faults">>;
 
 /** Of a shrunk run: the actions that do not happen, up to the one with number `last`. */
 const allBut = (kept: readonly number[], last: number): ReadonlySet<number> =>
@@ -58,6 +58,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["an agent does not know of a record that a backup has brought back", { seed: 32, profile: "hands", steps: 5_000 }],
   ["addresses are claimed for a forged mirror of another node's pod", { seed: 25, profile: "tenants", steps: 5_000 }],
+  [
+    "another pod tries to claim what a member's pod has had until just now",
+    { seed: 74_931_395, profile: "statefulsets", steps: 40_000, faults: 3 },
+  ],
 ];
 
 it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));
