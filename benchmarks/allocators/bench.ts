@@ -19,6 +19,7 @@ import { CONTESTANTS, type Contestant } from "./contestants.ts";
 import { renderPage, reportOf } from "./page.ts";
 import { SHAPES, type Shape, writeShapes } from "./shapes.ts";
 import { formatNs } from "./tabulate.ts";
+import { isClaimed } from "./targets.ts";
 
 /** How often each program runs on a pool. */
 const TURNS = 3;
@@ -87,7 +88,27 @@ async function runContest(
   };
 }
 
-/** A program that could take few samples only, or none, has one turn: it needs minutes, and is not among the fastest. */
+const competes = ({ kind, name }: Contestant): boolean => kind === "peer" || isClaimed(name);
+
+/** Seconds that each program has run for, by its label. */
+const seconds = new Map<string, number>();
+
+async function playTimed(contestant: Contestant, folder: string): Promise<(Figure | Word)[]> {
+  const startMs = performance.now();
+  const said = await play(contestant, folder);
+  seconds.set(contestant.label, (seconds.get(contestant.label) ?? 0) + (performance.now() - startMs) / 1000);
+  return said;
+}
+
+function describeSeconds(): string {
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a);
+  return slowest.map(([label, spent]) => `${label} ${spent.toFixed(0)}`).join(", ");
+}
+
+/**
+ * A program that could take few samples only, or none, has one turn: it needs minutes, and is not among the fastest. So has a runtime of which no target
+ * tells.
+ */
 async function playOnShape(contestants: readonly Contestant[], shape: Shape): Promise<(Figure | Word)[]> {
   const folder = mkdtempSync(join(tmpdir(), "berth-allocators-"));
   try {
@@ -98,10 +119,10 @@ async function playOnShape(contestants: readonly Contestant[], shape: Shape): Pr
       const again: Contestant[] = [];
       for (const contestant of inPlay) {
         console.log(`${shape.name}, turn ${turn}: ${contestant.label}`);
-        const said = await play(contestant, folder);
+        const said = await playTimed(contestant, folder);
         all.push(...said);
         const figures = said.filter(isFigure);
-        if (figures.length > 0 && !figures.some(hasFewSamples)) again.push(contestant);
+        if (figures.length > 0 && !figures.some(hasFewSamples) && competes(contestant)) again.push(contestant);
       }
       inPlay = again;
     }
@@ -123,7 +144,7 @@ const machine = readMachine(await waitUntilQuiet({ limitS: isWhole ? Number(valu
 const contest = await runContest(choose(CONTESTANTS, values.only), values.shapes);
 const report: BenchReport = reportOf(contest);
 const text = formatReport(report, machine, !isWhole);
-console.log(`\n${text}`);
+console.log(`\n${text}\n\nSeconds: ${describeSeconds()}`);
 if (isWhole) {
   writeFileSync(join(import.meta.dirname, "README.md"), renderPage(text));
   console.log(`Raw figures: ${await writeResults("allocators", machine, report)}`);

@@ -53,7 +53,8 @@ export function renderPage(tables: string): string {
 Written by \`npm run bench:allocators\` from the figures of one run. Each contestant has the same pools, in which the same addresses are used;
 the network address, and of IPv4 the broadcast address, are always used. Timed is one pair: take the next free address, in the order that the
 allocator has, and give it back. A program warms up for 0.2 s and takes nine samples of at least 30 ms. On each pool the programs take three
-turns, one program at a time; the figure is the median of the turns' medians.
+turns, one program at a time; the figure is the median of the turns' medians. A peer that needs more than 0.2 s for a pair, and Chromium, Java and Python, of which no
+target tells, have one turn.
 
 * **The peers** are the allocation code of other projects, called from a small Go program (\`peers/\`) without what is around it: no API
   server, no files, no lease, no plugin process. What exactly is timed stands at the top of each program; in doubt it favours the peer.

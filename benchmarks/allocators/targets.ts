@@ -5,13 +5,27 @@ import type { Target } from "../harness/report.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";
 import { formatNs } from "./tabulate.ts";
 
+interface Claim {
+  readonly runtime: string;
+  readonly label: string;
+  readonly forms: readonly Form[];
+}
+
 /** By which forms a language competes; the best of them counts. */
-const CLAIMS: readonly { readonly runtime: string; readonly label: string; readonly forms: readonly Form[] }[] = [
+const CLAIMS: readonly Claim[] = [
   { runtime: "javascript", label: "JavaScript (Node.js)", forms: ["one", "one-value", "raw"] },
   { runtime: "rust", label: "Rust", forms: ["one", "raw"] },
   { runtime: "c", label: "C", forms: ["one", "raw"] },
   { runtime: "go", label: "Go", forms: ["one", "raw"] },
 ];
+
+/** Whether a target tells of the runtime. */
+export function isClaimed(runtime: string): boolean {
+  return CLAIMS.some((claim) => claim.runtime === runtime);
+}
+
+/** The languages that compete by all of their forms: the peers are written in one of the two, and the other compiles as well. */
+const BY_EVERY_FORM: readonly Claim[] = CLAIMS.filter(({ runtime }) => runtime === "rust" || runtime === "go");
 
 /** How many times as fast as the fastest peer a language has to be. */
 const MARGIN = 1.3;
@@ -36,6 +50,14 @@ export function decideTargets(contest: Contest): Target[] {
       ...best(
         forms.map((form) => ratiosOf(contest, runtime, form, BITMAPS, packed)),
         (r) => r >= BITMAP_FACTOR,
+      ),
+    })),
+    ...BY_EVERY_FORM.map(({ runtime, label, forms }) => ({
+      what: `from ${label}: faster than the fastest peer, every pool by every form`,
+      wanted: `≥ ${MARGIN} ×`,
+      ...all(
+        forms.flatMap((form) => ratiosOf(contest, runtime, form, peersOf(contest), contest.shapes)),
+        (r) => r >= MARGIN,
       ),
     })),
   ];
@@ -82,6 +104,17 @@ function best(
   const count = (ratios: readonly Ratio[]): string =>
     `${ratios[0]?.form} ${ratios.length - missesOf(ratios).length} of ${ratios.length} pools`;
   return { measured: [`${count(chosen)}: ${shown}`, ...others.map(count)].join("; "), isMet: misses.length === 0 };
+}
+
+/** How many cells hold, and those that do not, or else the lowest. A cell without a figure does not hold. */
+function all(ratios: readonly Ratio[], holds: (ratio: number) => boolean): Pick<Target, "measured" | "isMet"> {
+  if (ratios.every(({ ratio }) => Number.isNaN(ratio))) return { measured: "not measured", isMet: false };
+  const misses = ratios.filter(({ ratio }) => !holds(ratio));
+  const [lowest] = [...ratios].sort((a, b) => a.ratio - b.ratio);
+  const shown = misses.length === 0 && lowest !== undefined ? [lowest] : misses;
+  const cells = shown.map((ratio) => `${ratio.form}, ${describe(ratio)}`).join("; ");
+  const count = `${ratios.length - misses.length} of ${ratios.length} cells`;
+  return { measured: `${count}: ${misses.length === 0 ? "at least " : ""}${cells}`, isMet: misses.length === 0 };
 }
 
 function describe({ shape, ratio, figures }: Ratio): string {

@@ -147,7 +147,10 @@ describe("tables", () => {
 });
 
 describe("verdicts", () => {
-  const met = (contest: Contest) => decideTargets(contest).map(({ isMet }) => isMet);
+  const met = (contest: Contest) =>
+    decideTargets(contest)
+      .slice(0, 8)
+      .map(({ isMet }) => isMet);
   const measured = (contest: Contest) => decideTargets(contest).map((target) => target.measured);
 
   it("all met", () => {
@@ -177,6 +180,19 @@ describe("verdicts", () => {
 
   it("the faster of the two bitmaps counts", () => {
     expect(met(benchmarkOf(...figures("kubernetes", "one", 400, 50_000)))[4]).toBe(false);
+  });
+
+  it("Rust and Go have to be faster by every form", () => {
+    const raw = figures("rust", "raw", 40, 40);
+    const [rust, go] = decideTargets(benchmarkOf(...raw)).slice(8);
+    expect(rust).toMatchObject({
+      isMet: true,
+      measured: "4 of 4 cells: at least one, /16 empty: 4.00 × (50.0 ns against 200 ns of kube-ovn)",
+    });
+    const empty = "one, /16 empty: 0.400 × (500 ns against 200 ns of kube-ovn)";
+    expect(go).toMatchObject({ isMet: false, measured: `3 of 4 cells: ${empty}` });
+    const [without] = decideTargets(benchmarkOf(...figures("rust", "raw", 40))).slice(8);
+    expect(without).toMatchObject({ isMet: false, measured: "3 of 4 cells: raw, /16 99 % packed: no figure" });
   });
 
   it("what is not measured is not met", () => {
