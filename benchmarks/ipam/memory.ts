@@ -21,7 +21,9 @@ const QUICK_CYCLES = 500;
 const QUIET_MS = 10_000;
 
 /** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
-const CYCLES_AT_ONCE = 100;
+const CYCLES_PER_ROUND = 100;
+/** Of which so many are under way at any time: 100,000 cycles take a minute so, and two and a half one after the other. */
+const AT_ONCE = 40;
 
 interface Figure extends MemoryFigure {
   readonly rssLimitMb: number | undefined;
@@ -86,14 +88,14 @@ async function readLargeAgent(place: Place, cycles: number): Promise<Figure[]> {
     await sleep(QUIET_MS);
     const many = readFigure(`${POOLS} pools, ${PODS} pods`, agent.pid, 110);
     let most = many;
-    for (let done = 0; done < cycles; done += CYCLES_AT_ONCE) {
-      const batch = { atOnce: 1, first: PODS + done, count: CYCLES_AT_ONCE };
+    for (let done = 0; done < cycles; done += CYCLES_PER_ROUND) {
+      const batch = { atOnce: AT_ONCE, first: PODS + done, count: CYCLES_PER_ROUND };
       await runBatch({ subject: subjectOf(agent, place, "ADD"), ...batch });
       await runBatch({ subject: subjectOf(agent, place, "DEL"), ...batch });
       const now = readFigure(`the most during ${cycles} ADDs and DELs`, agent.pid);
       if (now.rssMb > most.rssMb || done === 0) most = now;
     }
-    const loaded = readFigure(`the same after ${cycles} ADDs and DELs`, agent.pid, 110);
+    const loaded = readFigure(`the same after ${cycles} ADDs and DELs, ${AT_ONCE} at once`, agent.pid, 110);
     await sleep(QUIET_MS);
     const quiet = readFigure(`${QUIET_MS / 1000} s later`, agent.pid, 110);
     return [started, added, many, most, loaded, quiet];
