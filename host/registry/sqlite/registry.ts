@@ -7,7 +7,7 @@ import { type Cooldowns, type FreedObserver, type RecoverableRegistry, RegistryE
 import type { SessionOptions } from "./session.ts";
 import { SqliteRegistry } from "./sqlite-registry.ts";
 import type { OpenMessage } from "./sqlite-worker.ts";
-import { StoreThread } from "./store-access.ts";
+import { ring, StoreThread } from "./store-access.ts";
 
 export interface SqliteRegistryOptions {
   /** Created if missing, mode 0700. */
@@ -55,10 +55,24 @@ function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }
 
+/** The thread of sqlite-worker.ts before it has a database. */
+interface RegistryThread {
+  readonly worker: Worker;
+  /** Changed and notified after messages were sent: the thread waits for it. One element in shared memory. */
+  readonly bell: Int32Array;
+}
+
+/** Starts the thread, which waits for what it is to open. */
+function startRegistryThread(): RegistryThread {
+  const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  return { bell, worker: new Worker(workerUrl(), { workerData: bell, name: "registry", resourceLimits: WORKER_HEAP }) };
+}
+
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
-  const workerData: SessionOptions = {
+  const { worker, bell } = startRegistryThread();
+  const session: SessionOptions = {
     directory: options.directory,
     witness: options.witness,
     bootId: options.bootId,
@@ -69,7 +83,8 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
     isJournal,
     nowMs: options.nowMs(),
   };
-  const worker = new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP });
+  worker.postMessage(session);
+  ring(bell);
   const opened = await new Promise<OpenMessage>((resolve, reject) => {
     worker.on("message", (message: OpenMessage) => {
       if (message.kind === "waiting") options.onWaiting?.(message.holder);
@@ -83,6 +98,6 @@ async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): P
     await worker.terminate();
     throw new RegistryError(opened.kind === "failed" ? opened.message : "The registry's thread did not start");
   }
-  const thread = new StoreThread(worker, { ...options, isJournal }, opened.loss);
+  const thread = new StoreThread(worker, { ...options, isJournal, bell }, opened.loss);
   return new SqliteRegistry(thread, options.nowMs);
 }

@@ -22,14 +22,13 @@ export type OpenMessage =
   | { readonly kind: "opened"; readonly loss: string | undefined }
   | { readonly kind: "failed"; readonly message: string };
 
-function serve(port: MessagePort, session: SqliteSession): void {
-  let waiting: CallMessage[] = [];
-  const flush = (): void => {
-    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      waiting.push(next.message as CallMessage);
-    }
-    const calls = waiting;
-    waiting = [];
+/**
+ * Runs calls until the one that closes. The thread waits for the bell in place of its event loop, a turn of which costs as much as a commit. Calls
+ * that arrive while others are run share the next commit.
+ */
+function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): void {
+  for (;;) {
+    const calls = receive(port, bell) as CallMessage[];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
       const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
       // One message each: Node.js runs the continuations of one message before it delivers the next.
@@ -40,28 +39,46 @@ function serve(port: MessagePort, session: SqliteSession): void {
       session.close();
       port.postMessage({ id: close.id, value: undefined, freed: [] });
       port.close();
+      return;
     }
-  };
-  port.on("message", (message: CallMessage) => {
-    // All calls that arrive until the next turn of the event loop share a commit.
-    if (waiting.push(message) === 1) setImmediate(flush);
-  });
+  }
 }
 
-function main(port: MessagePort, options: SessionOptions): void {
+/** Waits until there are messages, and returns them. */
+function receive(port: MessagePort, bell: Int32Array): unknown[] {
+  for (;;) {
+    const rung = Atomics.load(bell, 0);
+    const messages: unknown[] = [];
+    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+      messages.push(next.message);
+    }
+    if (messages.length > 0) return messages;
+    Atomics.wait(bell, 0, rung);
+  }
+}
+
+/** Opens what the first message names; nothing follows that before the answer. Returns undefined if it cannot be opened. */
+function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   const post = (message: OpenMessage): void => port.postMessage(message);
+  const [options] = receive(port, bell);
   try {
-    const session = new SqliteSession(options, {
+    const session = new SqliteSession(options as SessionOptions, {
       onWaiting: (holder) => post({ kind: "waiting", holder }),
       onNotice: (text) => post({ kind: "notice", text }),
     });
     post({ kind: "opened", loss: session.loss });
-    serve(port, session);
+    return session;
   } catch (error) {
     post({ kind: "failed", message: messageOf(error) });
     port.close();
+    return undefined;
   }
 }
 
+function main(port: MessagePort, bell: Int32Array): void {
+  const session = open(port, bell);
+  if (session !== undefined) serve(port, bell, session);
+}
+
 invariant(parentPort !== null, "sqlite-worker runs as a worker thread only");
-main(parentPort, workerData as SessionOptions);
+main(parentPort, workerData as Int32Array);

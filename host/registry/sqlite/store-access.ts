@@ -22,6 +22,8 @@ export interface StoreAccess {
 interface StoreThreadOptions {
   readonly isJournal: boolean;
   readonly bootId: string;
+  /** Rung after calls were sent. */
+  readonly bell: Int32Array;
   readonly onNotice?: ((text: string) => void) | undefined;
   readonly onFreed: FreedObserver;
   readonly onDeath: (error: Error) => void;
@@ -32,6 +34,12 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** Wakes the thread that waits for the bell. */
+export function ring(bell: Int32Array): void {
+  Atomics.add(bell, 0, 1);
+  Atomics.notify(bell, 0);
+}
+
 /** The thread of sqlite-worker.ts, which has opened the database. */
 export class StoreThread implements StoreAccess {
   readonly isJournal: boolean;
@@ -39,14 +47,17 @@ export class StoreThread implements StoreAccess {
   trouble: string | undefined;
   gone: RegistryError | undefined;
   readonly #worker: Worker;
+  readonly #bell: Int32Array;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
+  #isRinging = false;
 
   constructor(worker: Worker, options: StoreThreadOptions, loss: string | undefined) {
     this.isJournal = options.isJournal;
     this.bootId = options.bootId;
     this.trouble = loss;
     this.#worker = worker;
+    this.#bell = options.bell;
     worker.removeAllListeners("error");
     worker.on("message", (message: Reply | NoticeMessage) => {
       if ("kind" in message) options.onNotice?.(message.text);
@@ -70,6 +81,17 @@ export class StoreThread implements StoreAccess {
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
       this.#worker.postMessage({ id, method, args } satisfies CallMessage);
+      this.#ring();
+    });
+  }
+
+  /** Calls that are sent in one turn share a commit. */
+  #ring(): void {
+    if (this.#isRinging) return;
+    this.#isRinging = true;
+    queueMicrotask(() => {
+      this.#isRinging = false;
+      ring(this.#bell);
     });
   }
 
