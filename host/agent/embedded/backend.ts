@@ -8,7 +8,7 @@ import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
-import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
+import { openSqliteRegistry, startRegistryThread } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { Definitions, effectiveSettings, type NodeNetwork } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
@@ -112,8 +112,10 @@ function describeNodeNics(
 export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Promise<EmbeddedBackend> {
   const { log, nowMs } = options;
   let inventory: PoolInventory | undefined;
-  const directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
+  let directory: ManifestDirectory | undefined;
+  const thread = startRegistryThread();
   try {
+    directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
     const registry = await openSqliteRegistry({
       bootId: options.bootId,
@@ -128,13 +130,15 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       onFreed: (space, ip) => poolCache.unmark(space, ip),
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
+      thread,
     });
     inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, options.metrics);
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();
     return new EmbeddedBackend(options, directory, inventory, registry);
   } catch (error) {
-    directory.close();
+    directory?.close();
+    await thread.worker.terminate();
     throw error;
   }
 }

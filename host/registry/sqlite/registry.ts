@@ -30,6 +30,8 @@ export interface SqliteRegistryOptions {
   readonly onDeath: (error: Error) => void;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
+  /** Started before; default: a new one. */
+  readonly thread?: RegistryThread | undefined;
 }
 
 /** The thread keeps nothing between two calls; the largest reply is a page of allocations. */
@@ -62,8 +64,8 @@ interface RegistryThread {
   readonly bell: Int32Array;
 }
 
-/** Starts the thread, which waits for what it is to open. */
-function startRegistryThread(): RegistryThread {
+/** Starts the thread, which takes tens of milliseconds of another processor; meanwhile what it is to open can be found out. */
+export function startRegistryThread(): RegistryThread {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   return { bell, worker: new Worker(workerUrl(), { workerData: bell, name: "registry", resourceLimits: WORKER_HEAP }) };
 }
@@ -71,7 +73,7 @@ function startRegistryThread(): RegistryThread {
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
-  const { worker, bell } = startRegistryThread();
+  const { worker, bell } = options.thread ?? startRegistryThread();
   const session: SessionOptions = {
     directory: options.directory,
     witness: options.witness,
