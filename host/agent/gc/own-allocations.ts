@@ -36,10 +36,12 @@ export class OwnAllocations {
   nodeChanged(change: Change<Node>): void {
     if (change.kind === "gone") return;
     const { uid, annotations } = change.value;
+    const notice = annotations[NOTICE_ANNOTATION];
     // While there was no Node object, no notice could be given.
     if (this.#nodeUid !== undefined && (change.before === undefined || this.#nodeUid !== uid)) this.hasten("all");
+    // Of the notices since all were read, the first list of the Node shows the last one.
+    if (this.#nodeUid === undefined && notice !== undefined && this.#reconciler.hasListed) this.hasten("all");
     this.#nodeUid = uid;
-    const notice = annotations[NOTICE_ANNOTATION];
     if (notice === undefined || notice === this.#notice) return;
     this.#notice = notice;
     this.#notices++;

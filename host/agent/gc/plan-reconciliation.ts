@@ -9,6 +9,8 @@
  *     Quarantined because this node was lost         when the pod that had it is alive, adopt it as Bound; else release it at the second
  *                                                    observation, which leaves it to the owner that retains it: this is the confirmation (node-lost)
  *     Quarantined because another node was lost      adopt it, to probe it (conflict)
+ *     of another node, Bound to a pod here as well   when that pod is gone, release it at the second observation, which leaves it to the other pod;
+ *                                                    else as if it named this node (retention)
  *     Kept; being deleted; of another node           leave it
  *   row without an object, or with one that differs
  *     Bound or Quarantined, confirmed                publish it again (recreate)
@@ -26,7 +28,7 @@ export type OrphanObjectAction =
   | { readonly kind: "adopt"; readonly adoption: Adoption }
   /** `adoption` is Cooling. `ifPodGone`: only if the pod is gone. */
   | { readonly kind: "release"; readonly adoption: Adoption; readonly ifPodGone: boolean }
-  /** The object of a pod of this node, which was taken for lost: `adoption` unless that pod is gone, `ended` if it is. */
+  /** The pod of this node may have ended unseen: `adoption` unless it is gone, `ended` if it is. */
   | { readonly kind: "confirm"; readonly adoption: Adoption; readonly ended: Adoption };
 
 interface OrphanObjectFacts {
@@ -53,7 +55,8 @@ export function claimantOf(object: IpAllocation, node: string): Holder | undefin
 /** Decides about an object without a row in the journal. */
 export function decideOrphanObject({ object, node, ownRows, nowMs }: OrphanObjectFacts): OrphanObjectAction {
   const { spec, deleting } = object;
-  if (spec.node !== node || deleting) return LEAVE;
+  if (deleting) return LEAVE;
+  if (spec.node !== node) return decideShared(object, node, ownRows);
   if (spec.state === "Bound") return decideBound(object, node, ownRows);
   // A workload in it only lets another node take it over.
   if (spec.state === "Cooling")
@@ -65,6 +68,18 @@ export function decideOrphanObject({ object, node, ownRows, nowMs }: OrphanObjec
   return { kind: "adopt", adoption: { ...adoptionOf(object, node), quarantine } };
 }
 
+/** An object that names another node, for a pod of this one that shares the address. */
+function decideShared(object: IpAllocation, node: string, ownRows: readonly Allocation[]): OrphanObjectAction {
+  if (holderOf(object, node) === undefined) return LEAVE;
+  return confirmed(decideBound(object, node, ownRows));
+}
+
+/** If the pod is gone, the address is released at the second observation. */
+function confirmed(action: OrphanObjectAction): OrphanObjectAction {
+  if (action.kind !== "adopt") return action;
+  return { kind: "confirm", adoption: action.adoption, ended: { ...action.adoption, state: "Cooling" } };
+}
+
 function decideNodeLost({ object, node, ownRows, nowMs }: OrphanObjectFacts): OrphanObjectAction {
   const { quarantine: { holder } = {}, ...spec } = object.spec;
   if (holder === undefined) return { kind: "release", adoption: coolingOf(object, node), ifPodGone: false };
@@ -74,9 +89,7 @@ function decideNodeLost({ object, node, ownRows, nowMs }: OrphanObjectFacts): Or
     return { kind: "adopt", adoption: { ...adoptionOf(object, node), quarantine, workload: undefined } };
   }
   const bound: IpAllocation = { ...object, spec: { ...spec, state: "Bound", holders: [holder] } };
-  const action = decideBound(bound, node, ownRows);
-  if (action.kind !== "adopt") return action;
-  return { kind: "confirm", adoption: action.adoption, ended: { ...action.adoption, state: "Cooling" } };
+  return confirmed(decideBound(bound, node, ownRows));
 }
 
 function decideBound(object: IpAllocation, node: string, ownRows: readonly Allocation[]): OrphanObjectAction {

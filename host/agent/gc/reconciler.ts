@@ -113,6 +113,7 @@ export class Reconciler {
   /** When single objects are due, by name. */
   readonly #dueMs = new Map<string, number>();
   #isFirst = true;
+  #hasListed = false;
   /** As of the last reconciliation with all. */
   #relists = 0;
 
@@ -146,6 +147,11 @@ export class Reconciler {
   /** Sentences: why the last reconciliation failed. */
   get problems(): readonly string[] {
     return this.#worker.problems;
+  }
+
+  /** Whether it has begun to read all objects. */
+  get hasListed(): boolean {
+    return this.#hasListed;
   }
 
   /** Checks now, not with the next tick, what is due. */
@@ -203,6 +209,7 @@ export class Reconciler {
     this.#allDueMs = retryMs;
     this.#dueMs.clear();
     if (this.#isFirst) await isTold();
+    this.#hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#terms);
     const objects = new Map(listed.map((object) => [object.name, object]));
@@ -350,7 +357,7 @@ export class Reconciler {
     return this.#release(action.adoption);
   }
 
-  /** This node was taken for lost (node-lost): its pod keeps the address; without that pod the address is released. */
+  /** The pod keeps the address; without that pod it is released: this node was taken for lost (node-lost), or the pod shares it (retention). */
   async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
     const row: PodRow = { ...adoption, containerId: UNKNOWN_CONTAINER };
     if (!(await this.#deps.collector.isPodGone(row))) return this.#adopt(adoption);

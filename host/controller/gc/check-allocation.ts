@@ -8,6 +8,7 @@ import { cooldownOf } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { sendNotice } from "../send-notice.ts";
 import type { ControllerDeps } from "../types.ts";
 import { collect } from "./apply-action.ts";
 import type { Observations } from "./observations.ts";
@@ -128,7 +129,7 @@ export class AllocationChecker {
     const nodes = await Promise.all(known.map((holder) => sources.node(holder.node)));
     const node = nodes.length > 0 ? strongestNodeStatus(nodes) : await sources.node(spec.node);
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
-    const pod = strongestPodStatus(pods);
+    const pod = strongestPodStatus(pods, nodes);
     const prober = await this.#proberStatus(object, sources);
     return { state, node, pod, prober, owner: await this.#ownerStatus(object, { state, node, pod }) };
   }
@@ -145,7 +146,7 @@ export class AllocationChecker {
   ): Promise<ObservedState["owner"]> {
     const { workload } = object.spec;
     if (workload === undefined) return "none";
-    const isEnded = pod !== "alive" && pod !== "unknown";
+    const isEnded = pod !== "alive" && pod !== "outliving" && pod !== "unknown";
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
     const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
@@ -172,7 +173,7 @@ export class AllocationChecker {
       return undefined;
     }
     const terms = { signal, prober, since: clock.now().toISOString() };
-    const isDone = await collect(this.#objects, object, action, terms);
+    const isDone = action === "tell" ? await this.#tell(object) : await collect(this.#objects, object, action, terms);
     observations.forget(name);
     if (!isDone) return undefined;
     // The next check observes the state that the write has produced.
@@ -185,6 +186,14 @@ export class AllocationChecker {
       `An allocation was collected: ${why}`,
     );
     return { object, action, why, node, prober };
+  }
+
+  /** Returns whether an agent was told. */
+  async #tell({ name, spec }: IpAllocation): Promise<boolean> {
+    const told: boolean[] = [];
+    for (const node of new Set(spec.holders.map((holder) => holder.node)))
+      told.push(await sendNotice(this.#deps, node, [name]));
+    return told.includes(true);
   }
 
   /** When every possible prober has been chosen once, starts over. */

@@ -195,7 +195,7 @@ class Collector implements GarbageCollector {
   }
 
   #needsCheck({ spec }: IpAllocation, readyNodes: ReadonlySet<string>): boolean {
-    if (spec.state !== "Bound") return true;
+    if (spec.state !== "Bound" || spec.holders.length > 1) return true;
     const { nodes } = this.#deps.caches;
     return spec.holders.every(({ node }) => readyNodes.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
   }

@@ -15,6 +15,9 @@ export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 /** The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there is no object. */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
+/** Of the pods that have the address. `outliving`: of two one is alive, and the other one, on a ready node, has ended. */
+export type PodsStatus = PodStatus | "outliving";
+
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on another node; only with `NodeLost`
  * and `Kept`.
@@ -28,7 +31,7 @@ export type ProberStatus = "none" | "ready" | "away";
 export interface ObservedState {
   readonly state: CollectionState;
   readonly node: NodeStatus;
-  readonly pod: PodStatus;
+  readonly pod: PodsStatus;
   readonly owner: OwnerStatus;
   readonly prober: ProberStatus;
 }
@@ -60,6 +63,8 @@ export type Action =
   | "quarantine"
   /** Quarantined: another node's agent is chosen to probe the address. */
   | "ask"
+  /** Nothing is written: the agents of its holders' nodes are told to read it again. */
+  | "tell"
   /** The object is deleted. */
   | "free";
 
@@ -70,7 +75,7 @@ export interface CollectionRow {
   readonly state: CollectionState;
   /** Default: any. */
   readonly node?: readonly NodeStatus[];
-  readonly pod?: readonly PodStatus[];
+  readonly pod?: readonly PodsStatus[];
   readonly owner?: readonly OwnerStatus[];
   readonly prober?: readonly ProberStatus[];
   /** Default: at the first observation. */
@@ -118,6 +123,13 @@ const AWAY = ["outOfService", "absent"] as const;
 /** The first matching row applies. */
 export const COLLECTION_ROWS: readonly CollectionRow[] = [
   { state: "Bound", pod: ["alive"], action: "keep", why: "its pod exists" },
+  {
+    state: "Bound",
+    pod: ["outliving"],
+    after: "grace",
+    action: "tell",
+    why: "one of its two pods is gone, and the agent of that pod's node has not removed it",
+  },
   { state: "Bound", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   {
     state: "Bound",
@@ -179,7 +191,12 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
   },
   { state: "Cooling", node: AWAY, after: "settle", action: "free", why: "its cooldown is over, and its node is gone" },
 
-  { state: "NodeLost", pod: ["alive"], action: "wait", why: "its pod exists; its node's agent binds it again" },
+  {
+    state: "NodeLost",
+    pod: ["alive", "outliving"],
+    action: "wait",
+    why: "its pod exists; its node's agent binds it again",
+  },
   { state: "NodeLost", pod: ["unknown"], action: "wait", why: "it is unknown whether its pod runs" },
   { state: "NodeLost", owner: ["unknown"], action: "wait", why: "it is unknown whether its owner is alive" },
   {
@@ -312,6 +329,7 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
     case "cool":
       return { ...base, state: "Cooling" };
     case "free":
+    case "tell":
     case "keep":
     case "wait":
       return undefined;

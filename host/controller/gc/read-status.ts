@@ -11,7 +11,7 @@ import type { Holder } from "../../resources/ip-allocation.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { COLLECTION_PATIENCE_MS } from "./check-allocation.ts";
-import type { NodeStatus, PodStatus } from "./plan-collection.ts";
+import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 
 /** Pods on one page when those of a node are listed: some 10 KB each. @limit */
 export const COLLECTION_POD_PAGE = 100;
@@ -36,9 +36,11 @@ export function strongestNodeStatus(nodes: readonly NodeStatus[]): NodeStatus {
   return NODE_ORDER.find((each) => nodes.includes(each)) ?? "absent";
 }
 
-/** Returns the status with the stronger claim to the address. */
-export function strongestPodStatus(pods: readonly PodStatus[]): PodStatus {
-  return POD_ORDER.find((each) => pods.includes(each)) ?? "absent";
+/** Returns the status with the stronger claim to the address. `nodes`: those of the pods, in their order. */
+export function strongestPodStatus(pods: readonly PodStatus[], nodes: readonly NodeStatus[]): PodsStatus {
+  const strongest = POD_ORDER.find((each) => pods.includes(each)) ?? "absent";
+  const hasEnded = pods.some((pod, index) => pod !== "alive" && pod !== "unknown" && nodes[index] === "ready");
+  return strongest === "alive" && hasEnded ? "outliving" : strongest;
 }
 
 /** `found` has the holder's name or UID; undefined if there is no such pod. */

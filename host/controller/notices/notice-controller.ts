@@ -6,11 +6,11 @@ import { ConfigError } from "../../config/config-error.ts";
 import { pause } from "../../kubernetes/http/deadline.ts";
 import { describeFailure, pauseMs } from "../../kubernetes/http/retry.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
-import { NODES, objectPath, PODS } from "../../kubernetes/paths.ts";
-import { formatNotice, NOTICE_ANNOTATION } from "../../resources/allocation-notice.ts";
+import { objectPath, PODS } from "../../kubernetes/paths.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { COLLECTION_PATIENCE_MS } from "../gc/check-allocation.ts";
 import { nodeStatus } from "../gc/read-status.ts";
+import { sendNotice } from "../send-notice.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planNotices, type Suspicion } from "./plan-notices.ts";
 
@@ -102,20 +102,16 @@ class NoticeController implements Controller {
 
   /** Resolves when the API server has the notice, or no such node. Rejects when this process stops leading. */
   async #tell(node: string, names: readonly string[]): Promise<void> {
-    const { api, clock, log, random } = this.#deps;
+    const { log, random } = this.#deps;
     const signal = this.#signal;
     for (let failures = 0; ; failures++) {
-      const annotations = { [NOTICE_ANNOTATION]: formatNotice(clock.now().toISOString(), names) };
       try {
-        const path = objectPath(NODES, { name: node });
-        await api.call({ method: "PATCH", path, body: { metadata: { annotations } }, signal });
+        if (!(await sendNotice({ ...this.#deps, signal }, node, names))) return;
         this.#problems.delete(node);
         log.info({ node, addresses: names }, "An agent was told to read allocations again");
         return;
       } catch (error) {
         signal.throwIfAborted();
-        // Its agent compares everything when it has an object again.
-        if (isNotFound(error)) return;
         const reason = describeFailure(error);
         if (failures === 0) log.warn({ node, reason }, "Notifying an agent failed; retrying");
         this.#problems.set(node, `Cannot tell the agent of node "${node}" to read allocations again: ${reason}`);

@@ -7,6 +7,7 @@
  *   Bound → absent                                             its holders' nodes, if the pod exists there
  *   Bound → NodeLost; NodeLost → absent                        its holders' nodes
  *   a holder left it, in any other way                         the holder's node, if the pod exists there and is not terminating
+ *   of two holders' nodes it now names the other one           that node: its journal may have been lost meanwhile
  *   Quarantined → absent, or on another node                   its node, which probes it, and that node if it is to probe
  *
  * An agent's own release is among them only if the pod outlives it, as with a new sandbox: that costs a write, and nothing else.
@@ -35,9 +36,12 @@ export function planNotices(
     .flatMap((holder) => suspicionOf(holder, before, after) ?? []);
   const { state, node } = before.spec;
   const hasMoved = after?.spec.node !== node;
+  const isHeir = (holder: CachedHolder): boolean =>
+    hasMoved && holder.node === after?.spec.node && isHeld(holder, after);
+  const heirs = before.spec.holders.filter(isHeir).map((holder) => holder.node);
   const former = hasMoved && state === "Quarantined" ? [node] : [];
   const prober = hasMoved && after?.spec.state === "Quarantined" ? [after.spec.node] : [];
-  return [...lost, ...[...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
+  return [...lost, ...[...heirs, ...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
 }
 
 /** The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's address is another one's at no time. */

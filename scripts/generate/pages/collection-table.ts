@@ -13,6 +13,7 @@ const ACTIONS: Readonly<Record<Action, string>> = {
   cool: "→ Cooling",
   quarantine: "→ Quarantined(NodeLost)",
   ask: "another node probes it",
+  tell: "stays; agents read it again",
   free: "free",
 };
 
@@ -28,6 +29,7 @@ const WORDS: Readonly<Record<string, string>> = {
   notReady: "not ready",
   outOfService: "out of service",
   replaced: "of another UID",
+  outliving: "one alive, one on a ready node not",
   none: "none",
 };
 

@@ -12,7 +12,7 @@ const self = (uid: string, notice?: string): Node => ({
   annotations: notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice },
 });
 
-it("recreate: a new notice has its allocations read, and a new Node object all", async () => {
+async function openOwn() {
   const { api, name: node, registry, log, calls, clock } = await openClusterNode();
   const own = new OwnAllocations(
     {
@@ -31,7 +31,19 @@ it("recreate: a new notice has its allocations read, and a new Node object all",
     await until("the turn is over", () => calls.length > 0, 300).catch(() => {});
     return calls.map((call) => String(call));
   };
-  const listed = expect.stringContaining(ALLOCATIONS);
+  return { own, reads };
+}
+
+const listed = expect.stringContaining(ALLOCATIONS);
+
+it("recreate: with the first Node object all are read if it has a notice: it may not be the only one since the start", async () => {
+  const { own, reads } = await openOwn();
+  expect(await reads("set", self("u", "2 10.0.0.2"))).toEqual([`GET ${ALLOCATIONS}`]);
+  await own.close();
+});
+
+it("recreate: a new notice has its allocations read, and a new Node object all", async () => {
+  const { own, reads } = await openOwn();
   expect(await reads("set", self("u"))).toEqual([]);
   expect(await reads("set", self("u", "1 10.0.0.1"), self("u"))).toEqual([listed]);
   expect(await reads("set", self("u", "1 10.0.0.1"), self("u")), "the same again").toEqual([]);

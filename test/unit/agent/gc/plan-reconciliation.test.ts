@@ -130,6 +130,16 @@ describe("undo: an object without a row in the journal", () => {
       object: object({ node: "n2", state: "Cooling", holders: [] }),
       decision: "leave",
     },
+    {
+      what: "retention: is its pod's beside the one of another node, which it names, unless its pod is gone",
+      object: object({ node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, holder], workload }),
+      decision: "confirm Bound u1/eth0, else Cooling",
+    },
+    {
+      what: "retention: is left to the pod of another node when the NIC has another address",
+      object: object({ node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, holder], workload }),
+      ...{ ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
+    },
   ];
   it.each(cases)("$what", check);
 

@@ -11,9 +11,11 @@ import {
   type ObservedState,
   type OwnerStatus,
   type PodStatus,
+  type PodsStatus,
   type ProberStatus,
   situationOf,
 } from "../../../../host/controller/gc/plan-collection.ts";
+import { strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
 import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,7 +30,7 @@ const TIMES: CollectionTimes = {
 
 const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
-const PODS: readonly PodStatus[] = ["alive", "finished", "replaced", "absent", "unknown"];
+const PODS: readonly PodsStatus[] = ["alive", "outliving", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
 const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "gone", "unknown"];
 const PROBERS: readonly ProberStatus[] = ["none", "ready", "away"];
@@ -60,7 +62,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(1_500);
+    expect(all()).toHaveLength(1_800);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -85,6 +87,27 @@ describe("node-lost: a dead node is not a silent node", () => {
   it("node-lost: no address of a pod that is there is touched", () => {
     expect(actionsOf(all({ state: "Bound", pod: "alive" }))).toEqual(["keep"]);
     expect(actionsOf(all({ state: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
+  });
+
+  it("retention: the agents of two pods' nodes are told when one of these has ended, whatever else is so, and nothing is written", () => {
+    expect(actionsOf(all({ state: "Bound", pod: "outliving" }))).toEqual(["tell"]);
+    expect(pauseOf(seen({ pod: "outliving" }))).toBe(TIMES.graceMs);
+  });
+
+  it.each([
+    [["alive", "absent"], ["ready", "ready"], "outliving"],
+    [["finished", "alive"], ["ready", "absent"], "outliving"],
+    [["replaced", "alive"], ["ready", "ready"], "outliving"],
+    [["alive", "alive"], ["ready", "ready"], "alive"],
+    [["alive", "unknown"], ["ready", "ready"], "alive"],
+    [["alive", "absent"], ["ready", "notReady"], "alive"],
+    [["alive", "absent"], ["ready", "outOfService"], "alive"],
+    [["alive"], ["ready"], "alive"],
+    [["absent", "finished"], ["ready", "ready"], "finished"],
+    [["unknown", "absent"], ["ready", "ready"], "unknown"],
+    [[], [], "absent"],
+  ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) => {
+    expect(strongestPodStatus(pods, nodes)).toBe(wanted);
   });
 
   it("node-lost: nor one of a pod whose state is unknown", () => {
@@ -252,7 +275,7 @@ describe("what an action writes", () => {
 
   it("cool keeps no owner; what is freed, kept or waited for is not written", () => {
     check({ workload }, "cool", { ...base, state: "Cooling" });
-    for (const action of ["free", "keep", "wait"] as const) check({ workload }, action, undefined);
+    for (const action of ["free", "keep", "wait", "tell"] as const) check({ workload }, action, undefined);
   });
 
   it("the last holder is that of the quarantine, else the one on the object's node, else the first", () => {

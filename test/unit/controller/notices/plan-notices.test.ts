@@ -17,6 +17,7 @@ const ofMember = allocation({ state: "Bound", holders: [holder], workload });
 const bound = allocation({ state: "Bound", holders: [holder] });
 const forced = allocation({ state: "Bound", holders: [holder] }, { "ipam.vendor.io/force-delete": "true" });
 const shared = allocation({ state: "Bound", holders: [holder, elsewhere], workload });
+const behind = allocation({ state: "Bound", node: "n2", holders: [elsewhere, holder], workload });
 const moved = allocation({ state: "Bound", node: "n2", holders: [elsewhere] });
 const cooling = allocation({ state: "Cooling" });
 const kept = allocation({ state: "Kept", workload });
@@ -45,8 +46,9 @@ it.each([
   ["it cools", bound, cooling, ["n1 if web-0 is there and stays"]],
   ["it is retained", bound, kept, ["n1 if web-0 is there and stays"]],
   ["another node takes it over", bound, moved, ["n1 if web-0 is there and stays"]],
-  ["a migrating machine has reached the other node", shared, moved, ["n1 if web-0 is there and stays"]],
-  ["a machine begins to migrate", bound, shared, []],
+  ["a migrating machine has reached the other node", behind, moved, ["n1 if web-0 is there and stays"]],
+  ["a migration has failed: it names the node that stays", shared, moved, ["n1 if web-0 is there and stays", "n2"]],
+  ["a machine begins to migrate", bound, behind, []],
   ["nothing that matters changes", bound, bound, []],
   ["its node is taken for lost", bound, lost, ["n1"]],
   ["its node is taken for lost while it migrates", shared, lost, ["n1", "n2"]],
