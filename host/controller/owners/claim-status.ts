@@ -6,6 +6,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -25,6 +26,8 @@ class ClaimStatusController implements Controller {
   readonly #unsubscribe: () => void;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
+  /** Addresses that are no longer the claim's, by its UID. */
+  readonly #gone = new Map<string, Map<string, Ip>>();
   /** Claims whose allocations have changed, by UID. */
   readonly #changed = new Map<string, Workload>();
 
@@ -58,12 +61,21 @@ class ClaimStatusController implements Controller {
       const rest = this.#allocations.get(former.uid);
       rest?.delete(name);
       if (rest?.size === 0) this.#allocations.delete(former.uid);
+      if (before !== undefined) this.#goneOf(former.uid).set(name, before.spec.ip);
+      this.#changed.set(former.uid, former);
     }
-    if (kept === undefined || now === undefined) return false;
+    if (kept === undefined || now === undefined) return former !== undefined;
+    this.#gone.get(kept.uid)?.delete(name);
     const own = this.#allocations.get(kept.uid) ?? new Map<string, CachedAllocation>();
     this.#allocations.set(kept.uid, own.set(name, now));
     this.#changed.set(kept.uid, kept);
     return true;
+  }
+
+  #goneOf(uid: string): Map<string, Ip> {
+    const found = this.#gone.get(uid) ?? new Map<string, Ip>();
+    this.#gone.set(uid, found);
+    return found;
   }
 
   /** A claim that cannot be written does not delay the others. */
@@ -93,17 +105,21 @@ class ClaimStatusController implements Controller {
         await api.call({ method: "GET", path: objectPath(IPAM_CLAIMS, object), signal }),
         `IPAMClaim "${namespace}/${name}"`,
       );
-      if (claim.uid !== uid) return;
-      const status = planClaimStatus(claim, [...(this.#allocations.get(uid)?.values() ?? [])]);
-      if (status === undefined) return;
+      const [own, gone] = [this.#allocations.get(uid)?.values() ?? [], this.#gone.get(uid)?.values() ?? []];
+      const status = claim.uid === uid ? planClaimStatus(claim, [...own], [...gone]) : undefined;
+      if (status === undefined) {
+        this.#gone.delete(uid);
+        return;
+      }
       const { resourceVersion } = claim;
       const patch = { path: statusPath(IPAM_CLAIMS, object), uid, resourceVersion, body: { status }, signal };
-      if ((await patchIfSame(api, patch)) !== undefined) return;
+      if ((await patchIfSame(api, patch)) !== undefined) return void this.#gone.delete(uid);
       // Another writer was faster: compare again.
       this.#changed.set(uid, of);
       this.#loop.wake();
     } catch (error) {
       if (!isNotFound(error)) throw error;
+      this.#gone.delete(uid);
     }
   }
 }

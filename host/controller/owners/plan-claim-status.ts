@@ -1,5 +1,5 @@
 /** What the status of an IPAMClaim should say: the addresses given to its NIC. */
-import { equalIp, FAMILIES, formatIp } from "../../net/ip.ts";
+import { equalIp, FAMILIES, formatIp, type Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -16,9 +16,14 @@ const RANKED_STATES = ["Bound", "Kept"] as const;
 
 /**
  * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones, and those that
- * are bound or retained stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered.
+ * are bound or retained stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`: addresses that
+ * the claim had and that are neither. Another pod may have them by now, and each next one of the claim would be refused.
  */
-export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAllocation[]): ClaimStatus | undefined {
+export function planClaimStatus(
+  claim: IpamClaim,
+  allocations: readonly CachedAllocation[],
+  gone: readonly Ip[] = [],
+): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload));
   const ranked = RANKED_STATES.flatMap((state) => own.filter(({ spec }) => spec.state === state));
   const isSaid = ({ spec }: CachedAllocation): boolean => claim.given.some(({ ip }) => equalIp(ip, spec.ip));
@@ -26,11 +31,19 @@ export function planClaimStatus(claim: IpamClaim, allocations: readonly CachedAl
     const ofFamily = ranked.filter(({ spec }) => spec.ip.family === family);
     return ofFamily.find(isSaid) ?? ofFamily[0] ?? [];
   });
-  if (given.length === 0) return undefined;
+  if (given.length === 0) return withdraw(claim, gone);
   const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);
   const ownerPod = given.flatMap(({ spec }) => spec.holders)[0]?.pod ?? claim.ownerPod;
   const before = claim.given.map(({ ip, length }) => `${formatIp(ip)}/${length}`);
   return before.join() === ips.join() && ownerPod === claim.ownerPod ? undefined : { ips, ownerPod };
+}
+
+/** Undefined if the status says none of them. */
+function withdraw({ given, ownerPod }: IpamClaim, gone: readonly Ip[]): ClaimStatus | undefined {
+  const rest = given.filter(({ ip }) => !gone.some((each) => equalIp(each, ip)));
+  if (rest.length === given.length) return undefined;
+  const ips = rest.map(({ ip, length }) => `${formatIp(ip)}/${length}`);
+  return { ips, ownerPod: rest.length === 0 ? "" : ownerPod };
 }
 
 /** The UID alone is not enough: any pod may have it in its owner reference. */

@@ -99,3 +99,22 @@ it.each([
 ])("the status of a claim: %s", (_what, claim, allocations, wanted) => {
   expect(planClaimStatus(claim, allocations)).toEqual(wanted);
 });
+
+const SAID = { ips: ["10.6.0.7/24", "fd00::7/64"], ownerPod: "a" };
+
+it.each([
+  ["that it says, and no other: it says none", SAID, [], ["10.6.0.7", "fd00::7"], { ips: [], ownerPod: "" }],
+  ["of one family: it says the other", SAID, [], ["10.6.0.7"], { ips: ["fd00::7/64"], ownerPod: "a" }],
+  ["that it does not say: it stays", SAID, [], ["10.6.0.8"], undefined],
+  [
+    "and has another: it says that",
+    SAID,
+    [allocation("10.6.0.9", "Bound", "b")],
+    ["10.6.0.7"],
+    { ips: ["10.6.0.9/24"], ownerPod: "b" },
+  ],
+  ["and has it again: it stays", { ips: ["10.6.0.7/24"], ownerPod: "a" }, [FOUR], ["10.6.0.7"], undefined],
+] as const)("a claim has lost an address %s", (_what, said, allocations, gone, wanted) => {
+  const ips = gone.map((each) => parseIp(each) ?? expect.unreachable());
+  expect(planClaimStatus(claimOf(said), allocations, ips)).toEqual(wanted);
+});
