@@ -52,6 +52,8 @@ export interface Allocation {
   readonly predecessorNode?: string | undefined;
   /** Whether the API server is known to have an object for the row (cluster only). */
   readonly isConfirmed?: boolean | undefined;
+  /** When the API server created the object, RFC 3339; only of another node's address. */
+  readonly createdAt?: string | undefined;
   /** When the cooldown of a Cooling address of this node is over, on the same clock as sinceMs. */
   readonly freeAtMs?: number | undefined;
   /** Time of the last transition, on the machine's monotonic clock, milliseconds. */

@@ -82,6 +82,8 @@ export interface IpAllocation {
   readonly uid: string;
   /** Opaque; a number of at most 2^53 in decimals with etcd below. */
   readonly resourceVersion: string;
+  /** When the API server created it, RFC 3339. */
+  readonly createdAt?: string | undefined;
   readonly deleting: boolean;
   readonly spec: IpAllocationSpec;
 }
@@ -261,8 +263,9 @@ function parseCanonicalIp(text: string): Ip | undefined {
 /** Decodes an IPAllocation; `source` names it in the error. Throws ConfigError. */
 export function decodeIpAllocation(value: unknown, source: string): IpAllocation {
   const { kind, metadata, spec } = decodeBerth(named, value, source);
-  const { name, uid = "", resourceVersion = "" } = metadata;
-  return { kind, name, uid, resourceVersion, deleting: isDeleting(metadata), spec };
+  const { name, uid = "", resourceVersion = "", creationTimestamp: createdAt } = metadata;
+  const created = createdAt === undefined ? {} : { createdAt };
+  return { kind, name, uid, resourceVersion, ...created, deleting: isDeleting(metadata), spec };
 }
 
 interface AllocationMetadata {

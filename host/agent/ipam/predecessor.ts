@@ -9,7 +9,7 @@ import type { Workload } from "../../resources/ip-allocation.ts";
 
 /** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
 export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Allocation): CniError {
-  const text = `Address ${formatIp(ip)} is retained for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has removed it from the NIC, or the sandbox of the pod has ended`;
+  const text = `Address ${formatIp(ip)} is retained for ${describeWorkload(workload, namespace)}, and its earlier pod ${namespace}/${pod}, which is deleted, still has it on node "${predecessorNode}"; try again when the agent of that node has removed it from the NIC, the sandbox of the pod has ended, or the node is marked as out of service`;
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 

@@ -27,9 +27,9 @@ export type SyncAction =
   | { readonly kind: "delete" }
   /**
    * Another pod has the address. `needsProbe`: the row's pod gets it if no machine answers for it, because the other pod's node is lost.
-   * `predecessorNode`: the row's pod gets it as soon as the agent of that node has taken it off the other pod's NIC.
+   * `predecessor`: the row's pod gets it as soon as the agent of that pod's node has taken it off the NIC. `by`: another pod that keeps it.
    */
-  | { readonly kind: "taken"; readonly needsProbe?: boolean; readonly predecessorNode?: string | undefined }
+  | { readonly kind: "taken"; readonly needsProbe?: boolean; readonly predecessor?: Holder; readonly by?: Holder }
   /** The object is what the row says. */
   | { readonly kind: "synced" }
   /** The object has nothing of the row, or nothing that may be changed: the row can be deleted. */
@@ -84,7 +84,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
     case "Bound":
       if (object.podUid === row.owner && object.ifName === row.ifName)
         return object.node === node && !isUnanswered ? { kind: "synced" } : bind;
-      if (object.node === node && formerOwners.has(object.podUid)) return bind;
+      // What this node's earlier pod shares is not this row's alone.
+      if (object.node === node && object.sharers === undefined && formerOwners.has(object.podUid)) return bind;
       if (isOfSameNic(row, object)) return { kind: "takeOver" };
       return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
     case "Kept":
@@ -99,11 +100,12 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, node, isDue, isPublic } = inputs;
+  const { row, object, node, isDue, isPublic, state } = inputs;
   const isRetained = row.workload !== undefined;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
-  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
+  const { formerOwners } = state.pending;
+  const others = object.state === "Bound" ? findOtherHolders(row, object, node, formerOwners) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   if (!isOurs(inputs, object)) return { kind: "forget" };
   // The watch reports its end.
@@ -176,14 +178,15 @@ export async function takeOver(
     for (const holder of full.spec.holders) {
       if (holder.ifName !== row.ifName) return { kind: "taken" };
       const status = await readHolderStatus(row, holder);
-      if (status === "alive") return { kind: "taken" };
+      if (status === "alive") return { kind: "taken", by: holder };
       (status === "migrating" ? sharers : gone).push(holder);
     }
     if (sharers.length >= MAX_HOLDERS) return { kind: "taken" };
   }
-  // A NIC that has the address already keeps it. A row with a quarantine was probed; a pod that shares the address answers for it legitimately.
-  const isProbed = sharers.length > 0 || row.quarantine !== undefined;
-  const obstacle = row.isConfirmed === true ? undefined : await findObstacle(deps, gone, isProbed);
+  // A NIC that has the address already keeps it. A row with a quarantine was probed.
+  const isProbed = row.quarantine !== undefined;
+  const terms = { isProbed, isShared: sharers.length > 0 };
+  const obstacle = row.isConfirmed === true ? undefined : await findObstacle(deps, gone, terms);
   if (obstacle !== undefined) return obstacle;
   return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { sharers }) };
 }
@@ -192,13 +195,13 @@ export async function takeOver(
 async function findObstacle(
   { readNodeStatus, node }: TakeOverDeps,
   gone: readonly Holder[],
-  isProbed: boolean,
+  { isProbed, isShared }: { readonly isProbed: boolean; readonly isShared: boolean },
 ): Promise<ResolvedAction | undefined> {
   let needsProbe = false;
   for (const holder of gone) {
     const status = holder.node === node ? "off" : ((await readNodeStatus?.(holder.node)) ?? "off");
-    if (status === "there") return { kind: "taken", predecessorNode: holder.node };
-    // The pod may still run on the lost node, unseen (node-lost).
+    // The pod may still run on a lost node, unseen (node-lost). No probe can tell: a pod that shares the address answers for it legitimately.
+    if (status === "there" || (status === "lost" && isShared)) return { kind: "taken", predecessor: holder };
     needsProbe ||= status === "lost" && !isProbed;
   }
   return needsProbe ? { kind: "taken", needsProbe } : undefined;

@@ -70,12 +70,23 @@ function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): 
   return { namespace, pod, podUid: owner, ifName, node };
 }
 
-/** Returns the holders that share the address with the row's pod; undefined if that pod is no holder, or the only one. */
-export function findOtherHolders(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
-  const isOwn = (holder: Holder): boolean =>
-    holder.node === node && holder.podUid === row.owner && holder.ifName === row.ifName;
-  return object.sharers?.some(isOwn) ? object.sharers.filter((holder) => !isOwn(holder)) : undefined;
+/**
+ * Returns the holders that share the address with the row's pod, or with one of `former`, pods of this node that had the row before; undefined if there are
+ * none.
+ */
+export function findOtherHolders(
+  row: Allocation,
+  object: KnownObject,
+  node: string,
+  former: Pick<ReadonlySet<string>, "has"> = NO_PODS,
+): readonly Holder[] | undefined {
+  const isOwn = ({ node: of, podUid, ifName }: Holder): boolean =>
+    of === node && ifName === row.ifName && (podUid === row.owner || former.has(podUid));
+  const others = object.sharers?.filter((holder) => !isOwn(holder)) ?? [];
+  return others.length > 0 && others.length < (object.sharers?.length ?? 0) ? others : undefined;
 }
+
+const NO_PODS: ReadonlySet<string> = new Set();
 
 /** The quarantine of an address that must be probed before it is used. */
 export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
@@ -84,7 +95,7 @@ export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, par
  * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over. An address of a lost node is in
  * {@link PROBE_FIRST}.
  */
-export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: number): Allocation {
+export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, sinceMs: number): Allocation {
   const { ip, addressSpace, prefixLength, pool, state, holders, workload, quarantine } = spec;
   const {
     namespace = workload?.namespace ?? "",
@@ -108,6 +119,7 @@ export function foreignOf({ resourceVersion, spec }: IpAllocation, sinceMs: numb
     isConfirmed: true,
     sinceMs,
     version: -Number(resourceVersion),
+    ...(createdAt === undefined ? {} : { createdAt }),
     ...(isLost(spec) ? { quarantine: PROBE_FIRST } : {}),
   };
 }

@@ -125,13 +125,13 @@ export class ObjectSync {
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken": {
             const by = await this.#readHolder(task);
-            const { needsProbe, predecessorNode } = action;
+            const { needsProbe, predecessor, by: { namespace, pod } = predecessor ?? by } = action;
             return {
               kind: "taken",
               by: {
-                ...by,
+                ...{ ...by, namespace, pod },
                 ...(needsProbe === true ? { quarantine: PROBE_FIRST } : {}),
-                ...(predecessorNode === undefined ? {} : { predecessorNode }),
+                ...(predecessor === undefined ? {} : { predecessorNode: predecessor.node }),
               },
             };
           }

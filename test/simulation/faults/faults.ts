@@ -136,7 +136,7 @@ export const FAULTS: readonly Fault[] = [
     breaks: "retention",
     profile: "partition",
     limit: 60_000,
-    edits: [edit(DECIDE, `if (status === "there") return { kind: "taken", predecessorNode: holder.node };`, "")],
+    edits: [edit(DECIDE, `status === "there" || `, "")],
   },
   {
     name: "what is retained is not looked for",

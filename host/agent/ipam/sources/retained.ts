@@ -7,6 +7,7 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
+import { compareText } from "../../../lib/order.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
@@ -226,7 +227,7 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * What is retained first, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
+ * What is retained first, the last one before others; then what earlier pods have, the one made first before others, which are left of claims that are being
  * undone; then what is orphaned. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
@@ -247,7 +248,13 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
   }
   // Versions of objects are negative.
   const rankOf = ({ kept: { state, version } }: Retained): number => (state === "Kept" ? version : -version);
-  return found.sort((a, b) => Number(a.isOrphaned) - Number(b.isOrphaned) || rankOf(a) - rankOf(b));
+  return found.sort((a, b) => Number(a.isOrphaned) - Number(b.isOrphaned) || compareAge(a, b) || rankOf(a) - rankOf(b));
+}
+
+/** Of two that earlier pods have. An address that was retained keeps its object when it is taken over, which is a later write than the claim of another one. */
+function compareAge({ kept: one }: Retained, { kept: other }: Retained): number {
+  const areHeld = one.state !== "Kept" && other.state !== "Kept";
+  return areHeld ? compareText(one.createdAt ?? "", other.createdAt ?? "") : 0;
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */

@@ -200,7 +200,7 @@ it("retention: without a status of the other holder it is gone, and its address 
   expect(await takeOver(deps, ofWeb, task)).toStrictEqual({ kind: "replace", state: "Bound" });
 });
 
-it("node-lost: a machine that shares the address answers for it, so no probe is needed", async () => {
+it("node-lost: a machine that shares the address answers for it, so no probe can tell", async () => {
   const [gone, moving] = [
     { ...HOLDER, node: "n2", podUid: "u2" },
     { ...HOLDER, node: "n3", podUid: "u3" },
@@ -215,7 +215,7 @@ it("node-lost: a machine that shares the address answers for it, so no probe is 
       { object: ours, full: { ...ipAllocation("10.0.0.1", { holders }), resourceVersion: "5" } },
     );
   expect(await check([gone])).toEqual({ kind: "taken", needsProbe: true });
-  expect(await check([gone, moving])).toEqual({ kind: "replace", state: "Bound", sharers: [moving] });
+  expect(await check([gone, moving])).toEqual({ kind: "taken", predecessor: gone });
 });
 
 it("retention: without its pod a shared object is of a node that still has a holder, and of that holder's NIC", () => {

@@ -56,6 +56,10 @@ describe("what follows for the row of a pod", () => {
   const released = { isDue: true };
   const deleted = { ...WITH_THEM, node: "here", deleting: true };
   const leave = { kind: "leave", others: [THEIRS] };
+  const former = pending({ formerOwners: new Set(["y", "z"]) });
+  const both = known([holderOn("here", "y"), holderOn("here", "z")], "here");
+  const earlier = known([holderOn("here", "z"), THEIRS], "here");
+  const stranger = { workload: undefined };
   const forget = { kind: "forget" };
   type Known = KnownObject | "absent" | undefined;
   const rows: [what: string, row: Allocation, object: Known, options: object, action: object][] = [
@@ -67,6 +71,16 @@ describe("what follows for the row of a pod", () => {
     ["released, the other has left: kept", cooling, known([OURS], "here"), {}, { kind: "replace", state: "Kept" }],
     ["released, and left already: done", cooling, WITHOUT_US, {}, forget],
     ["released, and the object is deleted by hand: the other recreates it", cooling, deleted, {}, forget],
+    ["shared by this node's earlier pod: who else has it must be read", bound, earlier, former, { kind: "takeOver" }],
+    ["the same, of another workload", { ...bound, ...stranger }, earlier, former, { kind: "reclaim" }],
+    ["released, shared by this node's earlier pod: leaves it to the other", cooling, earlier, former, leave],
+    [
+      "released, shared by two earlier pods of this node: kept",
+      cooling,
+      both,
+      former,
+      { kind: "replace", state: "Kept" },
+    ],
     ["another NIC of the pod has it: not this row's to leave", { ...cooling, ifName: "net1" }, WITH_THEM, {}, forget],
   ];
   it.each(rows)("%s", (_what, row, object, options, wanted) => {
@@ -92,7 +106,13 @@ describe("who has the address of a member", () => {
   it.each([
     ["the one before is gone: the live one alone", [THEIRS], { b: "gone" }, ALONE],
     ["the other runs the same machine: both", [THEIRS], { b: "migrating" }, BOTH],
-    ["the other lives: that one", [THEIRS], { b: "alive" }, elsewhere],
+    ["the other lives: that one", [THEIRS], { b: "alive" }, { ...elsewhere, by: THEIRS }],
+    [
+      "the second of two is another machine's: that one",
+      [THEIRS, third],
+      { b: "gone", x: "alive" },
+      { ...elsewhere, by: third },
+    ],
     [
       "of two one is gone: the other and ours",
       [THEIRS, third],
@@ -118,11 +138,11 @@ describe("who has the address of a member", () => {
     ["node-lost: who has bound it in doubt has it, and asks", "gone", doubt, ALONE],
     ["node-lost: whose NIC has it already need not ask", "gone", attached, ALONE],
     ["it runs the same machine, which answers as it should: both, in no doubt", "migrating", {}, BOTH],
-    ["it lives: that one", "alive", {}, elsewhere],
+    ["it lives: that one", "alive", {}, { ...elsewhere, by: THEIRS }],
   ] as const)("the other's node is lost, %s", async (_what, status, changes, wanted) => {
     expect(await takeFrom("lost", status, changes)).toEqual(wanted);
   });
-  const later = { kind: "taken", predecessorNode: "there" };
+  const later = { kind: "taken", predecessor: THEIRS };
   it.each([
     ["its pod is gone: not before the agent of that node has let go", "there", "gone", {}, later],
     ["even when it was bound in doubt: the node is back", "there", "gone", doubt, later],
@@ -131,6 +151,22 @@ describe("who has the address of a member", () => {
     ["the machine is off: ours at once", "off", "gone", {}, ALONE],
   ] as const)("the other's node answers, %s", async (_what, state, status, changes, wanted) => {
     expect(await takeFrom(state, status, changes)).toEqual(wanted);
+  });
+  it.each([
+    ["there", "not before its agent has let go", { kind: "taken", predecessor: third }],
+    ["lost", "not at all: no probe can tell, as the other answers", { kind: "taken", predecessor: third }],
+    ["off", "at once, beside the other", BOTH],
+  ] as const)("node-lost: of two pods one is gone, on a node that is %s: %s", async (nodeStatus, _what, wanted) => {
+    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<HolderStatus> =>
+      podUid === "x" ? "gone" : "migrating";
+    const deps = {
+      isLivePod: async () => true,
+      readHolderStatus,
+      readNodeStatus: async () => nodeStatus,
+      node: "here",
+    };
+    const task = taskOf(objectOf([THEIRS, third], "there"));
+    expect(await takeOver(deps, { ...bound, isConfirmed: false }, task)).toEqual(wanted);
   });
   it("of this node's own earlier pod the journal tells, and no node is asked for", async () => {
     const task = taskOf(objectOf([holderOn("here", "b")], "here"));
