@@ -96,6 +96,26 @@ describe("a part is planned again", () => {
     expect(awake(parts, view)).toEqual(["blue", "green"]);
   });
 
+  test("if labels have changed since it was planned, in the map that was read then", () => {
+    const { parts, view } = rested();
+    world.labels = { team: "a" };
+    expect(awake(parts, view)).toEqual(["blue", "green"]);
+  });
+
+  test("if the labels of the second of its namespaces change", () => {
+    const { view } = rested();
+    const [first] = view.demands;
+    const { application } = first ?? expect.fail();
+    const bank = { ...view, demands: [...view.demands, { ...first, application: { ...application, namespace: "bank" }, ifName: "net1" }] } as SubnetsView; // biome-ignore format: a row
+    const none = {};
+    const labelled = (labels: object) => ({ ...bank, labelsOf: (name: string) => (name === "bank" ? labels : none) }) as SubnetsView; // biome-ignore format: a row
+    const parts = new PartsAtRest();
+    const before = labelled({});
+    for (const part of parts.plan(before).parts) parts.rest({ ...part, isFinal: true });
+    expect(awake(parts, before)).toEqual([]);
+    expect(awake(parts, labelled({ team: "a" }))).toEqual(["blue"]);
+  });
+
   test("if its Subnet was away for a while", () => {
     const { parts, view } = rested();
     const without = (name: string) => ({
