@@ -317,7 +317,9 @@ export class Cluster {
     this.inside(() => {
       const { shape } = this.#options;
       const { server } = this;
-      if (shape.isDetecting) server.put(COORDINATORS, "default", { spec: { detectIPConflict: true } });
+      // Its status names the namespaces that have as many addresses as they may.
+      if (shape.isDetecting || shape.tenant !== undefined)
+        server.put(COORDINATORS, "default", { spec: { detectIPConflict: shape.isDetecting } });
       if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
       server.put("/api/v1/namespaces", "shop", shape.tenant === undefined ? {} : { metadata: { labels: TEAM } });
       if (shape.tenant !== undefined) this.#guard();

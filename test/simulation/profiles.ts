@@ -482,6 +482,16 @@ const ATTACK: Action = {
   act: (cluster, random) => cluster.tenant?.attack(random),
 };
 
+const FLOOD: Action = {
+  name: "the tenant creates many pods",
+  weight: 3,
+  act: (cluster, random, time) => {
+    cluster.tenant?.flood(random);
+    // Agents know by then that its namespace has as many addresses as it may.
+    time.schedule(8_000, "the tenant creates more pods", time.current, () => cluster.tenant?.flood(random, 6));
+  },
+};
+
 const DEMAND: Action = {
   name: "the tenant wants a pool",
   weight: 4,
@@ -722,6 +732,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     hasTenant: true,
     actions: [
       ATTACK,
+      FLOOD,
       DEMAND,
       RETREAT,
       { ...DELETE, weight: 8 },

@@ -91,6 +91,16 @@ export class Tenant {
       this.#create(random, this.#pickAttack(random));
   }
 
+  /** Pods that together want more addresses than its namespace may have; `more`: so many, beside those that there are. */
+  flood(random: Seeded, more?: number): void {
+    const { server, collections, limits } = this.#options;
+    const nics = manyNics(Math.floor(limits.maxAddressesPerPod / 2));
+    const count = more ?? Math.ceil(limits.maxAddressesPerNamespace / (2 * nics.length)) + 1;
+    const most = MOST_PODS + (more ?? 0);
+    for (let each = 0; each < count && server.collection(collections.pods).size < most; each++)
+      this.#create(random, { nics });
+  }
+
   /** A Deployment that wants far more than there is. */
   demand(random: Seeded): void {
     const { server, collections } = this.#options;

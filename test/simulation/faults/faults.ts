@@ -511,6 +511,14 @@ export const FAULTS: readonly Fault[] = [
     edits: [edit(LIMITS, "perPod === 0 || most <= perPod ?", "perPod === 0 || most >= 0 ?")],
   },
   {
+    name: "a namespace has no limit of addresses",
+    breaks: "[limits](security.md#what-one-tenant-may-hold)",
+    profile: "tenants",
+    violation: "and still gets",
+    limit: 200_000,
+    edits: [edit(LIMITS, "limit === 0 || addresses < limit ?", "limit === 0 || addresses >= 0 ?")],
+  },
+  {
     name: "claims ahead for several NICs of a pod do not see one another",
     breaks: "[limits](security.md#what-one-tenant-may-hold)",
     profile: "tenants",
