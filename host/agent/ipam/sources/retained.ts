@@ -227,8 +227,9 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * What is retained first, the last one before others; then what earlier pods have, the one made first before others, which are left of claims that are being
- * undone; then what is orphaned. One list of the API server for each workload of the demand.
+ * What is retained first, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
+ * undone, and of what one of them has the object that was created first: taking over what was retained is a later write to an older object; then what is
+ * orphaned. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -247,14 +248,21 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
     }
   }
   // Versions of objects are negative.
-  const rankOf = ({ kept: { state, version } }: Retained): number => (state === "Kept" ? version : -version);
-  return found.sort((a, b) => Number(a.isOrphaned) - Number(b.isOrphaned) || compareAge(a, b) || rankOf(a) - rankOf(b));
+  const ageOf = ({ kept }: Retained): number =>
+    Math.min(...found.flatMap(({ kept: each }) => (isOfSamePod(each, kept) ? [-each.version] : [])));
+  const rankOf = (each: Retained): number => (each.kept.state === "Kept" ? each.kept.version : ageOf(each));
+  return found.sort(
+    (a, b) =>
+      Number(a.isOrphaned) - Number(b.isOrphaned) ||
+      rankOf(a) - rankOf(b) ||
+      compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
+      b.kept.version - a.kept.version,
+  );
 }
 
-/** Of two that earlier pods have. An address that was retained keeps its object when it is taken over, which is a later write than the claim of another one. */
-function compareAge({ kept: one }: Retained, { kept: other }: Retained): number {
-  const areHeld = one.state !== "Kept" && other.state !== "Kept";
-  return areHeld ? compareText(one.createdAt ?? "", other.createdAt ?? "") : 0;
+/** Returns whether one NIC of an earlier pod has both: one of them is left of a claim that is being undone. */
+function isOfSamePod(one: Allocation, other: Allocation): boolean {
+  return one === other || (one.state === "Bound" && one.owner === other.owner && isSameNic(one, other));
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */

@@ -100,7 +100,8 @@ describe("retention: a search that is short takes what is retained", () => {
     ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -4 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -4 retained"]], // biome-ignore format: one row
     ["last, of several", [kept("10.6.0.8", { version: -4 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
     ["before what an earlier pod has", [earlier("10.6.0.8", { version: -9 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["first made, of what earlier pods have", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["created first, of what one earlier pod has", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["first, of what two earlier pods have", [earlier("10.6.0.8", { version: -4, owner: "u9", createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.8 -4 retained"]], // biome-ignore format: one row
     ["first, of what earlier pods have", [earlier("10.6.0.8", { version: -9 }), earlier("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
     ["not what is in no selected pool", [kept("10.9.0.9")], []],
