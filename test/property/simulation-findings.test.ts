@@ -51,6 +51,13 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "what a migration's target was never answered is not its claim's",
     { seed: 81_002, profile: "machines", steps: 10_000 },
   ],
+  [
+    "an ended pod that a lost journal had beside another one leaves the record",
+    { seed: 91_001, profile: "machines", steps: 6_000 },
+  ],
+  ["a later target on a node leaves the source in the record", { seed: 91_012, profile: "machines", steps: 6_000 }],
+  ["an address that a claim has lost is not in its status", { seed: 91_018, profile: "machines", steps: 6_000 }],
+  ["a node without its journal hears that a record names it", { seed: 91_024, profile: "machines", steps: 6_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
   [
     "ADDs that wait for generated pools wake one another with an address that another node has",

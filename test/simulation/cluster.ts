@@ -10,6 +10,7 @@ import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.
 import { openKubeClient } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { openLog } from "../../host/lib/log.ts";
+import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
@@ -23,6 +24,7 @@ import type { Timeline } from "./timeline.ts";
 import { VirtualMachines } from "./virtual-machines.ts";
 import {
   annotationsOf,
+  claimName,
   controllerOf,
   deploymentObject,
   namesOf,
@@ -110,12 +112,15 @@ const FAMILIES = ["blue", "six"] as const;
 type Family = (typeof FAMILIES)[number];
 const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
-/** Short, so that much happens in little time. */
-function settings(cooldown: string, limits: object = {}): string {
-  const own = Object.entries(limits).map(([key, value]) => `${key}: ${value}\n`);
+/**
+ * Short, so that much happens in little time. With virtual machines a ready node's agent counts as inactive only after it has compared its allocations
+ * without a controller's notice, as with the default settings.
+ */
+function settings({ cooldown, tenant, virtualMachines }: ClusterShape): string {
+  const own = Object.entries(tenant ?? {}).map(([key, value]) => `${key}: ${value}\n`);
   return `
 allocationCooldown: ${cooldown}
-garbageCollection: { interval: 20s, grace: 5s, nodeLost: 40s }
+garbageCollection: { interval: 20s, grace: 5s, nodeLost: ${virtualMachines === undefined ? 40 : 200}s }
 ${own.join("")}`;
 }
 
@@ -274,6 +279,8 @@ export class Cluster {
         collections: { pods: PODS, machines: MACHINES, instances: INSTANCES, claims: CLAIMS },
         random: this.#plane.random,
         count: shape.virtualMachines,
+        wishesOf: (number) => [`10.6.255.${number}`, `fd00::ff${number.toString(16).padStart(2, "0")}`],
+        wishPools: { ipv4: ["blue", "wish4"], ipv6: ["six", "wish6"] },
         newUid: () => `p${++this.#lastUid}`,
         pods: () => this.pods,
         readyNodes: () => this.#readyNodes,
@@ -325,10 +332,11 @@ export class Cluster {
       if (shape.tenant !== undefined) this.#guard();
       server.put(CONFIG_MAPS, "vendor-conf", {
         metadata: { namespace: "kube-system" },
-        data: { "conf.yml": settings(shape.cooldown, shape.tenant) },
+        data: { "conf.yml": settings(shape) },
       });
       for (const family of FAMILIES)
         server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
+      if (shape.virtualMachines !== undefined) this.#putWishes();
       for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) {
         const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plainConf(name)] });
         server.put(DEFINITIONS, name, { metadata: { namespace: "shop" }, spec: { config } });
@@ -361,6 +369,22 @@ export class Cluster {
     const six = { subnet: "fd08::/64", ips: ["fd08::1-fd08::3"], namespaceAffinity: { matchLabels: TEAM } };
     server.put(POOLS, "vault4", { metadata, spec: four });
     server.put(POOLS, "vault6", { metadata, spec: six });
+  }
+
+  /** Pools of addresses that IPAMClaims request, and the claims of other pods than launchers. */
+  #putWishes(): void {
+    const { server, workloads } = this;
+    const metadata = { generation: 1 };
+    server.put(POOLS, "wish4", { metadata, spec: { subnet: POOL_NETWORKS.blue, ips: ["10.6.255.1-10.6.255.99"] } });
+    server.put(POOLS, "wish6", { metadata, spec: { subnet: POOL_NETWORKS.six, ips: ["fd00::ff01-fd00::ff63"] } });
+    for (const { name, nics, hasClaim } of workloads) {
+      if (hasClaim !== true) continue;
+      for (const [ifName, network] of nics.slice(1)) {
+        const claim = claimName(`${name}-0`, ifName);
+        const spec = { network, interface: ifName };
+        server.put(CLAIMS, claim, { metadata: { uid: `claim-${claim}`, namespace: "shop" }, spec });
+      }
+    }
   }
 
   startNode(node: Node): void {
@@ -777,8 +801,15 @@ export class Cluster {
           const { name, isCurrent } = this.virtualMachines.memberOf(pod, ifName);
           return this.ledger.shown({ ...pod, name }, ifName, addresses, isCurrent);
         }
-        this.ledger.shown(pod, ifName, addresses, this.#isMember(pod));
         const workload = this.workloads.find(({ name }) => pod.name.startsWith(`${name}-`));
+        if (workload?.hasClaim === true && ifName !== "eth0")
+          return this.ledger.shown(
+            { ...pod, name: claimName(pod.name, ifName) },
+            ifName,
+            addresses,
+            this.#isThere(pod),
+          );
+        this.ledger.shown(pod, ifName, addresses, this.#isMember(pod));
         const owner = workload === undefined ? "" : uidOf(workload);
         if (pod.isStatic !== true && !this.#isFormer(pod, workload))
           this.subnetLedger?.shown({ ...pod, owner }, ifName, addresses);
@@ -796,6 +827,10 @@ export class Cluster {
       spec: { nodeName: node, nics },
       status: { phase: "Running" },
     });
+  }
+
+  #isThere({ name, uid }: PodObject): boolean {
+    return this.#uidOf(name) === uid;
   }
 
   /** Whether a set that is there has the pod. */
@@ -894,8 +929,11 @@ export class Cluster {
         `subnet ${metadata.name}: ${JSON.stringify({ ips: after?.spec.ips, ...after?.status, conditions: 0 })}`,
       );
       this.subnetLedger?.subnetWritten(metadata.name);
+    } else if (collection === NODES) {
+      const [was, is] = [noticeOf(before), noticeOf(after)];
+      if (is !== undefined && is !== was) timeline.note(`${metadata.name} is told: ${is}`);
+      this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     } else if (collection === CLAIMS) timeline.note(`claim ${metadata.name}: ${JSON.stringify(after?.status ?? null)}`);
-    else if (collection === NODES) this.ledger.nodeWritten(metadata.name, isEmpty(after?.spec.taints));
     else if (isPods(collection) && (before === undefined || after === undefined))
       timeline.note(
         `pod ${metadata.name} (${metadata.uid}) ${after === undefined ? "is gone" : `on ${after.spec.nodeName}`}`,
@@ -1082,6 +1120,12 @@ function describe(object: StoredObject | undefined): string {
   };
   const who = holders.map(({ pod, podUID, interface: ifName }) => `${pod} (${podUID}) ${ifName}`).join(", ");
   return `${state}${who === "" ? "" : ` to ${who}`}${workload === undefined ? "" : ` for ${workload.member} ${workload.interface ?? ""}`} on ${node}`;
+}
+
+/** The controller's last notice to the node's agent. */
+function noticeOf(node: StoredObject | undefined): string | undefined {
+  const { annotations = {} } = (node?.metadata ?? {}) as { annotations?: Readonly<Record<string, string>> };
+  return annotations[NOTICE_ANNOTATION];
 }
 
 /** Whether nothing that decides about addresses has changed. */

@@ -760,7 +760,10 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       { ...DELETE, weight: 5 },
       { ...FORCE, weight: 2 },
       { ...LOSE_SANDBOX, weight: 2 },
+      CUT,
+      { ...POWER, weight: 1 },
       KILL_AGENT,
+      { ...LOSE_JOURNAL, weight: 3 },
       PAUSE_AGENT,
       HANG,
       KILL_CONTROLLER,
@@ -896,6 +899,20 @@ const VICTIMS: readonly Workload[] = [
   { ...ROLL, subnets: { ipv4: ["guarded4"], ipv6: ["guarded6"], number: "+1", reclaim: true } },
 ];
 
+/** A pod that is no launcher, and whose second NIC has an IPAMClaim. */
+const CLAIMANT: Workload = {
+  name: "box",
+  kind: "plain",
+  replicas: 1,
+  nics: [
+    ["eth0", "lan"],
+    ["net1", "lan2"],
+  ],
+  hasClaim: true,
+  life: 1,
+  isAbsent: false,
+};
+
 const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
 
 function nicsOf(workloads: readonly Workload[]): number {
@@ -936,6 +953,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     },
   ];
   if (isMixed) workloads.push(...MIXED);
+  if (hasMachines) workloads.push(CLAIMANT);
   const needed =
     workloads.reduce(
       (sum, { replicas, nics, announced = [] }) => sum + replicas * (nics.length + announced.length),

@@ -209,7 +209,7 @@ export function describeReport(report: RunReport, lines = 80): string {
       problems.flatMap(
         (problem) =>
           problem.match(
-            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x|vm)-[0-9]+|fix-n[0-9]+)/g,
+            /\b(?:10\.[67]\.[0-9.]+|fd0[078][0-9:]*::[0-9a-f]+|(?:db|web|app|lazy|mix|own|roll|both|thing|bank|x|vm|box)-[0-9]+|fix-n[0-9]+)/g,
           ) ?? [],
       ),
     ),

@@ -1,11 +1,13 @@
 /**
  * KubeVirt in little: virtual machines, the launcher pod of each run, and live migrations, which have a second launcher of the same run for a while. Every
- * other machine keeps its addresses as a VirtualMachine, the rest by IPAMClaims, one for each NIC.
+ * other machine keeps its addresses as a VirtualMachine, the rest by IPAMClaims, one for each NIC. Of these, every other one requests addresses for its
+ * first NIC, of pools that only these machines may use.
  */
 import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { PodObject } from "./kubelet.ts";
 import type { Nic } from "./machine.ts";
+import { claimName } from "./workload.ts";
 
 const NICS: PodObject["nics"] = [
   ["eth0", "lan"],
@@ -24,6 +26,8 @@ const CLEANUP_SHARE = 0.1;
 interface VirtualMachine {
   readonly name: string;
   readonly hasClaims: boolean;
+  /** What the IPAMClaim of its first NIC requests; undefined: any. */
+  readonly wishes: readonly string[] | undefined;
   /** Counts the machines of this name. */
   life: number;
   isAbsent: boolean;
@@ -49,6 +53,10 @@ interface Options {
   };
   readonly random: Seeded;
   readonly count: number;
+  /** Addresses with this number, one of each family, of pools that only machines with such wishes use. */
+  readonly wishesOf: (number: number) => readonly string[];
+  /** The pools of launchers of these machines, by family, in the order of preference. */
+  readonly wishPools: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
   readonly newUid: () => string;
   readonly pods: () => readonly PodObject[];
   readonly readyNodes: () => readonly string[];
@@ -73,6 +81,7 @@ export class VirtualMachines {
     this.#machines = Array.from({ length: options.count }, (_, index) => ({
       name: `vm-${index}`,
       hasClaims: index % 2 === 1,
+      wishes: index % 4 === 3 ? options.wishesOf(index + 1) : undefined,
       life: 0,
       isAbsent: true,
       mustMigrate: false,
@@ -195,7 +204,9 @@ export class VirtualMachines {
           const pod = this.#podOf(machine, machine.source);
           const given = (ips as readonly string[]).map((each) => each.replace(/\/.*/, "")).toSorted();
           const has = addressesOf(machine.source ?? "", ifName).toSorted();
-          const isRight = given.join() === has.join() && ownerPod === pod?.name;
+          const wanted = (ifName === "eth0" ? machine.wishes : undefined) ?? has;
+          const isRight =
+            [given, wanted.toSorted()].every((each) => each.join() === has.join()) && ownerPod === pod?.name;
           return isRight ? [] : [`claim ${name} says ${given} of ${ownerPod}, and ${pod?.name} has ${has}`];
         }),
       );
@@ -274,11 +285,19 @@ export class VirtualMachines {
     const uid = uidOf(machine);
     server.put(collections.machines, machine.name, { metadata: { uid, namespace: "shop" }, spec: {} });
     if (!machine.hasClaims) return;
-    for (const [ifName, network] of NICS) {
+    for (const [nic, [ifName, network]] of NICS.entries()) {
       const name = claimName(machine.name, ifName);
       const metadata = { uid: `${uid}-${ifName}`, namespace: "shop" };
-      server.put(collections.claims, name, { metadata, spec: { network, interface: ifName } });
+      const ipRequests = nic === 0 ? machine.wishes : undefined;
+      const spec = { network, interface: ifName, ...(ipRequests === undefined ? {} : { ipRequests }) };
+      server.put(collections.claims, name, { metadata, spec });
     }
+  }
+
+  #poolsOf({ wishes }: VirtualMachine): Readonly<Record<string, string>> {
+    if (wishes === undefined) return {};
+    const pools = NICS.map(([ifName]) => ({ interface: ifName, ...this.#options.wishPools }));
+    return { "ipam.vendor.io/ippools": JSON.stringify(pools) };
   }
 
   /** Returns the UID of the launcher. */
@@ -295,7 +314,7 @@ export class VirtualMachines {
         namespace: "shop",
         finalizers: ["simulation/kubelet"],
         labels: { "kubevirt.io": "virt-launcher" },
-        annotations: networksOf(machine),
+        annotations: { ...networksOf(machine), ...this.#poolsOf(machine) },
         ownerReferences: [{ ...owner, controller: true }],
       },
       spec: { nodeName: node, nics: NICS, restartPolicy: "Never" },
@@ -311,10 +330,6 @@ function uidOf({ name, life }: VirtualMachine): string {
 
 function runOf(machine: VirtualMachine): string {
   return `${uidOf(machine)}-run-${machine.run}`;
-}
-
-function claimName(machine: string, ifName: string): string {
-  return `${machine}.${ifName}`;
 }
 
 function networksOf({ name, hasClaims }: VirtualMachine): Readonly<Record<string, string>> {

@@ -19,6 +19,8 @@ export interface Workload {
   /** NICs that the pods announce besides, and that no ADD of Berth ever comes for. */
   readonly announced?: PodObject["nics"];
   readonly annotations?: Readonly<Record<string, string>>;
+  /** Its only pod's second NIC has an IPAMClaim, `box-0.net1`. */
+  readonly hasClaim?: boolean;
   readonly subnets?: SubnetUse;
   /** Counts the sets of this name. */
   life: number;
@@ -66,11 +68,23 @@ export function annotationsOf({ annotations = {}, subnets }: Workload): Readonly
 
 /** Networks of the pods' other NICs, as Multus reads them. */
 export function networksOf({
+  name: workload = "",
   nics,
   announced = [],
-}: Pick<Workload, "nics" | "announced">): Readonly<Record<string, string>> {
-  const others = [...nics.slice(1), ...announced].map(([ifName, network]) => ({ name: network, interface: ifName }));
+  hasClaim = false,
+}: Pick<Workload, "nics" | "announced" | "hasClaim"> & Partial<Pick<Workload, "name">>): Readonly<
+  Record<string, string>
+> {
+  const others = [...nics.slice(1), ...announced].map(([ifName, network]) => ({
+    ...{ name: network, interface: ifName },
+    ...(hasClaim ? { "ipam-claim-reference": claimName(`${workload}-0`, ifName) } : {}),
+  }));
   return others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) };
+}
+
+/** Of the NIC of a pod, or of a virtual machine. */
+export function claimName(of: string, ifName: string): string {
+  return `${of}.${ifName}`;
 }
 
 function templateOf(workload: Workload): object {
