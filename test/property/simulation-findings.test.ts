@@ -65,6 +65,7 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["an agent does not know of a record that a backup has brought back", { seed: 32, profile: "hands", steps: 5_000 }],
   ["addresses are claimed for a forged mirror of another node's pod", { seed: 25, profile: "tenants", steps: 5_000 }],
+  ["an agent does not know yet what its member's generated pool has", { seed: 108, profile: "subnets", steps: 8_000 }],
   [
     "another pod tries to claim what a member's pod has had until just now",
     { seed: 74_931_395, profile: "statefulsets", steps: 40_000, faults: 3 },

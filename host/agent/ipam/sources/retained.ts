@@ -279,7 +279,8 @@ function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonl
 
 /**
  * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them, or in no selected pool. What is
- * retained for a NIC that is not part of the demand, or for an unnamed NIC, may be what that NIC will want.
+ * retained for a NIC that is not part of the demand, or for an unnamed NIC, may be what that NIC will want; and the generated pool that the NIC has may
+ * have the address by now, of which this agent has not been told.
  */
 function surplusOf(
   retained: readonly Retained[],
@@ -287,9 +288,16 @@ function surplusOf(
   rows: readonly Allocation[],
 ): readonly Allocation[] {
   const isDemanded = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
+  const isGenerated = ({ ifName, ip }: Allocation): boolean =>
+    nics.some(
+      (nic) =>
+        (ifName === "" || ifName === nic.ifName) &&
+        nic.families.some(({ family, generated }) => family === ip.family && generated !== undefined),
+    );
   const isSurplus = ({ kept, picks }: Retained): boolean => {
     if (rows.some((row) => isSameAddress(row, kept))) return false;
-    return rows.some((row) => isSameNic(row, kept)) || (picks.length === 0 && isDemanded(kept.ifName));
+    if (rows.some((row) => isSameNic(row, kept))) return true;
+    return picks.length === 0 && isDemanded(kept.ifName) && !isGenerated(kept);
   };
   return retained.filter(isSurplus).map(({ kept }) => kept);
 }

@@ -4,6 +4,7 @@ import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import { CLAIM_POLL_MS, RetainedAddresses } from "../../../../../host/agent/ipam/sources/retained.ts";
 import type { AddressDemand, Setback } from "../../../../../host/agent/ipam/sources/source.ts";
 import type { Picked } from "../../../../../host/ipam/pick.ts";
+import type { SubnetPoolRequest } from "../../../../../host/ipam/subnet-pools.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
@@ -189,6 +190,21 @@ describe("retention: a search that is short takes what is retained", () => {
   ])("releases %s", async (_, rows, options, released) => {
     const { source, short, said } = open({ ...options, rows });
     expect([await source.next(short), said]).toEqual([false, ["lookup", ...released]]);
+  });
+
+  it("does not release what a generated pool may have by now, and what another family's pool has not", async () => {
+    const retained = [kept("10.9.0.9"), kept("10.9.0.8", { ifName: "" }), kept("fd00:9::9")];
+    const { nics } = open().search.demand;
+    const application = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", apiVersion: "apps/v1" };
+    const request: SubnetPoolRequest = { application, ifName: "eth0", family: 4, subnets: ["lan"] };
+    const generated = nics.map((nic) => ({
+      ...nic,
+      families: nic.families.map((each) =>
+        each.family === 4 ? { ...each, generated: { application, request } } : each,
+      ),
+    }));
+    const { source, short, said } = open({ retained, demand: { nics: generated } });
+    expect([await source.next(short), said]).toEqual([false, ["lookup", "release fd00:9::9"]]);
   });
 
   it("takes what only the API server knows as its own last, and not what its journal has", async () => {
