@@ -377,7 +377,7 @@ export class Ledger implements Segment {
     }
   }
 
-  /** What a machine that is there had last is nobody else's, unless it was left on a lost node. */
+  /** What a machine that is there had last belongs to no other one, unless it was left on a lost node. */
   #requireFree({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, addresses: readonly string[]): void {
     for (const [key, had] of this.#members) {
       if (!key.startsWith("vm-") || !addresses.includes(had) || key === memberKey(name, ifName, had)) continue;
