@@ -1,10 +1,13 @@
 /**
  * The world of the cluster tests before Berth comes into it: pods that are bound, run, finish and go; what the audit says of real objects; which rights agents have.
  */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, boundObject, podPath } from "../../scripts/lab/cluster/objects.ts";
 import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { createNetns } from "../../scripts/lab/netns.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
@@ -80,5 +83,18 @@ it("agents may claim, and may not touch pods", async () => {
     await world.deletePod(pod);
   } finally {
     agent.close();
+  }
+});
+
+it("agents find no namespace of the machine but that of their pods", async () => {
+  const other = await createNetns(`bw-other-${process.pid}`);
+  try {
+    const { agent, runtime } = await world.addNode("n9");
+    const folder = join("/proc", `${agent.pid}`, "root", "run", "netns");
+    const pod = await world.createPod({ name: "web-3", node: "n9", annotations: { ippool: { ipv4: ["blue"] } } });
+    expect((await runtime.attach(pod)).addresses).toHaveLength(1);
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^bw-\d+-\d+$/)]);
+  } finally {
+    await other.delete();
   }
 });

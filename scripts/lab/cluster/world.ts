@@ -137,7 +137,8 @@ export class World {
     const agentOptions = { ...this.#options.agent, ...options.agent };
     const args = ["--node", name, ...(agentOptions.args ?? [])];
     const cniConf = { "10-underlay.conflist": CONFLIST };
-    const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig: proxy.kubeconfig, args });
+    const wrapper = [...onlyNetns(netnsPath), ...(agentOptions.wrapper ?? [])];
+    const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig: proxy.kubeconfig, args, wrapper });
     this.defer(() => agent.delete());
     const node = { name, proxy, agent, runtime: new NodeRuntime({ agent, ledger, netnsPath }) };
     this.#nodes.set(name, node);
@@ -394,6 +395,22 @@ async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>)
     return sentences.length === 0;
   };
   return objects.until(() => `nothing is wrong any more\n${sentences.join("\n")}`, isNone, limitMs);
+}
+
+/** Enters a mount namespace in which no other network namespace has a path: the agent shall not find addresses of what else runs on this machine. */
+const HIDE_OTHERS = `
+  set -e
+  netns=$1
+  shift
+  exec 9<"$netns"
+  mount -t tmpfs none "$(dirname "$netns")"
+  touch "$netns"
+  mount --no-canonicalize --bind /proc/self/fd/9 "$netns"
+  exec 9<&-
+  exec "$@"`;
+
+function onlyNetns(path: string): readonly string[] {
+  return ["unshare", "--mount", "sh", "-c", HIDE_OTHERS, "sh", path];
 }
 
 function fail(message: string): never {
