@@ -148,10 +148,13 @@ export class AddressStates {
     this.#change(name, { formerOwners: new Set([...formerOwners, owner]) });
   }
 
-  /** The object is what the row says, or neither exists. */
+  /** The object is what the row says, or neither exists. A write that may still be carried out would succeed once the object is deleted again. */
   noteSynced(name: string): void {
     const state = this.get(name);
-    if (state.pending !== NOTHING_PENDING) this.#put(name, { ...state, pending: NOTHING_PENDING });
+    const { lateUntilMs } = state.pending;
+    const isLate = state.object.kind === "known" && lateUntilMs > this.#nowMs();
+    const pending = isLate ? { ...NOTHING_PENDING, lateUntilMs } : NOTHING_PENDING;
+    if (state.pending !== pending) this.#put(name, { ...state, pending });
   }
 
   /** The row was forgotten: a later row of the address is none that this node was told to probe. */

@@ -123,10 +123,23 @@ describe("the state of an address", () => {
   });
 
   it("undo: a write without an answer may be carried out for a while, and nothing is known", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 100 });
+    let nowMs = 100;
+    const states = new AddressStates({ node: "here", nowMs: () => nowMs });
     states.noteAnswer("x", known);
     states.noteWriteFailed("x", "change", false);
     expect([states.find("x"), states.get("x").pending.lateUntilMs]).toEqual([undefined, 100 + LATE_WRITE_MS]);
+    states.noteFormerOwner("x", "b");
+    states.noteAnswer("x", known);
+    states.noteSynced("x");
+    expect(states.get("x").pending).toMatchObject({ formerOwners: new Set(), lateUntilMs: 100 + LATE_WRITE_MS });
+    nowMs += LATE_WRITE_MS;
+    states.noteSynced("x");
+    expect(states.get("x").pending.lateUntilMs).toBe(0);
+  });
+
+  it("undo: nothing is awaited of an address that has neither row nor object", () => {
+    const states = new AddressStates({ node: "here", nowMs: () => 100 });
+    states.noteWriteFailed("x", "create", false);
     states.noteSynced("x");
     expect(states.get("x").pending.lateUntilMs).toBe(0);
   });

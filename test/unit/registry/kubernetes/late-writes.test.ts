@@ -233,6 +233,24 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([]);
   });
 
+  it("nothing is kept when the creation had no answer and is carried out after a second claim was undone", async () => {
+    const node = await openClusterNode();
+    const late = delay(node, "POST");
+    await expect(node.registry.claim(ofWeb("eth0"))).rejects.toThrow("did not record");
+    const row = await node.registry.findAddress("", ip(NAME));
+    const again = await node.registry.claim({
+      ...ofWeb("eth0"),
+      proposals: [proposal(NAME, { replaces: row?.version ?? 0 })],
+    });
+    await node.registry.undo(again.kind === "bound" ? again.created : []);
+    await node.registry.idle();
+    expect(allocationLines(node.server)).toEqual([]);
+    late.run();
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([]);
+  });
+
   it("nothing is kept when the caller hangs up while it is created", async () => {
     const node = await openClusterNode();
     const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
