@@ -12,8 +12,13 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
+/** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. @limit */
+export const MAX_OTHER_NAMES = 8;
+
 interface PoolEntry {
   pool: IpPool;
+  /** {@link PoolCache.noteRecorded} */
+  readonly otherNames: Set<string>;
   /** Fingerprint of `shape`, to recognise an unchanged pool. */
   fingerprint: string;
   shape: PoolShape;
@@ -51,7 +56,12 @@ export class PoolCache {
     const entries = [...this.#entries.values()];
     const { space, pools } = this.#core.clone(entries.map(({ bits }) => bits));
     const copy = new PoolCache(space);
-    const copied = new Map(entries.map((entry, index) => [entry, { ...entry, bits: pools[index] ?? entry.bits }]));
+    const copied = new Map(
+      entries.map((entry, index) => {
+        const otherNames = new Set(entry.otherNames);
+        return [entry, { ...entry, otherNames, bits: pools[index] ?? entry.bits }] as const;
+      }),
+    );
     for (const entry of copied.values()) copy.#enter(entry);
     for (const [key, { ip, entries: own }] of this.#reservations) {
       copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
@@ -115,7 +125,8 @@ export class PoolCache {
     const fingerprint = JSON.stringify(shape, (_, value) => (typeof value === "bigint" ? value.toString(16) : value));
     const entry = this.#entries.get(pool.name);
     if (entry === undefined) {
-      this.#enter({ pool, fingerprint, shape, bits: this.#core.createPool(shape), isEstimate: false });
+      const bits = this.#core.createPool(shape);
+      this.#enter({ pool, otherNames: new Set(), fingerprint, shape, bits, isEstimate: false });
       return true;
     }
     entry.pool = pool;
@@ -169,6 +180,22 @@ export class PoolCache {
     for (const each of found)
       for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
     return all.filter((each) => found.has(each));
+  }
+
+  /** Another node has recorded the address for the pool of this name, which may have lost it since, or be gone. */
+  noteRecorded({ space, ip, pool: name }: { readonly space: string; readonly ip: Ip; readonly pool: string }): void {
+    for (const { pool, bits, otherNames } of this.#entriesAround(space, ip)) {
+      if (pool.name === name || !bits.contains(ip)) continue;
+      otherNames.delete(name);
+      otherNames.add(name);
+      const [oldest = name] = otherNames;
+      if (otherNames.size > MAX_OTHER_NAMES) otherNames.delete(oldest);
+    }
+  }
+
+  /** Returns the names of other pools for which addresses of the pool are recorded, as far as {@link noteRecorded} has told. */
+  otherNamesOf(pool: IpPool): ReadonlySet<string> {
+    return this.#entryOf(pool)?.otherNames ?? new Set();
   }
 
   /** Marks an address that the registry has recorded, in all pools that contain it. */

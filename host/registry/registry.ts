@@ -264,9 +264,10 @@ export interface Registry {
   readUsed(span: AddressSpan): Promise<Uint8Array>;
   /**
    * Returns all addresses of the span that any node has in use, in the same form, as of a moment after the call. Undefined if {@link readUsed} is
-   * already complete, or if the list would be too long. `pools`: the names of all pools in the span.
+   * already complete, or if the list would be too long. `pools`: the names of all pools in the span; `others`: of pools that had some of the addresses,
+   * which are left out if the list would be too long with them.
    */
-  listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined>;
+  listUsed(span: AddressSpan, pools: readonly string[], others?: readonly string[]): Promise<Uint8Array | undefined>;
   /**
    * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A hint, which may be wrong: it says where
    * to search first, and nothing is refused because of it. Never rejects.

@@ -29,7 +29,7 @@ interface LiveUsageDeps {
 
 export class LiveUsage {
   readonly #deps: LiveUsageDeps;
-  /** Names of pools that were listed. */
+  /** Names of pools whose addresses were listed. */
   readonly #listed = new Set<string>();
   /** Pools whose usage summary was read, by name: the misses until then if there was one, else 0. */
   readonly #summarized = new Map<string, number>();
@@ -48,7 +48,7 @@ export class LiveUsage {
   async refresh(pools: readonly IpPool[]): Promise<boolean> {
     let isRefreshed = false;
     for (const pool of pools) {
-      if (this.#listed.has(pool.name)) continue;
+      if (this.#isListed(pool)) continue;
       isRefreshed = (await this.#readSummary(pool)) || (await this.#list(pool)) || isRefreshed;
     }
     return isRefreshed;
@@ -95,15 +95,27 @@ export class LiveUsage {
     return true;
   }
 
+  /** Not if an address of the pool has turned out since to be recorded for another one. */
+  #isListed(pool: IpPool): boolean {
+    return this.#listed.has(pool.name) && this.#otherNamesOf(pool).every((name) => this.#listed.has(name));
+  }
+
+  /** Of pools that are gone, or that had addresses which the pool or its neighbours have now. */
+  #otherNamesOf(pool: IpPool): readonly string[] {
+    const { poolCache } = this.#deps;
+    const neighbours = poolCache.neighboursOf(pool);
+    const names = new Set(neighbours.flatMap((each) => [...poolCache.otherNamesOf(each)]));
+    for (const { name } of neighbours) names.delete(name);
+    return [...names];
+  }
+
   async #list(pool: IpPool): Promise<boolean> {
     const { registry, poolCache } = this.#deps;
     const neighbours = poolCache.neighboursOf(pool);
-    for (const { name } of neighbours) this.#listed.add(name);
-    this.#listed.add(pool.name);
-    const used = await registry.listUsed(
-      spanOf(pool),
-      neighbours.map(({ name }) => name),
-    );
+    const names = neighbours.map(({ name }) => name);
+    const others = this.#otherNamesOf(pool);
+    for (const name of [pool.name, ...names, ...others]) this.#listed.add(name);
+    const used = await registry.listUsed(spanOf(pool), names, others);
     if (used === undefined) return this.#dropEstimates(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);
     return true;

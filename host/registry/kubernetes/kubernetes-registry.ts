@@ -219,13 +219,25 @@ export class KubernetesRegistry implements Registry {
     return this.#journal.readUsed(span);
   }
 
-  async listUsed(span: AddressSpan, pools: readonly string[]): Promise<Uint8Array | undefined> {
+  async listUsed(
+    span: AddressSpan,
+    pools: readonly string[],
+    others: readonly string[] = [],
+  ): Promise<Uint8Array | undefined> {
+    const { poolSize } = this.#options;
     for (const pool of pools) this.#usage.noteListed(pool);
-    const size = pools.reduce((sum, pool) => sum + (this.#options.poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
+    const size = pools.reduce((sum, pool) => sum + (poolSize(pool) ?? Number.POSITIVE_INFINITY), 0);
     if (size > LIST_MAX_ADDRESSES) return undefined;
-    const names = (await orRegistryError(Promise.all(pools.map((pool) => this.#names.read(pool))))).flat();
+    // One that is gone may have been as large as these.
+    const sizeOfAll = others.reduce((sum, pool) => sum + (poolSize(pool) ?? size), size);
+    const read = (listed: readonly string[]): Promise<readonly string[][]> =>
+      Promise.all(listed.map(async (pool) => [...(await this.#names.read(pool))]));
+    const [own, further] = await orRegistryError(
+      Promise.all([read(pools), read(sizeOfAll > LIST_MAX_ADDRESSES ? [] : others)]),
+    );
+    const names = own.flat();
     if (names.length >= size * TIGHT_SHARE) for (const pool of pools) this.#tight.note(pool);
-    return packUsed(span, names, await this.#journal.readUsed(span));
+    return packUsed(span, names.concat(further.flat()), await this.#journal.readUsed(span));
   }
 
   async readUsageSummary(pool: string): Promise<PoolUsage | undefined> {

@@ -42,7 +42,11 @@ export class FreeAddresses implements AddressSource {
   /** Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are cancelled. */
   learn(outcome: ClaimOutcome): void {
     const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
-    for (const { space, ip } of inUse) this.#search.poolCache.mark(space, ip);
+    const { poolCache } = this.#search;
+    for (const each of inUse) {
+      poolCache.mark(each.space, each.ip);
+      if (each.version < 0) poolCache.noteRecorded(each);
+    }
     this.cancel();
   }
 
