@@ -227,7 +227,7 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * What is retained first, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
+ * What is retained first, or was until an earlier pod took it over, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
  * undone, and of what one of them has the object that was created first: taking over what was retained is a later write to an older object; then what is
  * orphaned. One list of the API server for each workload of the demand.
  */
@@ -250,7 +250,9 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
   // Versions of objects are negative.
   const ageOf = ({ kept }: Retained): number =>
     Math.min(...found.flatMap(({ kept: each }) => (isOfSamePod(each, kept) ? [-each.version] : [])));
-  const rankOf = (each: Retained): number => (each.kept.state === "Kept" ? each.kept.version : ageOf(each));
+  const allKept = found.flatMap(({ kept }) => (kept.state === "Kept" ? [kept] : []));
+  const isKept = ({ kept }: Retained): boolean => kept.state === "Kept" || wasKept(kept, allKept);
+  const rankOf = (each: Retained): number => (isKept(each) ? each.kept.version : ageOf(each));
   return found.sort(
     (a, b) =>
       Number(a.isOrphaned) - Number(b.isOrphaned) ||
@@ -258,6 +260,17 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
       b.kept.version - a.kept.version,
   );
+}
+
+/**
+ * Returns whether an earlier pod has taken the address over after all that is retained for the NIC, which were claimed in its place meanwhile: its object
+ * is older than theirs, and was written later.
+ */
+function wasKept(earlier: Allocation, allKept: readonly Allocation[]): boolean {
+  const others = allKept.filter((kept) => isSameNic(kept, earlier));
+  const { createdAt } = earlier;
+  if (earlier.state !== "Bound" || createdAt === undefined || others.length === 0) return false;
+  return others.every((kept) => createdAt < (kept.createdAt ?? "") && earlier.version < kept.version);
 }
 
 /** Returns whether one NIC of an earlier pod has both: one of them is left of a claim that is being undone. */
