@@ -70,6 +70,16 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "another pod tries to claim what a member's pod has had until just now",
     { seed: 74_931_395, profile: "statefulsets", steps: 40_000, faults: 3 },
   ],
+  ["an agent hears late that a pool has lost an address", { seed: 230, profile: "subnets", steps: 4_000 }],
+  ["a kubelet hangs while the runtime removes a NIC", { seed: 15, profile: "hands", steps: 9_500 }],
+  [
+    "a list of a pool's addresses lacks those that are recorded for a pool that is gone",
+    { seed: 74_931_386, profile: "pools", steps: 13_500, faults: 3 },
+  ],
+  [
+    "a creation without an answer is carried out after the next claim was undone",
+    { seed: 1, profile: "faults", steps: 8_000 },
+  ],
 ];
 
 it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));

@@ -253,6 +253,7 @@ export class Cluster {
         pods: () => this.pods,
         forgetMembersOf: (address) => this.ledger.forgetAddress(address),
         isServed: () => this.#isLed,
+        toldMs: (machine, atMs) => this.network.toldMs(machine, POOLS, atMs),
       });
     const inEvil = (path: string): string => inNamespace(path, TENANT);
     if (shape.tenant !== undefined)

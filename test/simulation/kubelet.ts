@@ -73,6 +73,8 @@ interface Worker {
 
 export class Kubelet {
   readonly process: Process;
+  /** Carries out what the kubelet has asked for, also while that hangs. */
+  readonly #runtime: Process;
   readonly #options: KubeletOptions;
   readonly #workers = new Map<string, Worker>();
   readonly #random: Seeded;
@@ -84,6 +86,7 @@ export class Kubelet {
     this.#options = options;
     this.#life = `${options.machine.name}.${life}`;
     this.process = options.time.process(`kubelet of ${options.machine.name} (${life})`);
+    this.#runtime = options.time.process(`runtime of ${options.machine.name} (${life})`);
     this.#random = this.process.random;
   }
 
@@ -118,6 +121,7 @@ export class Kubelet {
 
   end(): void {
     this.#options.time.end(this.process);
+    this.#options.time.end(this.#runtime);
   }
 
   /** The sandbox of one of its pods dies; the kubelet makes another, if the pod may have another. */
@@ -214,7 +218,7 @@ export class Kubelet {
       worker.containerId = containerId;
       await time.sleep(20 + this.#random.below(80), "runtime makes a sandbox");
       machine.addSandbox(containerId);
-      const isUp = await this.#attach(worker);
+      const isUp = await this.#inRuntime(() => this.#attach(worker));
       if (isUp && !worker.isStopping) {
         worker.isRunning = true;
         api.setRunning(pod);
@@ -232,13 +236,22 @@ export class Kubelet {
         if (lateMs === 0) await time.sleep(50, "kubelet");
         continue;
       }
-      await this.#detach(worker, containerId);
+      await this.#inRuntime(() => this.#detach(worker, containerId));
       if (!worker.isStopping) await time.sleep(300 + this.#random.below(1_500), "kubelet's pause");
     }
     worker.containerId = "";
     while (!api.isConnected(machine.name)) await time.sleep(500, "kubelet waits for the API server");
     api.finish(pod);
     this.#workers.delete(pod.uid);
+  }
+
+  /** What the runtime resolves with reaches a kubelet that hangs later. */
+  #inRuntime<T>(work: () => Promise<T>): Promise<T> {
+    const { time } = this.#options;
+    return time.inside(this.#runtime, work).then((value) => {
+      if (this.process.pausedUntilMs <= time.nowMs) return value;
+      return new Promise((resolve) => time.schedule(0, "answer of the runtime", this.process, () => resolve(value)));
+    });
   }
 
   async #attach(worker: Worker): Promise<boolean> {
@@ -288,7 +301,7 @@ export class Kubelet {
   async #deleteLater(call: Call, lateMs: number): Promise<void> {
     const { machine, time } = this.#options;
     await time.sleep(lateMs, "late DEL");
-    await machine.del(call);
+    await this.#inRuntime(() => machine.del(call));
   }
 }
 

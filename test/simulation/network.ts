@@ -67,9 +67,26 @@ export class Network {
   readonly requests = new Map<string, number>();
   readonly #options: NetworkOptions;
   readonly #watches = new Set<Stream>();
+  /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
+  readonly #lags = new Map<string, { readonly sinceMs: number; untilMs: number }>();
 
   constructor(options: NetworkOptions) {
     this.#options = options;
+  }
+
+  /** An event for the machine's process waits until then, and those behind it do. */
+  noteLag(machine: string, path: string, untilMs: number): void {
+    const key = `${machine} ${path}`;
+    const { nowMs } = this.#options.time;
+    const lag = this.#lags.get(key);
+    if (lag !== undefined && lag.untilMs >= nowMs) lag.untilMs = Math.max(lag.untilMs, untilMs);
+    else this.#lags.set(key, { sinceMs: nowMs, untilMs });
+  }
+
+  /** Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if no event lagged. */
+  toldMs(machine: string, path: string, atMs: number): number {
+    const { sinceMs = atMs, untilMs = atMs } = this.#lags.get(`${machine} ${path}`) ?? {};
+    return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
   }
 
   /** The connections of one process on a machine. */
@@ -255,8 +272,9 @@ class Connection implements Exchanges {
           stream.break();
           return;
         }
-        const lagMs = random.chance(faults.laggingWatch) ? 200 + random.below(8_000) : 1 + random.below(8);
-        lastMs = Math.max(lastMs, time.nowMs + lagMs);
+        const isLagging = random.chance(faults.laggingWatch);
+        lastMs = Math.max(lastMs, time.nowMs + (isLagging ? 200 + random.below(8_000) : 1 + random.below(8)));
+        if (isLagging) this.#network.noteLag(this.#machine, request.path, lastMs);
         time.schedule(lastMs - time.nowMs, `event for ${this.#process.name} of ${request.path}`, this.#process, give);
       };
       let version = String(query.resourceVersion ?? "0");

@@ -7,7 +7,7 @@ import { uidOf, type Workload, wantedOf } from "./workload.ts";
 
 /** A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer, while a controller leads: milliseconds. */
 const BOUND_MS = 30_000;
-/** A pod that is answered later than this after its pool lost the address had it before: milliseconds. */
+/** A pod that is answered later than this after its agent was told that its pool lost the address had it before: milliseconds. */
 const LOST_MS = 2_000;
 /** A controller may not know of a younger record: milliseconds. */
 const HELD_MS = 15_000;
@@ -47,6 +47,8 @@ interface SubnetLedgerOptions {
   readonly forgetMembersOf: (address: string) => void;
   /** A controller leads and runs. */
   readonly isServed: () => boolean;
+  /** When the machine's agent has been told of a pool that was written at `atMs`: milliseconds. */
+  readonly toldMs: (machine: string, atMs: number) => number;
 }
 
 export class SubnetLedger {
@@ -55,8 +57,8 @@ export class SubnetLedger {
   readonly #held = new Map<string, { readonly sinceMs: number; readonly pool: unknown }>();
   /** By what is wrong: for how long, while a controller led: milliseconds. */
   readonly #wrong = new Map<string, { text: string; forMs: number }>();
-  /** By address: the last pool that lost it, and when. */
-  readonly #lost = new Map<string, { readonly pool: GeneratedPool; readonly atMs: number }>();
+  /** By address: the pools that lost it, and when. */
+  readonly #lost = new Map<string, { readonly pool: GeneratedPool; readonly atMs: number }[]>();
   /** `uid eth0 10.7.0.1` */
   readonly #had = new Set<string>();
   #checkedMs = 0;
@@ -95,7 +97,7 @@ export class SubnetLedger {
       const isThere = pool?.addresses.includes(address) === true;
       if (!isThere || pool?.isDeleting === true) forgetMembersOf(address);
       if (isThere) continue;
-      this.#lost.set(address, { pool: former, atMs: nowMs() });
+      this.#lost.set(address, [...(this.#lost.get(address) ?? []), { pool: former, atMs: nowMs() }]);
       const held = this.#held.get(address);
       // What a pod of another pool has is no loss.
       const heldForMs = held?.pool === name ? nowMs() - held.sinceMs : 0;
@@ -132,7 +134,7 @@ export class SubnetLedger {
 
   /** A pod of a workload that names Subnets has the addresses of that workload's pools, and no other pod has them. */
   shown(
-    { name, uid, owner }: PodObject & { readonly owner: string },
+    { name, uid, node, owner }: PodObject & { readonly owner: string },
     ifName: string,
     addresses: readonly string[],
   ): void {
@@ -142,8 +144,10 @@ export class SubnetLedger {
       this.#had.add(key);
       if (!isNew) continue;
       const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
-      const lost = this.#lost.get(address);
-      if (lost !== undefined && this.#options.nowMs() - lost.atMs < LOST_MS) pools.push(lost.pool);
+      // An agent may have claimed it for a pool whose change it was told later, which the controller finds out (docs/subnets.md, life of a generated pool).
+      const { nowMs, toldMs } = this.#options;
+      for (const { pool, atMs } of this.#lost.get(address) ?? [])
+        if (nowMs() - toldMs(node, atMs) < LOST_MS) pools.push(pool);
       const isOwn = pools.some((pool) => pool.owner === owner && pool.namespace === "shop" && pool.ifName === ifName);
       const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
       if (isOwn || (!isUser && pools.length === 0)) continue;
