@@ -1,37 +1,50 @@
 /**
- * The parts of the Subnets for which the last pass found nothing to do. Until something changes of what they were planned from, planning them again would
- * find nothing either, and is left out: in a roll-out of ten thousand workloads each pass would plan all pools for the sake of a few.
+ * The parts of the Subnets for which the last pass had nothing to do, or only new pools whose turn had not come (write-turns.ts). Until something changes of
+ * what they were planned from, planning them again would find the same, and is left out: in a roll-out of ten thousand workloads each pass would plan all
+ * pools for the sake of a few.
  */
 import type { Labels } from "../../config/label-selector.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
-import type { CurrentPool, NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
+import type { ControlledPool } from "../objects.ts";
+import type { NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
 import { planSubnets } from "./plan/plan-subnets.ts";
 import { splitView } from "./plan/split-view.ts";
 
-interface RestingPart {
+/** For how long a plan is kept whose new pools wait: one of the addresses that they are to get may be in use by then. Milliseconds. @limit */
+export const WAITING_PLAN_MS = 5_000;
+
+/** A part that was planned. */
+interface PlannedPart {
   readonly view: SubnetsView;
   /** Of the demands' namespaces, which a Subnet may be restricted to. */
   readonly labels: readonly Labels[];
-}
-
-/** A part that was planned. */
-interface PlannedPart extends RestingPart {
-  readonly networks: readonly NetworkPlan[];
+  readonly plan: SubnetsPlan;
+  readonly plannedMs: number;
   /** The plan changes nothing, and says so until its input changes: nothing in it depends on time, on addresses in use, or on what is unknown. */
   readonly isFinal: boolean;
+  /** The plan changes nothing but that it makes pools, and says so until its input changes, or one of their addresses is used. */
+  readonly onlyCreates: boolean;
 }
 
 export interface PartialPlan extends SubnetsPlan {
   /** Those that are not at rest. */
   readonly parts: readonly PlannedPart[];
+  /** Of those: what was planned in an earlier pass, which had nothing to write for it. */
+  readonly kept: ReadonlySet<NetworkPlan>;
 }
 
 export class PartsAtRest {
+  readonly #nowMs: () => number;
   /** By the UID of the part's first Subnet. */
-  readonly #resting = new Map<string, RestingPart>();
+  readonly #resting = new Map<string, PlannedPart>();
   /** What all parts were planned from. */
   #common: readonly unknown[] = [];
+
+  /** `nowMs`: monotonic, milliseconds. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
 
   /** Plans all parts that are not at rest. */
   plan(view: SubnetsView): PartialPlan {
@@ -41,34 +54,77 @@ export class PartsAtRest {
     const all = splitView(view);
     const keys = new Set(all.map(keyOf));
     for (const key of this.#resting.keys()) if (!keys.has(key)) this.#resting.delete(key);
-    const awake = all.filter((part) => !this.#isAtRest(part));
-    const plans = awake.map((part) => planPart(part));
+    const before = new Map(all.map((part) => [part, this.#find(part)]));
+    const awake = all.filter((part) => before.get(part)?.isFinal !== true);
+    const parts = awake.map((part) => before.get(part) ?? this.#planPart(part));
+    const plans = parts.map(({ plan }) => plan);
     return {
-      parts: plans.map(({ part }) => part),
+      parts,
+      kept: new Set(awake.flatMap((part) => before.get(part)?.plan.networks ?? [])),
       // A workload may have pools in several parts.
-      ask: [...new Map(plans.flatMap(({ plan }) => plan.ask.map((owner) => [poolOwnerKey(owner), owner]))).values()],
-      networks: plans.flatMap(({ plan }) => plan.networks),
-      remove: plans.flatMap(({ plan }) => plan.remove),
-      shortfalls: plans.flatMap(({ plan }) => plan.shortfalls),
-      excess: union(plans.map(({ plan }) => plan.excess)),
-      postponed: union(plans.map(({ plan }) => plan.postponed)),
-      waiting: union(plans.map(({ plan }) => plan.waiting)),
+      ask: [...new Map(plans.flatMap(({ ask }) => ask.map((owner) => [poolOwnerKey(owner), owner]))).values()],
+      networks: plans.flatMap(({ networks }) => networks),
+      remove: plans.flatMap(({ remove }) => remove),
+      shortfalls: plans.flatMap(({ shortfalls }) => shortfalls),
+      excess: union(plans.map(({ excess }) => excess)),
+      postponed: union(plans.map(({ postponed }) => postponed)),
+      waiting: union(plans.map(({ waiting }) => waiting)),
     };
   }
 
-  /** Nothing had to be written for the part either. */
-  rest({ view, labels, isFinal }: PlannedPart): void {
-    const key = keyOf(view);
-    if (isFinal && key !== undefined) this.#resting.set(key, { view, labels });
+  /** Nothing was written for the part: there was nothing to write, or its turn had not come. */
+  rest(part: PlannedPart): void {
+    const key = keyOf(part.view);
+    if ((part.isFinal || part.onlyCreates) && key !== undefined) this.#resting.set(key, part);
   }
 
-  #isAtRest(view: SubnetsView): boolean {
+  /** Returns the part as it was planned, if planning it again would find the same. */
+  #find(view: SubnetsView): PlannedPart | undefined {
     const key = keyOf(view);
     const before = key === undefined ? undefined : this.#resting.get(key);
-    if (key === undefined || before === undefined) return false;
-    if (isSamePart(before, view)) return true;
+    if (key === undefined || before === undefined) return undefined;
+    const isNew = before.isFinal || this.#nowMs() - before.plannedMs < WAITING_PLAN_MS;
+    if (isNew && isSamePart(before, view)) {
+      // Of what waits, some may be written now.
+      if (!before.isFinal) this.#resting.delete(key);
+      return before;
+    }
     this.#resting.delete(key);
-    return false;
+    return undefined;
+  }
+
+  #planPart(view: SubnetsView): PlannedPart {
+    const plannedMs = this.#nowMs();
+    const labels = labelsIn(view);
+    let asksAddress = false;
+    let asksWorkload = false;
+    const plan = planSubnets({
+      ...view,
+      isHeld: (...address) => {
+        asksAddress = true;
+        return view.isHeld(...address);
+      },
+      livenessOf: (application) => {
+        const liveness = view.livenessOf(application);
+        // A workload that is gone stays gone.
+        if (liveness !== "gone") asksWorkload = true;
+        return liveness;
+      },
+    });
+    const isQuiet =
+      plan.ask.length === 0 &&
+      plan.remove.length === 0 &&
+      plan.shortfalls.length === 0 &&
+      plan.excess.size === 0 &&
+      plan.waiting.size === 0 &&
+      !asksWorkload;
+    const onlyCreates =
+      isQuiet && plan.networks.every(({ targets }) => targets.every(({ now, isChanged }) => !isChanged || !now));
+    const isFinal =
+      onlyCreates &&
+      !asksAddress &&
+      plan.networks.every(({ grows, targets }) => !grows && targets.every(({ isChanged }) => !isChanged));
+    return { view, labels, plan, plannedMs, isFinal, onlyCreates };
   }
 }
 
@@ -76,44 +132,17 @@ function keyOf({ subnets: [first] }: SubnetsView): string | undefined {
   return first?.object.uid;
 }
 
-function planPart(view: SubnetsView): { readonly part: PlannedPart; readonly plan: SubnetsPlan } {
-  const labels = labelsIn(view);
-  let isDecided = true;
-  const watched: SubnetsView = {
-    ...view,
-    isHeld: (...address) => {
-      isDecided = false;
-      return view.isHeld(...address);
-    },
-    livenessOf: (application) => {
-      const liveness = view.livenessOf(application);
-      // A workload that is gone stays gone.
-      if (liveness !== "gone") isDecided = false;
-      return liveness;
-    },
-  };
-  const plan = planSubnets(watched);
-  const isQuiet =
-    plan.ask.length === 0 &&
-    plan.remove.length === 0 &&
-    plan.shortfalls.length === 0 &&
-    plan.excess.size === 0 &&
-    plan.waiting.size === 0 &&
-    plan.networks.every(({ grows, targets }) => !grows && targets.every(({ isChanged }) => !isChanged));
-  return { plan, part: { view, labels, networks: plan.networks, isFinal: isQuiet && isDecided } };
-}
-
-function isSamePart({ view: before, labels }: RestingPart, now: SubnetsView): boolean {
+function isSamePart({ view: before, labels }: PlannedPart, now: SubnetsView): boolean {
   return (
     isSameList(before.subnets, now.subnets) &&
     isSameList(before.demands, now.demands) &&
-    isSameList(before.pools, now.pools, isSamePool) &&
+    isSameList(before.pools, now.pools, ({ object: a }, { object: b }) => isSamePool(a, b)) &&
     isSameList(labels, labelsIn(now))
   );
 }
 
 /** Compares what planning reads: a status is nothing of it. */
-function isSamePool({ object: a }: CurrentPool, { object: b }: CurrentPool): boolean {
+function isSamePool(a: ControlledPool, b: ControlledPool): boolean {
   if (a === b) return true;
   return a.uid === b.uid && a.deleting === b.deleting && a.generation > 0 && a.generation === b.generation;
 }

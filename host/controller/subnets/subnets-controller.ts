@@ -18,7 +18,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Demands, Liveness, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type { CurrentPool, CurrentSubnet, SubnetsPlan, SubnetsView } from "./model.ts";
+import type { CurrentPool, CurrentSubnet, NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
@@ -48,7 +48,7 @@ class SubnetsController implements Controller {
   readonly #subnets = new OwnWrites<ControlledSubnet>();
   /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
-  readonly #parts = new PartsAtRest();
+  readonly #parts: PartsAtRest;
   readonly #turns = new WriteTurns();
   readonly #liveness: LivenessCache;
   readonly #strays: StrayAddresses;
@@ -65,6 +65,7 @@ class SubnetsController implements Controller {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches, owners, clock } = deps;
+    this.#parts = new PartsAtRest(clock.nowMs);
     this.#liveness = new LivenessCache(clock.nowMs);
     this.#strays = new StrayAddresses(caches);
     this.#loop = startReconciling(deps, {
@@ -130,9 +131,12 @@ class SubnetsController implements Controller {
     this.#postponed = postponed;
     await inParallel(remove, POOL_WRITES_AT_ONCE, (pool) => this.#remove(pool));
     const deps: ApplyDeps = { ...this.#applyDeps, waitingFor: (subnet) => waiting.get(subnet) ?? 0 };
-    const idle = await inParallel(networks, NETWORKS_AT_ONCE, (network) => applyPlan(deps, network));
+    const idle = await inParallel([...networks.entries()], NETWORKS_AT_ONCE, async ([at, network]) => {
+      const wasIdle = plan.kept.has(plan.networks[at] as NetworkPlan);
+      return (wasIdle && !hasWrites(network)) || (await applyPlan(deps, network));
+    });
     for (const part of plan.parts) {
-      if (part.networks.every((network) => idle[plan.networks.indexOf(network)])) this.#parts.rest(part);
+      if (part.plan.networks.every((network) => idle[plan.networks.indexOf(network)])) this.#parts.rest(part);
     }
     await releaseUnreadable(this.#deps, this.#unreadable);
     this.#report(plan, demands);
@@ -271,6 +275,10 @@ class SubnetsController implements Controller {
     if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
     return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
   }
+}
+
+function hasWrites({ targets }: NetworkPlan): boolean {
+  return targets.some(({ now, isChanged }) => now === undefined || isChanged);
 }
 
 /** Covers also an object that was recreated under its name. */

@@ -1,7 +1,7 @@
 /** Subnets whose parts are planned by themselves, and left out while they are at rest, against a plan of everything. */
 import { expect, it } from "vitest";
 import type { SubnetsPlan, SubnetsView } from "../../../host/controller/subnets/model.ts";
-import { PartsAtRest } from "../../../host/controller/subnets/parts-at-rest.ts";
+import { PartsAtRest, WAITING_PLAN_MS } from "../../../host/controller/subnets/parts-at-rest.ts";
 import { planSubnets } from "../../../host/controller/subnets/plan/plan-subnets.ts";
 import { PlannedSubnets } from "../../world/planned-subnets.ts";
 import { Seeded } from "../../world/seeded.ts";
@@ -118,15 +118,19 @@ function effectOf(plan: SubnetsPlan) {
 
 it(`parts planned by themselves, unless they are at rest, are the plan of the whole, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
-  const counts = { parts: 0, planned: 0, changes: 0 };
+  const counts = { parts: 0, planned: 0, kept: 0, changes: 0 };
+  let nowMs = 0;
   for (let walk = 0; walk < 30; walk++) {
     const world = new PlannedSubnets();
     const known = new Known();
-    const parts = new PartsAtRest();
+    const parts = new PartsAtRest(() => nowMs);
     const lives = new Map<string, number>();
     for (const [name, subnet] of Object.entries(SUBNETS)) world.subnet(name, { subnet });
     for (let step = 0; step < 60; step++) {
+      const held = textOf([...world.held]);
       if (chance.chance(0.5)) edit(chance, world, lives);
+      // A plan that waits is kept for so long although an address may be in use.
+      if (textOf([...world.held]) !== held) nowMs += WAITING_PLAN_MS;
       for (const [name, pool] of world.pools) {
         const metadata = { ...pool.metadata, generation: generationOf(pool.spec) };
         world.pools.set(name, { ...pool, metadata, ...(chance.chance(0.1) ? { status: { used: step } } : {}) });
@@ -137,9 +141,15 @@ it(`parts planned by themselves, unless they are at rest, are the plan of the wh
       const effect = effectOf(whole);
       expect(effectOf(partial)).toEqual(effect);
       counts.changes += effect.targets.length;
-      counts.parts += new PartsAtRest().plan(view).parts.length;
+      counts.parts += new PartsAtRest(() => nowMs).plan(view).parts.length;
       counts.planned += partial.parts.length;
+      counts.kept += partial.kept.size;
       if (chance.chance(0.2)) continue;
+      if (chance.chance(0.3)) {
+        // The turn of new pools has not come, and there is nothing else.
+        for (const part of partial.parts) if (part.onlyCreates) parts.rest(part);
+        continue;
+      }
       const before = new Map([...world.subnets].map(([name, { status }]) => [name, textOf(status ?? {})]));
       world.carryOut(partial);
       for (const part of partial.parts) {
@@ -152,4 +162,5 @@ it(`parts planned by themselves, unless they are at rest, are the plan of the wh
   }
   expect(counts.planned).toBeLessThan(0.75 * counts.parts);
   expect(counts.changes).toBeGreaterThan(200);
+  expect(counts.kept).toBeGreaterThan(20);
 });

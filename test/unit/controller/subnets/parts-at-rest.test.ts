@@ -1,13 +1,15 @@
 /** Which parts of the Subnets are planned again, and which are at rest until something changes. */
 import { beforeEach, describe, expect, test } from "vitest";
 import type { CurrentPool, SubnetsView } from "../../../../host/controller/subnets/model.ts";
-import { PartsAtRest } from "../../../../host/controller/subnets/parts-at-rest.ts";
+import { PartsAtRest, WAITING_PLAN_MS } from "../../../../host/controller/subnets/parts-at-rest.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
 
 let world: PlannedSubnets;
+let nowMs: number;
 
 beforeEach(() => {
+  nowMs = 7_000_000;
   world = new PlannedSubnets();
   world.subnet("blue", { subnet: "10.9.0.0/24" });
   world.subnet("green", { subnet: "10.8.0.0/24" });
@@ -25,7 +27,7 @@ function rested(generation = 1): { readonly parts: PartsAtRest; readonly view: S
   const seen = world.view();
   const pools = seen.pools.map((pool) => ({ ...pool, object: { ...pool.object, generation } }));
   const view = { ...seen, pools };
-  const parts = new PartsAtRest();
+  const parts = new PartsAtRest(() => nowMs);
   for (const part of parts.plan(view).parts) parts.rest(part);
   return { parts, view };
 }
@@ -47,7 +49,7 @@ test("nothing is planned again while nothing changes, whatever lists it comes in
 });
 
 test("what was planned stays awake until it is said to rest", () => {
-  const parts = new PartsAtRest();
+  const parts = new PartsAtRest(() => nowMs);
   const view = world.view();
   const [blue] = parts.plan(view).parts;
   expect(awake(parts, view)).toEqual(["blue", "green"]);
@@ -109,7 +111,7 @@ describe("a part is planned again", () => {
     const bank = { ...view, demands: [...view.demands, { ...first, application: { ...application, namespace: "bank" }, ifName: "net1" }] } as SubnetsView; // biome-ignore format: a row
     const none = {};
     const labelled = (labels: object) => ({ ...bank, labelsOf: (name: string) => (name === "bank" ? labels : none) }) as SubnetsView; // biome-ignore format: a row
-    const parts = new PartsAtRest();
+    const parts = new PartsAtRest(() => nowMs);
     const before = labelled({});
     for (const part of parts.plan(before).parts) parts.rest({ ...part, isFinal: true });
     expect(awake(parts, before)).toEqual([]);
@@ -131,7 +133,7 @@ describe("a part is planned again", () => {
 describe("a part rests", () => {
   /** Whether the part of Subnet blue does after it was planned once more. */
   function isFinal(): boolean {
-    const parts = new PartsAtRest();
+    const parts = new PartsAtRest(() => nowMs);
     const view = world.view();
     const [blue] = parts.plan(view).parts;
     parts.rest(blue ?? expect.fail());
@@ -196,11 +198,74 @@ describe("a part rests", () => {
 
   test("never if none of its Subnets exists: it is cheap", () => {
     world.applications.want("none", "u3", { count: 0, subnets: ["missing"] });
-    const parts = new PartsAtRest();
+    const parts = new PartsAtRest(() => nowMs);
     const view = world.view();
     for (const part of parts.plan(view).parts) parts.rest(part);
     expect(awake(parts, view)).toEqual([""]);
   });
+});
+
+describe("a part whose new pools wait for their turn is not planned again", () => {
+  /** A new workload in Subnet green, whose pool is planned; the turn has not come. */
+  function waiting(): { readonly parts: PartsAtRest; readonly view: SubnetsView } {
+    world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
+    const seen = world.view();
+    const pools = seen.pools.map((pool) => ({ ...pool, object: { ...pool.object, generation: 1 } }));
+    const view = { ...seen, pools };
+    const parts = new PartsAtRest(() => nowMs);
+    const plan = parts.plan(view);
+    expect(plan.kept.size).toBe(0);
+    for (const part of plan.parts) parts.rest(part);
+    return { parts, view };
+  }
+
+  /** The Subnets of what is planned, and whether that is the plan of an earlier pass. */
+  const planned = (parts: PartsAtRest, view: SubnetsView) => {
+    const plan = parts.plan(view);
+    for (const part of plan.parts) parts.rest(part);
+    return plan.networks.map((network) => [network.subnets[0]?.subnet.object.name, plan.kept.has(network)]);
+  };
+
+  test("while nothing changes: its plan stays part of the whole", () => {
+    const { parts, view } = waiting();
+    for (let pass = 0; pass < 3; pass++) {
+      const plan = parts.plan({ ...view, demands: [...view.demands] });
+      expect(plan.networks).toEqual(planSubnets(view).networks.slice(1));
+      expect(plan.networks[0]?.targets.filter(({ now }) => now === undefined)).toHaveLength(1);
+      for (const part of plan.parts) parts.rest(part);
+    }
+    expect(planned(parts, view)).toEqual([["green", true]]);
+  });
+
+  test("but it is when something changes, when something of it was written, and after a while", () => {
+    const { parts, view } = waiting();
+    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", false]]);
+    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", true]]);
+    parts.plan(withPool(view, "green", { generation: 2 }));
+    expect(planned(parts, withPool(view, "green", { generation: 2 })), "written").toEqual([["green", false]]);
+    nowMs += WAITING_PLAN_MS - 1;
+    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", true]]);
+    nowMs += 1;
+    expect(planned(parts, withPool(view, "green", { generation: 2 })), "after a while").toEqual([["green", false]]);
+  });
+
+  test.each<[string, () => void]>([
+    ["a pool grows", () => world.applications.want("db", "u2", { count: 4, subnets: ["green"] })],
+    ["a pool gives back", () => world.applications.want("db", "u2", { count: 1, subnets: ["green"] })],
+    ["addresses are lacking", () => world.applications.want("huge", "u8", { count: 900, subnets: ["green"] })],
+    ["a workload is gone", () => {
+      world.applications.end("u2");
+      world.liveness.set("shop/u2", "gone");
+    }],
+    ["it is not known whether a workload lives", () => {
+      world.applications.end("u2");
+      world.liveness.set("shop/u2", "unknown");
+    }],
+  ])("but it is if %s as well", (_, prepare) => {
+    prepare();
+    const { parts, view } = waiting();
+    expect(planned(parts, view)).toEqual([["green", false]]);
+  }); // biome-ignore format: a table
 });
 
 test("the plans of the parts are one plan", () => {
@@ -216,7 +281,7 @@ test("the plans of the parts are one plan", () => {
   world.applications.want("web", "u1", { count: 1 });
   world.applications.want("db", "u2", { count: 1, subnets: ["green"] });
   const view = { ...world.view(), excessMs: (uid: string) => (uid === pool("web") ? 60_000 : 0) };
-  const plan = new PartsAtRest().plan(view);
+  const plan = new PartsAtRest(() => nowMs).plan(view);
   const whole = planSubnets(view);
   expect(plan.ask).toMatchObject([{ uid: "u4" }]);
   expect(plan.networks).toEqual(whole.networks);

@@ -1,6 +1,11 @@
 /** Which writes of a plan are made now, of a cluster in which ten are made at once. */
 import { beforeEach, expect, it } from "vitest";
-import { POOL_EVENTS_PER_SECOND, POOL_WRITES_SAVED_MS, PoolWrites } from "../../../../host/controller/pool-writes.ts";
+import {
+  POOL_EVENTS_PER_SECOND,
+  POOL_WRITES_BATCH_MS,
+  POOL_WRITES_SAVED_MS,
+  PoolWrites,
+} from "../../../../host/controller/pool-writes.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { WriteTurns } from "../../../../host/controller/subnets/write-turns.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
@@ -67,8 +72,8 @@ it("a roll-out is made in batches, and says how many new pools wait", () => {
   expect(first.created).toHaveLength(AT_ONCE / 2);
   expect(first).toMatchObject({ postponed: 30, waiting: { blue: 15 } });
   // Nothing is begun before a batch may be made.
-  expect(round(75)).toMatchObject({ created: [], postponed: 30, waiting: { blue: 15 } });
-  expect(round(50).created).toHaveLength(3);
+  expect(round(POOL_WRITES_BATCH_MS - 10)).toMatchObject({ created: [], postponed: 30, waiting: { blue: 15 } });
+  expect(round(10).created).toHaveLength(3);
   let left = 12;
   for (let turn = 0; turn < 10 && left > 0; turn++) left -= round().created.length;
   expect([left, Object.keys(world.division()).length]).toEqual([0, 20]);
