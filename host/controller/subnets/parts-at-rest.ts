@@ -4,6 +4,7 @@
  * pools for the sake of a few.
  */
 import type { Labels } from "../../config/label-selector.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { ControlledPool } from "../objects.ts";
@@ -70,6 +71,19 @@ export class PartsAtRest {
       postponed: union(plans.map(({ postponed }) => postponed)),
       waiting: union(plans.map(({ waiting }) => waiting)),
     };
+  }
+
+  /** Whether a pass would find nothing new: the pool's part is at rest, and planning reads nothing of what has changed. A status is written often. */
+  ignores(change: Change<ControlledPool>): boolean {
+    if (change.kind === "gone" || change.before === undefined) return false;
+    const { generated } = change.value.value?.spec ?? {};
+    return generated !== undefined && isSamePool(change.before, change.value) && this.#rests(generated.subnet);
+  }
+
+  #rests(subnet: string): boolean {
+    return this.#resting
+      .values()
+      .some(({ isFinal, view }) => isFinal && view.subnets.some(({ object }) => object.name === subnet));
   }
 
   /** Nothing was written for the part: there was nothing to write, or its turn had not come. */

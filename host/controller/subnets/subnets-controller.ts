@@ -84,7 +84,7 @@ class SubnetsController implements Controller {
       caches.pools.subscribe((change) => {
         noteGone(this.#pools, change);
         this.#strays.poolChanged(change);
-        wake();
+        if (!this.#parts.ignores(change)) wake();
       }),
       caches.subnets.subscribe((change) => {
         noteGone(this.#subnets, change);

@@ -130,6 +130,46 @@ describe("a part is planned again", () => {
   });
 });
 
+describe("an event of a pool needs no pass", () => {
+  const pool = ({ pools }: SubnetsView, subnet: string) =>
+    pools.find(({ generated }) => generated.subnet === subnet)?.object ?? expect.fail();
+  const set = (before: CurrentPool["object"] | undefined, value: CurrentPool["object"]) =>
+    ({ kind: "set", key: value.name, before, value }) as const;
+
+  test("if only its status was written, and its part is at rest", () => {
+    const { parts, view } = rested();
+    const green = pool(view, "green");
+    expect(parts.ignores(set(green, { ...green, resourceVersion: "9", status: { used: 1 } }))).toBe(true);
+    // The other part goes on; this one still rests.
+    awake(parts, withPool(view, "blue", { generation: 2 }));
+    expect(parts.ignores(set(green, { ...green, status: {} }))).toBe(true);
+    expect(parts.ignores(set(pool(view, "blue"), { ...pool(view, "blue"), status: {} }))).toBe(false);
+  });
+
+  test("but it does otherwise", () => {
+    const { parts, view } = rested();
+    const green = pool(view, "green");
+    expect(parts.ignores(set(undefined, green)), "new").toBe(false);
+    expect(parts.ignores({ kind: "gone", key: green.name, before: green }), "gone").toBe(false);
+    expect(parts.ignores(set(green, { ...green, generation: 2 })), "edited").toBe(false);
+    expect(parts.ignores(set(green, { ...green, deleting: true })), "being deleted").toBe(false);
+    expect(parts.ignores(set(green, { ...green, uid: "other" })), "another one").toBe(false);
+    expect(parts.ignores(set(green, { ...green, value: undefined })), "invalid").toBe(false);
+    const byHand = { ...green, value: { ...green.value, spec: { ...green.value?.spec, generated: undefined } } };
+    expect(parts.ignores(set(green, byHand as typeof green)), "made by hand").toBe(false);
+    expect(new PartsAtRest(() => nowMs).ignores(set(green, green)), "nothing was planned").toBe(false);
+  });
+
+  test("but it does while new pools of its part wait: their plan may be out of date", () => {
+    const { parts, view } = rested();
+    world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
+    const waiting = { ...view, demands: world.view().demands };
+    for (const part of parts.plan(waiting).parts) parts.rest(part);
+    const green = pool(view, "green");
+    expect(parts.ignores(set(green, { ...green, status: {} }))).toBe(false);
+  });
+});
+
 describe("a part rests", () => {
   /** Whether the part of Subnet blue does after it was planned once more. */
   function isFinal(): boolean {
