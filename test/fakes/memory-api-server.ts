@@ -124,8 +124,11 @@ export class MemoryApiServer {
   readonly #isOpen: boolean;
   readonly #nowMs: () => number;
   readonly #collections = new Map<string, Collection>();
-  /** The rest of each list whose first page was read, by its continue token: later pages are of the same moment. */
-  readonly #rests = new Map<string, { readonly version: number; readonly items: readonly StoredObject[] }>();
+  /** Lists of which pages were read, by the continue token: later pages are of the same moment. `items`: all of the list; `start`: of the next page. */
+  readonly #rests = new Map<
+    string,
+    { readonly version: number; readonly items: readonly StoredObject[]; readonly start: number }
+  >();
   #version = 0;
   /** Watches begin at this version or a later one. */
   #compacted = 0;
@@ -345,8 +348,9 @@ export class MemoryApiServer {
     const token = call.query?.continue;
     const rest = token === undefined ? undefined : this.#rests.get(String(token));
     if (token !== undefined && rest === undefined) refuse(410, "Expired", call);
-    const { version, items } = rest ?? {
+    const { version, items, start } = rest ?? {
       version: this.#version,
+      start: 0,
       items: collections
         .flatMap((collection) => this.#candidates(collection, fieldSelector))
         .filter(
@@ -355,9 +359,10 @@ export class MemoryApiServer {
         .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
     };
     const limit = Math.min(Number(call.query?.limit ?? items.length), this.maxPage);
-    const page = items.slice(0, limit);
-    const next = limit >= items.length ? undefined : String(++this.#lastRest);
-    if (next !== undefined) this.#rests.set(next, { version, items: items.slice(limit) });
+    const end = start + limit;
+    const page = items.slice(start, end);
+    const next = end >= items.length ? undefined : String(++this.#lastRest);
+    if (next !== undefined) this.#rests.set(next, { version, items, start: end });
     const metadata = { resourceVersion: String(version), ...(next === undefined ? {} : { continue: next }) };
     if (call.accept?.includes("as=Table") === true)
       return { kind: "Table", metadata, rows: page.map((each) => ({ cells: [each.metadata.name] })) };
