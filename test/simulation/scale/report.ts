@@ -156,7 +156,7 @@ function gather(samples: readonly Sample[], of: Line["of"], width: number): (rea
 }
 
 export function describeScale(report: ScaleReport): string {
-  const { options, phases, samples, steps, realSeconds, rssMib, agentMib, agentRequests, failures } = report;
+  const { options, phases, samples, steps, cpuSeconds, mostMib, agentMib, agentRequests, failures } = report;
   const { nodes, full, pods, pools, rate, processors, seed, loadS } = options;
   const command = `npm run simulate:scale -- --nodes ${nodes} --full ${full} --pods ${pods} --pools ${pools} --rate ${rate} --load ${loadS} --processors ${processors} --seed ${seed}`;
   const table = formatTable({
@@ -212,7 +212,7 @@ export function describeScale(report: ScaleReport): string {
   const berth = samples.reduce((sum, { requests }) => sum + sumOf(requests, (kind) => BERTH_WRITES.includes(kind)), 0);
   const rest = [
     `A full agent takes ${formatFigure(agentMib)} MiB of this process, and sends for each ADD while pods start: ${perPod.join(", ")}.`,
-    `${formatFigure(berth)} writes of allocations in all. ${formatFigure(steps)} steps in ${formatFigure(realSeconds)} s on one processor; the process had ${formatFigure(rssMib)} MiB at the end.`,
+    `${formatFigure(berth)} writes of allocations in all. ${formatFigure(steps)} steps in ${formatFigure(cpuSeconds)} s of processor time; the process had ${formatFigure(mostMib)} MiB at most.`,
     Object.keys(failures).length === 0
       ? "No ADD was refused."
       : `ADDs that were refused and tried again:\n\n${Object.entries(failures)

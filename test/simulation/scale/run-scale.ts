@@ -58,8 +58,10 @@ export interface ScaleReport {
   readonly samples: readonly Sample[];
   readonly phases: readonly Phase[];
   readonly steps: number;
-  readonly realSeconds: number;
-  readonly rssMib: number;
+  /** Processor time of all threads. */
+  readonly cpuSeconds: number;
+  /** The most memory that the process had. */
+  readonly mostMib: number;
   /** Of one full agent: MiB, and requests for one pod by kind. */
   readonly agentMib: number;
   readonly agentRequests: Readonly<Record<string, number>>;
@@ -112,7 +114,7 @@ class ScaleRun {
   #runningSince = process.threadCpuUsage();
   #last = { requests: new Map<string, number>(), deliveries: 0, bytes: 0, usedMs: 0, controllerMs: 0 };
   #sampledMs = 0;
-  readonly #startedMs = performance.now();
+  readonly #cpuBefore = process.cpuUsage();
 
   constructor(options: ScaleOptions, say: (line: string) => void) {
     this.#options = options;
@@ -196,8 +198,8 @@ class ScaleRun {
       samples: this.#samples,
       phases: this.#phases,
       steps: this.#time.steps,
-      realSeconds: (performance.now() - this.#startedMs) / 1_000,
-      rssMib: rss(),
+      cpuSeconds: this.#cpuSeconds,
+      mostMib: process.resourceUsage().maxRSS / 2 ** 10,
       agentMib,
       agentRequests,
       restored: this.#restored,
@@ -340,6 +342,11 @@ class ScaleRun {
     this.#time.schedule(afterMs, "plan", this.#world.plane, work);
   }
 
+  get #cpuSeconds(): number {
+    const { user, system } = process.cpuUsage(this.#cpuBefore);
+    return (user + system) / 1_000_000;
+  }
+
   #nowS(): number {
     return Math.round(this.#time.nowMs / 1_000);
   }
@@ -358,7 +365,7 @@ class ScaleRun {
     this.#phase = name;
     this.#phaseFrom = this.#nowS();
     this.#say(
-      `${this.#nowS()} s (${((performance.now() - this.#startedMs) / 1_000).toFixed(0)} s real, ${rss().toFixed(0)} MiB): ${name}`,
+      `${this.#nowS()} s (${this.#cpuSeconds.toFixed(0)} s of processor time, ${rss().toFixed(0)} MiB): ${name}`,
     );
   }
 
