@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import { loadNative } from "../kernel/native.ts";
+import { loadCrypto } from "../lib/crypto.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
@@ -72,6 +73,9 @@ interface Agent {
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 
+/** When what the first answer does not need is loaded: milliseconds. */
+const AFTER_START_MS = 100;
+
 /** Where containerd, CRI-O and Docker keep the network namespaces of pods. */
 const NETNS_DIRECTORIES = ["/run/netns", "/run/docker/netns"];
 
@@ -101,6 +105,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw error;
   }
   log.info({ socket: options.socketPath, state: options.stateDirectory, config: options.configDirectory }, "Serving");
+  // The first ADD of a coordinator needs it, the first answer does not.
+  setTimeout(loadCrypto, AFTER_START_MS).unref();
   return { stop };
 }
 

@@ -1,5 +1,7 @@
 /**
- * The functions of node:http that Berth uses. An `import` of them reads all properties of that module, and one of them loads the undici of Node.js, which
- * Berth does not use: 0.04 s of processor time at each start.
+ * Returns node:http. It is loaded by the first call, not with this file: it takes as long as a tenth of an agent's start. An `import` would read all properties
+ * of that module besides, and one of them loads the undici of Node.js, which Berth does not use.
  */
-export const { createServer, request, STATUS_CODES } = process.getBuiltinModule("node:http");
+export function loadHttp(): typeof import("node:http") {
+  return process.getBuiltinModule("node:http");
+}

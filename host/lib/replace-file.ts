@@ -1,5 +1,6 @@
 /** Replaces a file that others read at any moment, or execute. */
-import { open, rename, rm } from "node:fs/promises";
+// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
+import * as fs from "node:fs";
 import { dirname } from "node:path";
 
 interface Replacement {
@@ -15,7 +16,7 @@ interface Replacement {
  * on with its old content. Rejects with the file system's error, with nothing changed before the rename.
  */
 export async function replaceFile(path: string, { content, mode, temporary }: Replacement): Promise<void> {
-  const file = await open(temporary, "wx", 0o600);
+  const file = await fs.promises.open(temporary, "wx", 0o600);
   try {
     try {
       await file.writeFile(content);
@@ -25,11 +26,11 @@ export async function replaceFile(path: string, { content, mode, temporary }: Re
       // Before the rename: a program that is still open for writing cannot be executed (ETXTBSY).
       await file.close();
     }
-    await rename(temporary, path);
+    await fs.promises.rename(temporary, path);
   } catch (error) {
-    await rm(temporary, { force: true });
+    await fs.promises.rm(temporary, { force: true });
     throw error;
   }
-  await using directory = await open(dirname(path));
+  await using directory = await fs.promises.open(dirname(path));
   await directory.sync();
 }

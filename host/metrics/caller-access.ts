@@ -2,10 +2,10 @@
  * What a caller may do: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
  * which is what kube-rbac-proxy asks. Answers are remembered for a while.
  */
-import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
+import { sha256 } from "../lib/crypto.ts";
 
 /** How long a caller that has the right is let in without another review: milliseconds. @limit */
 export const ALLOWED_MEMORY_MS = 60_000;
@@ -83,9 +83,7 @@ export class CallerAccess {
   async check(authorization: string | undefined, right: Right): Promise<Access> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
-    const key = createHash("sha256")
-      .update(`${token} ${JSON.stringify(right)}`)
-      .digest("base64");
+    const key = sha256(`${token} ${JSON.stringify(right)}`).toString("base64");
     const known = this.#allowed.get(key) ?? this.#others.get(key);
     if (known !== undefined && known.untilMs > this.#nowMs()) return known.access;
     const running = this.#running.get(key);

@@ -4,7 +4,7 @@
  */
 import { chmodSync, readFileSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "../lib/http.ts";
+import { loadHttp } from "../lib/http.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 
 /** Most connections at once to a server for metrics and status. More are closed at once. @limit */
@@ -77,7 +77,7 @@ interface ListenOptions {
 export async function listenHttp({ address, tls, answer }: ListenOptions): Promise<HttpListener> {
   if (address.kind === "off") return { url: "", close: async () => {} };
   const { server, endChecks } =
-    tls === undefined ? { server: createServer(CHECKS), endChecks: () => {} } : openTls(tls);
+    tls === undefined ? { server: loadHttp().createServer(CHECKS), endChecks: () => {} } : openTls(tls);
   server.maxConnections = MAX_CONNECTIONS;
   server.headersTimeout = REQUEST_PATIENCE_MS;
   server.requestTimeout = REQUEST_PATIENCE_MS;

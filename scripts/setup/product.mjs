@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bindBuiltins } from "./builtins.mjs";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
 import { npmStep } from "./npm.mjs";
@@ -124,7 +125,7 @@ function bundleStep(groups) {
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
     outputs: [...entries.map((entry) => inRoot("dist", nameOf(entry))), inRoot("dist", "bundles.json")],
-    texts: [...flags, ...groups.map((group) => group.map(nameOf).join(" "))],
+    texts: [...flags, String(bindBuiltins), ...groups.map((group) => group.map(nameOf).join(" "))],
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
@@ -139,6 +140,8 @@ function bundleStep(groups) {
       });
       const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
       writeFileSync(inRoot("dist", "bundles.json"), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
+      for (const path of readdirSync(temporary).map((name) => join(temporary, name)))
+        writeFileSync(path, bindBuiltins(readFileSync(path, "utf8")));
       const chunks = readdirSync(temporary).filter(isChunk);
       for (const chunk of chunks) renameSync(join(temporary, chunk), inRoot("dist", chunk));
       for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));

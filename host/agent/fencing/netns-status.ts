@@ -1,5 +1,6 @@
 /** Reads whether a pod's NIC still exists in its network namespace and has its address. */
-import { stat } from "node:fs/promises";
+// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
+import * as fs from "node:fs";
 import { dirname } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
@@ -41,7 +42,7 @@ export const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY
 /** Undefined when that cannot be found out. */
 async function exists(path: string): Promise<boolean | undefined> {
   try {
-    await stat(path);
+    await fs.promises.stat(path);
     return true;
   } catch (error) {
     const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";

@@ -6,6 +6,17 @@ const REQUEST_LINE = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/;
 const FOREIGN = /[^\x20-\x7e\r\n]/;
 const NAME = /^[\w-]+$/;
 
+/** Headers that say something of a body, or of what is to follow the request. */
+const BEYOND_HEAD = /^(?:content-length|transfer-encoding|expect|upgrade):/im;
+
+/** Returns the URL if the bytes are exactly one GET, complete and without a body. */
+export function parseGet(bytes: Buffer): string | undefined {
+  const head = bytes.toString("latin1");
+  const url = /^GET (\/\S*) HTTP\/1\.1\r\n/.exec(head)?.[1];
+  const isWhole = head.indexOf("\r\n\r\n") === head.length - 4;
+  return isWhole && !FOREIGN.test(head) && !BEYOND_HEAD.test(head) ? url : undefined;
+}
+
 /** Returns the request; a sentence if the bytes are not exactly one that the shim sends. */
 export function parseShimRequest(bytes: Buffer): RawRequest | string {
   const end = bytes.indexOf("\r\n\r\n");

@@ -9,12 +9,12 @@ import { dirname } from "node:path";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { EAGAIN } from "../../kernel/errno.ts";
 import { type UnixConnection, UnixListener } from "../../kernel/unix-listener.ts";
-import { createServer, STATUS_CODES } from "../../lib/http.ts";
+import { loadHttp } from "../../lib/http.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { type Answer, answerError } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
-import { parseShimRequest } from "./shim-request.ts";
+import { parseGet, parseShimRequest } from "./shim-request.ts";
 import type { StatusApi } from "./status-api.ts";
 
 /** Largest request body, as the shim's: bytes. @limit */
@@ -131,12 +131,12 @@ interface Caller {
 }
 
 /**
- * All connections. A call of the shim that has come in one piece is served on the bare descriptor; any other connection is one of
- * node:http, which takes five times as long.
+ * All connections. A call of the shim that has come in one piece is served on the bare descriptor, and so is a question; any other connection is one of
+ * node:http, which takes five times as long and is loaded by the first of them.
  */
 class Connections {
   readonly #options: SocketServerOptions;
-  readonly #http: Server;
+  #http: Server | undefined;
   /** Connections of node:http. */
   readonly #sockets = new Set<Socket>();
   /** Those that have not sent a request. */
@@ -149,16 +149,28 @@ class Connections {
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
-    this.#http = createServer({ maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 }, (request, response) => {
-      this.#silent.delete(request.socket);
-      serve(options, request, response).catch((error: unknown) => {
-        if (request.complete) options.log.error({ err: error }, "Internal error");
-        else options.log.debug("The caller hung up during its request");
-        response.destroy();
-      });
-    });
+  }
+
+  #httpServer(): Server {
+    this.#http ??= this.#createHttp(this.#options);
+    return this.#http;
+  }
+
+  #createHttp(options: SocketServerOptions): Server {
+    const server = loadHttp().createServer(
+      { maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 },
+      (request, response) => {
+        this.#silent.delete(request.socket);
+        serve(options, request, response).catch((error: unknown) => {
+          if (request.complete) options.log.error({ err: error }, "Internal error");
+          else options.log.debug("The caller hung up during its request");
+          response.destroy();
+        });
+      },
+    );
     // The answer to a second request on one connection could not be taken back: it has no socket of its own.
-    this.#http.maxRequestsPerSocket = 1;
+    server.maxRequestsPerSocket = 1;
+    return server;
   }
 
   accept(connection: UnixConnection): void {
@@ -181,11 +193,14 @@ class Connections {
 
   #start(connection: UnixConnection, bytes: Buffer): void {
     const call = parseShimRequest(bytes);
-    if (typeof call === "string") this.#hand(connection.release());
-    else {
+    const url = typeof call === "string" ? parseGet(bytes) : undefined;
+    if (typeof call !== "string") {
       connection.take(bytes.length);
       void this.#serve(connection, call);
-    }
+    } else if (url !== undefined) {
+      connection.take(bytes.length);
+      void this.#inspect(connection, url);
+    } else this.#hand(connection.release());
   }
 
   /** Lets requests under way finish for a bounded time. */
@@ -223,7 +238,21 @@ class Connections {
       this.#silent.delete(socket);
       this.#checkEmpty();
     });
-    this.#http.emit("connection", socket);
+    this.#httpServer().emit("connection", socket);
+  }
+
+  async #inspect(connection: UnixConnection, url: string): Promise<void> {
+    const question = new AbortController();
+    this.#calls.add(question);
+    try {
+      deliver(connection, formatAnswer(await this.#options.inspect("GET", url)), () => {});
+    } catch (error) {
+      this.#options.log.error({ err: error }, "Internal error");
+      connection.close();
+    } finally {
+      this.#calls.delete(question);
+      this.#checkEmpty();
+    }
   }
 
   async #serve(connection: UnixConnection, call: RawRequest): Promise<void> {
@@ -382,10 +411,20 @@ function write(response: ServerResponse, { status, body, notice, contentType = J
   response.end(bytes);
 }
 
+/** Reason phrases of calls and questions (RFC 9110 §15); another status has none. */
+const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  400: "Bad Request",
+  404: "Not Found",
+  409: "Conflict",
+  422: "Unprocessable Content",
+  503: "Service Unavailable",
+};
+
 /** Returns the same answer as bytes. */
 function formatAnswer({ status, body, notice, contentType = JSON_TYPE }: Answer): Buffer {
   const length = Buffer.byteLength(body);
   const noticed = notice === undefined ? "" : `\r\nBerth-Notice: ${formatNotice(notice)}`;
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${contentType}\r\nContent-Length: ${length}\r\nConnection: close${noticed}`;
+  const head = `HTTP/1.1 ${status} ${REASONS[status] ?? ""}\r\nContent-Type: ${contentType}\r\nContent-Length: ${length}\r\nConnection: close${noticed}`;
   return Buffer.from(`${head}\r\n\r\n${body}`);
 }

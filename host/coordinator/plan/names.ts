@@ -2,7 +2,7 @@
  * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone, so that a
  * DEL finds what an ADD created, whatever state was lost in between.
  */
-import { createHash } from "node:crypto";
+import { sha256 } from "../../lib/crypto.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Veth } from "../../plan/operation.ts";
@@ -19,7 +19,7 @@ function macOf(octets: Uint8Array): Mac {
 
 /** The host's end is `veth` and 11 hexadecimal digits of a hash, since the prefixes of container IDs collide. */
 export function nameVeth(containerId: string): Veth {
-  const hash = createHash("sha256").update(containerId).digest();
+  const hash = sha256(containerId);
   return {
     host: { name: `veth${hash.toString("hex").slice(0, 11)}`, mac: macOf(hash.subarray(6, 12)) },
     pod: { name: POD_VETH, mac: macOf(hash.subarray(12, 18)) },

@@ -108,6 +108,22 @@ describe("the socket server", () => {
     }),
   );
 
+  it.each([
+    { when: "in one piece", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\n\r\n", pieces: 1 },
+    { when: "in two pieces", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\n\r\n", pieces: 2 },
+    { when: "with a body", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\nContent-Length: 2\r\n\r\n{}", pieces: 1 },
+  ])("answers a question that comes $when", ({ text, pieces }) =>
+    withServer(async ({ path }) => {
+      const { received } = await callInPieces(path, text, pieces);
+      expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: application\/json\r\n(.+\r\n)*\r\n\{\}$/);
+    }),
+  );
+
+  it("refuses a question that is no HTTP", () =>
+    withServer(async ({ path }) => {
+      expect(await call(path, "GET /v1/health\x00 HTTP/1.1\r\nHost: b\r\n\r\n").received).toMatch(/^HTTP\/1\.1 400 /);
+    }));
+
   it.each([1, 2])("takes back what was claimed for a caller that hung up, whose request came in pieces: %i", (pieces) =>
     withServer(async ({ path, requested, answer, undone, lines }) => {
       const { socket, received } = await callInPieces(path, post("c1"), pieces);
