@@ -3,13 +3,14 @@
  * last one triggers the removal of the finalizer.
  */
 
+import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import type { ControlledPool } from "../objects.ts";
+import { type ControlledPool, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -107,10 +108,32 @@ class FinalizerController implements Controller {
     return true;
   }
 
+  /** The cache may be behind other writes of this process: of the pool's status. */
   async #end(pool: ControlledPool): Promise<void> {
-    const rest = pool.finalizers.filter((name) => name !== IN_USE_FINALIZER);
-    if (await this.#write(pool, rest))
-      this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free; its finalizer is removed");
+    const write = (last: ControlledPool): Promise<boolean> =>
+      this.#write(
+        last,
+        last.finalizers.filter((name) => name !== IN_USE_FINALIZER),
+      );
+    if (!(await write(pool))) {
+      const now = await this.#read(pool);
+      if (now === undefined || !(await write(now))) return;
+    }
+    this.#deps.log.info({ pool: pool.name }, "The last address of a deleted pool is free; its finalizer is removed");
+  }
+
+  /** Returns the pool in deletion as the API server has it; undefined if it is gone, or has no finalizer any more. */
+  async #read({ name, uid }: ControlledPool): Promise<ControlledPool | undefined> {
+    const { api, leading: signal } = this.#deps;
+    try {
+      const found = decodeControlledPool(
+        await api.call({ method: "GET", path: objectPath(IP_POOLS, { name }), signal }),
+      );
+      return found.uid === uid && found.finalizers.includes(IN_USE_FINALIZER) ? found : undefined;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 
   /** Returns false if the object has changed since; the watch reports the new version. */

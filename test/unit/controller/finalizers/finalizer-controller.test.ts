@@ -9,18 +9,37 @@ import { DELETED, pool } from "../conditions/judged.ts";
 
 const GOES = "info The last address of a deleted pool is free; its finalizer is removed";
 
-/** The finalizer of a pool in deletion, whose addresses are free, is taken away; `patched` is the answer. */
-async function lead(patched: () => void): Promise<string[]> {
+const POOL = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: "10.6.0.0/24" } };
+const METADATA = { name: "blue", uid: "uid-blue", ...DELETED.metadata };
+const CHANGED = { ...METADATA, resourceVersion: "2", finalizers: ["other.example/one", IN_USE_FINALIZER] };
+
+/**
+ * The finalizer of a pool in deletion, whose addresses are free, is taken away. `version`: of the pool at the API server, the cache has "1"; `found`: what
+ * a read of it finds.
+ */
+async function lead(
+  version: string,
+  found: typeof CHANGED | ApiError = CHANGED,
+): Promise<{ said: string[]; written: unknown[] }> {
   const leaving = pool(
     "blue",
     { subnet: "10.6.0.0/24" },
     { metadata: { ...DELETED.metadata, finalizers: [IN_USE_FINALIZER] } },
   );
   const answered = Promise.withResolvers<void>();
-  const call: KubeApi["call"] = async ({ method }) => {
+  const written: unknown[] = [];
+  const call: KubeApi["call"] = async ({ method, path, body }) => {
+    if (method === "GET" && path.endsWith("/ippools/blue")) {
+      answered.resolve();
+      if (found instanceof ApiError) throw found;
+      return { ...POOL, metadata: found };
+    }
     if (method !== "PATCH") return { kind: "List", metadata: { resourceVersion: "1" }, items: [] };
+    const { metadata } = body as { metadata: { resourceVersion: string; finalizers: string[] } };
+    if (metadata.resourceVersion !== version)
+      throw new ApiError({ status: 409, reason: "Conflict", operation: "PATCH", message: "changed" });
+    written.push(metadata.finalizers);
     answered.resolve();
-    patched();
     return {};
   };
   const { log, lines } = recordLog();
@@ -36,16 +55,25 @@ async function lead(patched: () => void): Promise<string[]> {
   const part = startFinalizers(deps);
   await answered.promise;
   await part.close();
-  return lines;
+  return { said: lines, written };
 }
 
 it("a pool is said to go when its finalizer is away", async () => {
-  expect(await lead(() => {})).toContain(GOES);
+  const { said, written } = await lead("1");
+  expect([said.includes(GOES), written]).toEqual([true, [[]]]);
 });
 
-it("a pool is not reported as deleted when another writer has changed it", async () => {
-  const said = await lead(() => {
-    throw new ApiError({ status: 409, reason: "Conflict", operation: "PATCH", message: "changed" });
-  });
-  expect(said).not.toContain(GOES);
+it("a pool that has changed since it was told of, as by a write of its status, is read and goes as well", async () => {
+  const { said, written } = await lead("2");
+  expect([said.includes(GOES), written]).toEqual([true, [["other.example/one"]]]);
+});
+
+it.each<[what: string, version: string, found?: typeof CHANGED | ApiError]>([
+  ["another writer has changed it again", "3"],
+  ["it is gone", "2", new ApiError({ status: 404, reason: "NotFound", operation: "GET", message: "gone" })],
+  ["it was created again", "2", { ...CHANGED, uid: "other" }],
+  ["its finalizer is away", "2", { ...CHANGED, finalizers: [] }],
+])("a pool is not reported as deleted when %s", async (_, version, found) => {
+  const { said, written } = await lead(version, found);
+  expect([said.includes(GOES), written]).toEqual([false, []]);
 });
