@@ -77,6 +77,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 74_931_386, profile: "pools", steps: 13_500, faults: 3 },
   ],
   [
+    "a pool that is edited during an ADD is listed once more",
+    { seed: 3_300_001, profile: "pools", steps: 6_500, faults: 2 },
+  ],
+  [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },
   ],

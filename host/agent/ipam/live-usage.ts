@@ -1,6 +1,7 @@
 /**
- * Refreshes the pool cache from the live usage of a pool, once per search: before the pool is treated as full, and after misses (exhaustion). For
- * a large pool the usage summary is read first, which is small. The embedded registry is always up to date and costs nothing here.
+ * Refreshes the pool cache from the live usage of a pool: before the pool is treated as full, and after misses (exhaustion), in one search again only
+ * after twice as many. For a large pool the usage summary is read first, which is small. The embedded registry is always up to date and costs nothing
+ * here.
  */
 
 import type { Picked } from "../../ipam/pick.ts";
@@ -29,8 +30,8 @@ interface LiveUsageDeps {
 
 export class LiveUsage {
   readonly #deps: LiveUsageDeps;
-  /** Names of pools whose addresses were listed. */
-  readonly #listed = new Set<string>();
+  /** Pools whose addresses were listed, by name: the misses until then. */
+  readonly #listed = new Map<string, number>();
   /** Pools whose usage summary was read, by name: the misses until then if there was one, else 0. */
   readonly #summarized = new Map<string, number>();
   #misses = 0;
@@ -95,9 +96,12 @@ export class LiveUsage {
     return true;
   }
 
-  /** Not if an address of the pool has turned out since to be recorded for another one. */
+  /** Not if the pool has changed since: an address of it has turned out to be recorded for another one, or the misses have doubled. */
   #isListed(pool: IpPool): boolean {
-    return this.#listed.has(pool.name) && this.#otherNamesOf(pool).every((name) => this.#listed.has(name));
+    return [pool.name, ...this.#otherNamesOf(pool)].every((name) => {
+      const misses = this.#listed.get(name);
+      return misses !== undefined && this.#misses < Math.max(LIVE_USAGE_MISSES, 2 * misses);
+    });
   }
 
   /** Of pools that are gone, or that had addresses which the pool or its neighbours have now. */
@@ -114,7 +118,7 @@ export class LiveUsage {
     const neighbours = poolCache.neighboursOf(pool);
     const names = neighbours.map(({ name }) => name);
     const others = this.#otherNamesOf(pool);
-    for (const name of [pool.name, ...names, ...others]) this.#listed.add(name);
+    for (const name of [pool.name, ...names, ...others]) this.#listed.set(name, this.#misses);
     const used = await registry.listUsed(spanOf(pool), names, others);
     if (used === undefined) return this.#dropEstimates(neighbours);
     for (const neighbour of neighbours) poolCache.replaceUsed(neighbour, used);

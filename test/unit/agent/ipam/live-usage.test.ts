@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
-import { LIVE_USAGE_MISSES, spanOf } from "../../../../host/agent/ipam/live-usage.ts";
+import { allocateAddresses, MAX_CLAIM_ATTEMPTS } from "../../../../host/agent/ipam/allocate.ts";
+import { LIVE_USAGE_MISSES, LiveUsage, spanOf } from "../../../../host/agent/ipam/live-usage.ts";
 import { MAX_OTHER_NAMES, PoolCache } from "../../../../host/ipam/pool-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { LIST_MAX_ADDRESSES } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
@@ -34,6 +34,26 @@ describe("exhaustion: addresses that are recorded for a pool that is gone", () =
       expect(claimsOf(node)).toBeLessThanOrEqual(LIVE_USAGE_MISSES + former.length);
     },
   );
+});
+
+it("exhaustion: in a search that goes on a small pool is listed again each time the misses have doubled", async () => {
+  const cache = new PoolCache(openCore());
+  const blue = pool("blue", "10.6.0.0/24");
+  cache.update([blue], []);
+  const lists: number[] = [];
+  const registry = {
+    listUsed: async () => void lists.push(usage.misses),
+    readUsageSummary: async () => undefined,
+    readUsed: async () => new Uint8Array(),
+  };
+  const usage = new LiveUsage({ registry, poolCache: cache });
+  await usage.refresh([blue]);
+  const picked = [{ ifName: "eth0", pool: blue, ip: ip("10.6.0.1") }];
+  for (let miss = 0; miss < MAX_CLAIM_ATTEMPTS; miss++) {
+    await usage.miss(picked);
+    await usage.refresh([blue]);
+  }
+  expect(lists).toEqual([0, 2, 4, 8, 16, 32, 64]);
 });
 
 describe("exhaustion: a list of a pool and of former ones", () => {
