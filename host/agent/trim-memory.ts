@@ -9,8 +9,23 @@ export const TRIM_INTERVAL_MS = 1_000;
 /** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. @limit */
 export const CALLS_PER_TRIM = 500;
 
+/** It does so after this many, too, once no plugin calls any more. @limit */
+export const CALLS_PER_QUIET_TRIM = 50;
+
 /** V8 collects all garbage once no plugin has called for so many looks, because the event loop stands still meanwhile, for up to 0.1 s. */
 const QUIET_LOOKS = 2;
+
+/**
+ * Below so many calls since the start a collection costs little. Later it discards optimised code, for between two calls nothing refers to the functions
+ * and shapes of objects that the code was compiled for: an ADD of the coordinator takes a tenth longer, for some hundreds of ADDs. @limit
+ */
+export const COLD_CALLS = 200;
+
+/** Then so many calls lie between two collections. @limit */
+export const CALLS_PER_COLLECTION = 5_000;
+
+/** After so many looks without a call a collection is made however few have come since the last one. @limit */
+export const IDLE_LOOKS = 600;
 
 /** By how much V8's heap must have grown since the last collection: bytes. */
 const GROWTH_BYTES = 6 * 1024 * 1024;
@@ -35,18 +50,22 @@ interface Trimming {
 
 export function startTrimming({ calls, collect, trim, heapBytes }: TrimOptions): Trimming {
   let [begunAtLook, begunAtTrim, quietLooks] = [calls.begun, calls.begun, 0];
-  let [bytesAtRest, dueMs] = [0, 0];
+  let [bytesAtRest, dueMs, begunAtCollection] = [0, 0, 0];
   const look = (): void => {
     const isQuiet = calls.underWay === 0 && calls.begun === begunAtLook;
     begunAtLook = calls.begun;
     quietLooks = isQuiet ? quietLooks + 1 : 0;
     const startMs = performance.now();
-    const collects = quietLooks >= QUIET_LOOKS && startMs >= dueMs && heapBytes() - bytesAtRest >= GROWTH_BYTES;
-    if (!collects && calls.begun - begunAtTrim < CALLS_PER_TRIM) return;
+    const isCheap =
+      calls.begun < COLD_CALLS || calls.begun - begunAtCollection >= CALLS_PER_COLLECTION || quietLooks >= IDLE_LOOKS;
+    const isResting = quietLooks >= QUIET_LOOKS;
+    const collects = isResting && isCheap && startMs >= dueMs && heapBytes() - bytesAtRest >= GROWTH_BYTES;
+    if (!collects && calls.begun - begunAtTrim < (isResting ? CALLS_PER_QUIET_TRIM : CALLS_PER_TRIM)) return;
     if (collects) collect?.();
     trim();
     begunAtTrim = calls.begun;
     if (!collects) return;
+    begunAtCollection = calls.begun;
     bytesAtRest = heapBytes();
     dueMs = performance.now() + (performance.now() - startMs) * REST_FACTOR;
   };

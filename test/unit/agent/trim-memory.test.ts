@@ -1,5 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CALLS_PER_TRIM, startTrimming, TRIM_INTERVAL_MS } from "../../../host/agent/trim-memory.ts";
+import {
+  CALLS_PER_COLLECTION,
+  CALLS_PER_QUIET_TRIM,
+  CALLS_PER_TRIM,
+  COLD_CALLS,
+  IDLE_LOOKS,
+  startTrimming,
+  TRIM_INTERVAL_MS,
+} from "../../../host/agent/trim-memory.ts";
 
 const MIB = 1024 * 1024;
 
@@ -97,5 +105,47 @@ describe("an agent that plugins call", () => {
     expect(look()).toEqual(["trim"]);
     calls.begun += CALLS_PER_TRIM - 1;
     expect(look()).toEqual([]);
+  });
+});
+
+describe("an agent whose code has been compiled", () => {
+  /** It has answered so many calls without a pause, then has been quiet for two looks. */
+  function startAfter(calls: number) {
+    const agent = start();
+    agent.calls.begun = calls;
+    return { ...agent, first: agent.look(3) };
+  }
+
+  it("collects as long as few calls have come", () => {
+    expect(startAfter(COLD_CALLS - 1).first).toEqual(["collect", "trim"]);
+  });
+
+  it("does not collect after more, but trims", () => {
+    expect(startAfter(COLD_CALLS).first).toEqual(["trim"]);
+  });
+
+  it("collects once many calls have come since the start, then since the last collection", () => {
+    expect(startAfter(CALLS_PER_COLLECTION - 1).first).not.toContain("collect");
+    const { calls, state, look, first } = startAfter(CALLS_PER_COLLECTION);
+    expect(first).toContain("collect");
+    state.heapMib = 120;
+    calls.begun += CALLS_PER_COLLECTION - 1;
+    expect(look(30)).not.toContain("collect");
+    calls.begun++;
+    expect(look(3)).toEqual(["collect", "trim"]);
+  });
+
+  it("collects when no plugin has called for ten minutes", () => {
+    const { look } = startAfter(COLD_CALLS);
+    expect(look(IDLE_LOOKS - 3)).toEqual([]);
+    expect(look()).toEqual(["collect", "trim"]);
+  });
+
+  it("trims when it is quiet and some calls have come since", () => {
+    const { calls, look } = startAfter(COLD_CALLS);
+    calls.begun += CALLS_PER_QUIET_TRIM - 1;
+    expect(look(30)).toEqual([]);
+    calls.begun++;
+    expect(look(3)).toEqual(["trim"]);
   });
 });
