@@ -199,6 +199,8 @@ export class Cluster {
   #controllerLives = 0;
   #lastUid = 0;
   #isByHand = false;
+  /** Of {@link deleteAllocationLater}. */
+  #lot: number | undefined;
   #lastFile = 0;
   #lastPool = 0;
   /** By name, the last one last. */
@@ -708,6 +710,24 @@ export class Cluster {
     return usable;
   }
 
+  /** One of the Bound allocations, chosen by `lot`, is deleted by hand as soon as that is harmless. */
+  deleteAllocationLater(lot: number): void {
+    this.#lot = lot;
+  }
+
+  /**
+   * A pod that claims the address before its record is made again would have it, too: that is documented (recreate). Nor is an agent told of it while no
+   * controller leads (docs/controller.md).
+   */
+  #deleteByHand(): void {
+    const isQuiet = this.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isActing);
+    if (this.#lot === undefined || !isQuiet || this.isChanging || !this.hasLeader) return;
+    const bound = [...this.server.objects.values()].filter(({ spec }) => spec.state === "Bound");
+    const chosen = bound[this.#lot % bound.length];
+    this.#lot = undefined;
+    if (chosen !== undefined) this.deleteAllocation(chosen.metadata.name);
+  }
+
   deleteAllocation(name: string): void {
     const before = this.server.objects.get(name);
     if (before === undefined) return;
@@ -955,6 +975,7 @@ export class Cluster {
     const { time } = this.#options;
     for (;;) {
       this.#watchNodes();
+      this.#deleteByHand();
       if (!this.ledger.lacksRecord) {
         this.#makePods();
         this.virtualMachines?.tick();

@@ -19,6 +19,13 @@ interface Spec {
   };
 }
 
+interface Missing {
+  /** When it was deleted: milliseconds. */
+  readonly atMs: number;
+  /** Milliseconds since then without a break in which all agents and a controller acted and a NIC had the address. */
+  forMs: number;
+}
+
 /** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
 const REST_MS = 2_000;
 /** How long no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
@@ -33,6 +40,10 @@ const HEARD_MS = 10_000;
 const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
+/** While all agents and a controller act, a record that was deleted by hand while a NIC has its address is back within: milliseconds (recreate). */
+const RECREATED_MS = 20_000;
+/** The same if another controller leads since: agents notice that when they ask next who leads. */
+const RECREATED_UNTOLD_MS = 240_000;
 /** While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it: milliseconds (retention). */
 const AWAITED_MS = 20_000;
 /** The same if another controller leads since its record was restored by hand: until a sweep has found that. */
@@ -78,8 +89,8 @@ export class Ledger implements Segment {
   readonly #objects = new Map<string, Spec>();
   /** By node; infinite while it is lost. */
   readonly #lostUntilMs = new Map<string, number>();
-  /** When they were deleted by hand, until the product has made them again: milliseconds. */
-  readonly #deletedByHand = new Map<string, number>();
+  /** Records that were deleted by hand, until the product has made them again. */
+  readonly #deletedByHand = new Map<string, Missing>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
   /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, and what somebody has restored. */
@@ -256,6 +267,14 @@ export class Ledger implements Segment {
       this.problems.push(`${awaiting.text}, for ${awaiting.forMs / 1000} s`);
       this.#awaiting.delete(uid);
     }
+    for (const [address, missing] of this.#deletedByHand) {
+      const nics = this.#live.get(address);
+      missing.forMs = isServed && nics !== undefined ? missing.forMs + passedMs : 0;
+      if (missing.forMs < (missing.atMs > ledSinceMs ? RECREATED_MS : RECREATED_UNTOLD_MS)) continue;
+      const owners = [...(nics ?? [])].map(describeNic).join(", ");
+      this.problems.push(`${address} is on ${owners}, and its record is not back after ${missing.forMs / 1000} s`);
+      this.#deletedByHand.delete(address);
+    }
   }
 
   /** Whether no other pod than the allocation's has its address. */
@@ -277,7 +296,7 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       this.#restoredMs.set(address, this.#options.nowMs());
-      if (after === undefined) this.#deletedByHand.set(address, this.#options.nowMs());
+      if (after === undefined) this.#deletedByHand.set(address, { atMs: this.#options.nowMs(), forMs: 0 });
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
@@ -289,7 +308,7 @@ export class Ledger implements Segment {
   /** Whether a NIC has an address whose record was deleted by hand just now. Another pod that claims it before the record is back has it, too (recreate). */
   get lacksRecord(): boolean {
     const sinceMs = this.#options.nowMs() - RECREATED_WITHIN_MS;
-    return [...this.#deletedByHand].some(([address, atMs]) => atMs > sinceMs && this.#live.has(address));
+    return [...this.#deletedByHand].some(([address, { atMs }]) => atMs > sinceMs && this.#live.has(address));
   }
 
   /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. */

@@ -229,14 +229,7 @@ const PAUSE_CONTROLLER: Action = {
 const DELETE_OBJECT: Action = {
   name: "an allocation is deleted by hand",
   weight: 1,
-  act: (cluster, random) => {
-    // Another pod that claims it before it is made again would have it, too: that is documented (recreate).
-    const isQuiet = cluster.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isActing);
-    // Nor is an agent told of it while no controller leads (docs/controller.md).
-    if (!isQuiet || cluster.isChanging || !cluster.hasLeader) return;
-    const bound = [...cluster.server.objects.values()].filter(({ spec }) => spec.state === "Bound");
-    if (bound.length > 0) cluster.deleteAllocation(random.pick(bound).metadata.name);
-  },
+  act: (cluster, random) => cluster.deleteAllocationLater(random.u32()),
 };
 
 const RESTORE_OBJECT: Action = {

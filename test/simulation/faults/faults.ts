@@ -108,7 +108,7 @@ export const FAULTS: readonly Fault[] = [
     name: "a record that vanished is not created again",
     breaks: "recreate",
     profile: "calm",
-    limit: 200_000,
+    limit: 20_000,
     edits: [
       edit(
         "host/agent/gc/plan-reconciliation.ts",
@@ -121,14 +121,14 @@ export const FAULTS: readonly Fault[] = [
     name: "a notice is lost",
     breaks: "recreate",
     profile: "calm",
-    limit: 200_000,
+    limit: 20_000,
     edits: [edit(NOTICES, "for (const suspicion of planNotices(change.before, after))", "for (const suspicion of [])")],
   },
   {
     name: "an agent does not act on notices",
     breaks: "recreate",
     profile: "calm",
-    limit: 200_000,
+    limit: 20_000,
     edits: [edit("host/agent/gc/own-allocations.ts", "this.hasten(parseNotice(notice));", "parseNotice(notice);")],
   },
   {
