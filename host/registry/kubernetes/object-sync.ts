@@ -262,7 +262,8 @@ export class ObjectSync {
             this.#states.invalidate(name);
             return this.#backlog.postpone(name, address, lateUntilMs);
           }
-          if (await journal.forget(row)) {
+          // What is still there is another pod's, or retained.
+          if (await journal.forget(row, typeof task.object === "object")) {
             this.#states.noteForgotten(name);
             if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.(name);
             return this.#finish(task);

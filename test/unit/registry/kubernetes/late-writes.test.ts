@@ -409,6 +409,33 @@ it("retention: a surplus address that this node itself had retained is free when
   expect(allocationLines(node.server)).toEqual([]);
 });
 
+it("retention: the address that a member's pod has released is not reported as free", async () => {
+  const node = await openClusterNode();
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
+  await node.registry.release(FIRST);
+  await node.pass(COOLDOWN_MS);
+  expect(await node.registry.findAddress("", ip(NAME))).toBeUndefined();
+  expect([allocationLines(node.server), node.freed]).toEqual([[`${NAME} Kept n1`], []]);
+});
+
+it("exhaustion: what an old journal says of another node's address is forgotten, and the address not reported as free", async () => {
+  const other = await openClusterNode({ name: "n2" });
+  await other.registry.claim(claim("b", [proposal(NAME)]));
+  const node = await openClusterNode({ server: other.server });
+  await node.registry.adopt({
+    ...proposal(NAME),
+    state: "Cooling",
+    ifName: "eth0",
+    namespace: "shop",
+    pod: "web-0",
+    owner: "a",
+  });
+  await node.pass(COOLDOWN_MS);
+  expect(await node.registry.findAddress("", ip(NAME))).toBeUndefined();
+  expect([allocationLines(node.server), node.freed]).toEqual([[`${NAME} Bound n2`], []]);
+});
+
 it("retention: a restored journal's row of an earlier pod does not hide what the member has had since", async () => {
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
   const node = await openClusterNode();
