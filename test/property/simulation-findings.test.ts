@@ -84,6 +84,7 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },
   ],
+  ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 
 it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));
