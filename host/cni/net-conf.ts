@@ -1,5 +1,6 @@
 /** Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config decodes them. */
 import * as z from "zod";
+import { BoundedMap } from "../lib/bounded-map.ts";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
@@ -142,12 +143,33 @@ function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): 
   };
 }
 
+/** Most configurations that are remembered, by their text. A node has a few, and calls of one network for an IPAM plugin have the same text. @limit */
+export const MAX_REMEMBERED_CONFS = 16;
+
+/** Longest configuration that is remembered: UTF-16 units. @limit */
+export const MAX_REMEMBERED_LENGTH = 4_096;
+
+const remembered = new BoundedMap<string, NetConf>(MAX_REMEMBERED_CONFS);
+
+/** Returns whether the configuration says nothing of one pod, or of others: the next call may have the same text. */
+function isOfNetwork({ raw, validAttachments }: NetConf): boolean {
+  return raw.prevResult == null && raw.runtimeConfig == null && raw.args == null && validAttachments === undefined;
+}
+
 /**
  * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an unsupported version, else 7.
  * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: a DEL must succeed although
  * the ADD was refused for them.
  */
 export function decodeNetConf(text: string, forDelete = false): NetConf {
+  const known = remembered.get(text);
+  if (known !== undefined) return known;
+  const conf = decodeNew(text, forDelete);
+  if (text.length <= MAX_REMEMBERED_LENGTH && isOfNetwork(conf)) remembered.set(text, conf);
+  return conf;
+}
+
+function decodeNew(text: string, forDelete: boolean): NetConf {
   const raw = parseObject(text);
   const cniVersion = decodeCniVersion(raw.cniVersion);
   const head = decodePart(headSchema, raw);

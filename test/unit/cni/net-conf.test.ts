@@ -1,8 +1,43 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../../host/cni/error.ts";
-import { decodeNetConf, pluginKeys } from "../../../host/cni/net-conf.ts";
+import { decodeNetConf, MAX_REMEMBERED_CONFS, MAX_REMEMBERED_LENGTH, pluginKeys } from "../../../host/cni/net-conf.ts";
 
 const CONF = { cniVersion: "1.0.0", name: "net-1", type: "macvlan" };
+
+describe("decodeNetConf remembers", () => {
+  const isRemembered = (conf: object): boolean => {
+    const text = JSON.stringify({ ...CONF, ...conf });
+    return decodeNetConf(text) === decodeNetConf(text, true);
+  };
+
+  it("what the calls of one network have in common", () => {
+    expect(isRemembered({ ipam: { type: "berth" }, master: "eth0" })).toBe(true);
+  });
+
+  it.each<[what: string, conf: object]>([
+    ["the result before", { prevResult: { cniVersion: "1.0.0", ips: [] } }],
+    ["what the runtime adds", { runtimeConfig: { mac: "0A:00:00:00:00:01" } }],
+    ["arguments", { args: { cni: { ips: ["10.0.0.1"] } } }],
+    ["the attachments of a GC", { "cni.dev/valid-attachments": [] }],
+    ["more than fits", { comment: "x".repeat(MAX_REMEMBERED_LENGTH) }],
+  ])("nothing with %s", (_what, conf) => {
+    expect(isRemembered(conf)).toBe(false);
+  });
+
+  it("no more than it may", () => {
+    const texts = Array.from({ length: MAX_REMEMBERED_CONFS + 1 }, (_, index) =>
+      JSON.stringify({ ...CONF, name: `net-${index}` }),
+    );
+    const first = texts.map((text) => decodeNetConf(text));
+    expect(decodeNetConf(texts[0] ?? "")).not.toBe(first[0]);
+    expect(decodeNetConf(texts.at(-1) ?? "")).toBe(first.at(-1));
+  });
+
+  it("no refusal", () => {
+    const text = JSON.stringify({ ...CONF, name: "a/b" });
+    for (const _ of [1, 2]) expect(() => decodeNetConf(text)).toThrow(/field "name"/);
+  });
+});
 
 describe("decodeNetConf reads", () => {
   it("what every plugin needs", () => {
