@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -183,21 +184,57 @@ static napi_value addon_close(napi_env env, napi_callback_info info) {
     return outcome_of(env, close(fd));
 }
 
+#define PATH_ROOM (PATH_MAX + 8) /* more than a path: one that is cut here is still too long */
+
+/* Reads a path. Returns false with an exception for anything but a text; `error` is -errno for a text that is no path, else 0. */
+static bool read_path(napi_env env, napi_value argument, char path[PATH_ROOM], int *error) {
+    size_t length;
+    if (napi_get_value_string_utf8(env, argument, path, PATH_ROOM, &length) != napi_ok) {
+        refuse(env, "Argument is not a string");
+        return false;
+    }
+    *error = strlen(path) != length ? -EINVAL /* a NUL inside */ : length >= PATH_MAX ? -ENAMETOOLONG : 0;
+    return true;
+}
+
 /* open(path, flags, mode): descriptor */
 static napi_value addon_open(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
-    char path[PATH_MAX + 8]; /* more than a path: one that is cut here is still too long */
-    size_t length;
-    int numbers[2];
-    if (!read_arguments(env, info, arguments, 3)) return NULL;
-    if (napi_get_value_string_utf8(env, arguments[0], path, sizeof path, &length) != napi_ok) {
-        refuse(env, "Argument is not a string");
-        return NULL;
-    }
+    char path[PATH_ROOM];
+    int numbers[2], error;
+    if (!read_arguments(env, info, arguments, 3) || !read_path(env, arguments[0], path, &error)) return NULL;
     if (!read_ints(env, arguments + 1, numbers, 2)) return NULL;
-    if (strlen(path) != length) return number_of(env, -EINVAL); /* a NUL inside */
-    if (length >= PATH_MAX) return number_of(env, -ENAMETOOLONG);
+    if (error != 0) return number_of(env, error);
     return outcome_of(env, open(path, numbers[0], (mode_t)numbers[1]));
+}
+
+/* read(fd, into: Uint8Array): bytes read; -EAGAIN if there is nothing yet and the descriptor does not block */
+static napi_value addon_read(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int fd;
+    struct bytes into;
+    if (!read_arguments(env, info, arguments, 2) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_bytes(env, arguments[1], napi_uint8_array, &into)) return NULL;
+    return outcome_of(env, read(fd, into.start, into.length));
+}
+
+/* inotifyInit(flags: IN_NONBLOCK | IN_CLOEXEC): descriptor */
+static napi_value addon_inotify_init(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int flags;
+    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &flags)) return NULL;
+    return outcome_of(env, inotify_init1(flags));
+}
+
+/* inotifyAddWatch(fd, path, mask: IN_*): number of the watch */
+static napi_value addon_inotify_add_watch(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    char path[PATH_ROOM];
+    int fd, mask, error;
+    if (!read_arguments(env, info, arguments, 3) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_path(env, arguments[1], path, &error) || !read_int(env, arguments[2], &mask)) return NULL;
+    if (error != 0) return number_of(env, error);
+    return outcome_of(env, inotify_add_watch(fd, path, (uint32_t)mask));
 }
 
 /* flock(fd, operation: LOCK_*): 0; blocks the thread unless LOCK_NB is in it */
@@ -278,6 +315,9 @@ NAPI_MODULE_INIT() {
         {"unwatch", addon_unwatch},
         {"close", addon_close},
         {"open", addon_open},
+        {"read", addon_read},
+        {"inotifyInit", addon_inotify_init},
+        {"inotifyAddWatch", addon_inotify_add_watch},
         {"flock", addon_flock},
         {"setns", addon_setns},
         {"identify", addon_identify},

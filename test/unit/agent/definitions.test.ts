@@ -169,18 +169,19 @@ describe("a change made before the question holds for it", () => {
       expect(table("lan")).toBe(502);
     }));
 
-  it("a file that has just changed is read again, for the stamp of a second change may be the same; an old one is not", () =>
-    withDefinitions({}, ({ path, put, definitions }) => {
+  it("a file of a folder, whose changes are not noticed, is read again if it has just changed, for the stamp of a second change may be the same; an old one is not", () =>
+    withDefinitions({ "a.conflist": listText("lan", undefined) }, ({ path, put, definitions }) => {
+      mkdirSync(join(path, "lan"));
       const isReadAgain = (): boolean => {
         const before = definitions.settingsOf("lan");
         return definitions.settingsOf("lan") !== before;
       };
       const tries = Array.from({ length: 20 }, (_, index) => {
-        put("a.conflist", listText("lan", { hostRuleTable: 501 + index }));
+        put("lan/c.conf", JSON.stringify({ type: "coordinator", hostRuleTable: 501 + index }));
         return isReadAgain();
       });
       expect(tries).toContain(true);
-      const { ctimeMs } = statSync(join(path, "a.conflist"));
+      const { ctimeMs } = statSync(join(path, "lan", "c.conf"));
       while (Date.now() <= ctimeMs + STAMP_GRAIN_MS) statSync(path);
       definitions.settingsOf("lan");
       expect([isReadAgain(), definitions.settingsOf("lan")?.hostRuleTable]).toEqual([false, 520]);
