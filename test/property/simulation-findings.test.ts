@@ -80,6 +80,7 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a pool that is edited during an ADD is listed once more",
     { seed: 3_300_001, profile: "pools", steps: 6_500, faults: 2 },
   ],
+  ["a pool loses what a member's ADD waits for", { seed: 3_300_004, profile: "pools", steps: 17_000, faults: 2 }],
   [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },

@@ -25,6 +25,10 @@ export class FreeAddresses implements AddressSource {
   /** Completes the assigned addresses with free ones, and reserves all of them in the cache until {@link cancel}. */
   pick(nics: readonly NicDemand[]): Pick {
     const { poolCache, demand, assignments } = this.#search;
+    // Pools may have changed while the search waited.
+    for (const { requested, pool, ip } of assignments.all)
+      if (requested !== true && !poolCache.contains(pool.name, ip))
+        assignments.drop({ space: pool.spec.addressSpace, ip });
     const assigned = assignments.all;
     const isSpread = this.#isSpread;
     const seedText = isSpread ? `${demand.seedText}#${this.#usage.misses}` : demand.seedText;

@@ -123,10 +123,9 @@ export class RetainedAddresses implements AddressSource {
     try {
       // One that was retained is fresh if its earlier pod's claim was undone meanwhile.
       if (picked.some((pick) => isGone(pick, fresh))) this.#found = undefined;
-      if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created))) {
-        const all = await findRetained(this.#search);
-        this.#found = all.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-      }
+      if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created)))
+        this.#found = await findRetained(this.#search);
+      this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
       const isFresh: IsWanted = (nic) => fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
       const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
       const chosen = this.#choose(isFresh, isCreated);
@@ -171,7 +170,8 @@ export class RetainedAddresses implements AddressSource {
     const usable = (this.#found ?? []).filter(
       ({ kept, isOrphaned, isLate }) => !this.#refused.has(kept.version) && (!(isOrphaned || isLate) || isBare(kept)),
     );
-    return choosePicks(usable, isWanted);
+    const { poolCache } = this.#search;
+    return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
   }
 
   /** What was found is not to be had: what is will be looked up again. */
@@ -279,7 +279,7 @@ function isOfSamePod(one: Allocation, other: Allocation): boolean {
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
-function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonly Picked[] {
+function choosePicks(retained: readonly Retained[], isWanted: (pick: Picked) => boolean): readonly Picked[] {
   const chosen: Picked[] = [];
   const isFree = (pick: Picked): boolean =>
     !chosen.some((each) => isSameNic(each, pick) || isSameAddress(addressOf(each), addressOf(pick)));

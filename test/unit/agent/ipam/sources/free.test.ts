@@ -44,6 +44,17 @@ describe("free addresses", () => {
     expect(isFree("10.6.0.5")).toBe(true);
   });
 
+  it("an assigned one that the pool has lost since is not picked, unless it is requested", () => {
+    const { search, picked } = open();
+    const assign = (rest: object): void =>
+      search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), ...rest }]);
+    assign({ source: "retained", replaces: -5 });
+    search.poolCache.update([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.7-10.6.0.9"] })], []);
+    expect([picked(), search.assignments.all]).toEqual([["10.6.0.7"], []]);
+    assign({ requested: true });
+    expect(picked()).toEqual(["10.6.0.5"]);
+  });
+
   it("an assigned one that is in use already is still in use afterwards", () => {
     const { search, free, picked, isFree } = open();
     search.poolCache.mark("", ip("10.6.0.5"));

@@ -453,6 +453,20 @@ describe("retention: a claim that was made before what is retained was known", (
     expect([await source.prefer(bound([fresh, six]), PICKED), said]).toEqual([false, ["lookup"]]);
   });
 
+  it("stays when the pools have lost meanwhile what is retained", async () => {
+    const { source, short, said, search } = open({ retained: [kept("10.6.0.9")] });
+    await source.next(short);
+    search.poolCache.update([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.8"] }), SIX, LAB], []);
+    expect([await source.prefer(bound([fresh]), PICKED), said]).toEqual([false, ["lookup", "release 10.6.0.9"]]);
+  });
+
+  it("stays when the lookup before it had found that, as what an undone claim has left", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.1")] });
+    await source.next(short);
+    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", { source: "own" })])).toBe(false);
+    expect(said).toEqual(["lookup"]);
+  });
+
   it("gives way on another NIC that has the requested address in another space", async () => {
     const requested = [{ ip: ip("10.6.0.1"), source: "CNI_ARGS IP" as const }];
     const retained = [kept("10.6.0.8", { ifName: "net1", space: "lab" })];
