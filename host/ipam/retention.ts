@@ -12,7 +12,7 @@
 import type { RequestedIp } from "../cni/request.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
-import { bitsOf } from "../net/ip.ts";
+import { bitsOf, type Family } from "../net/ip.ts";
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { Holder, Workload } from "../resources/ip-allocation.ts";
 import { LAUNCHER_LABEL, type Pod } from "../resources/pod.ts";
@@ -70,16 +70,18 @@ export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: 
   return new Map(demanded.flatMap(([nic, claim]) => (claim === undefined ? [] : [[nic, claim] as const])));
 }
 
-/** Returns the claim's assigned addresses, else the requested ones; empty if any address will do. */
+/** Returns of each family the claim's assigned addresses, else the requested ones; empty if any address will do. */
 export function requestedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
-  const field = given.length > 0 ? "status.ips" : "spec.ipRequests";
-  const ips = given.length > 0 ? given : requested;
-  return ips.map(({ ip, length }) => ({
-    ip,
-    // The address alone, as a prefix of its own length.
-    length: length === bitsOf(ip.family) ? undefined : length,
-    source: `IPAMClaim "${namespace}/${name}", ${field}`,
-  }));
+  const isGiven = (family: Family): boolean => given.some(({ ip }) => ip.family === family);
+  const missing = requested.filter(({ ip }) => !isGiven(ip.family));
+  const from = (field: string, ips: IpamClaim["given"]): RequestedIp[] =>
+    ips.map(({ ip, length }) => ({
+      ip,
+      // The address alone, as a prefix of its own length.
+      length: length === bitsOf(ip.family) ? undefined : length,
+      source: `IPAMClaim "${namespace}/${name}", ${field}`,
+    }));
+  return [...from("status.ips", given), ...from("spec.ipRequests", missing)];
 }
 
 /** Returns why the claim cannot serve the NIC; undefined if it can. */

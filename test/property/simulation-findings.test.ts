@@ -82,6 +82,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["a pool loses what a member's ADD waits for", { seed: 3_300_004, profile: "pools", steps: 17_000, faults: 2 }],
   [
+    "the second NIC's claim requests addresses, and one of them is on a lost node",
+    { seed: 3_300_006, profile: "machines", steps: 20_000 },
+  ],
+  [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },
   ],

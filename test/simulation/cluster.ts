@@ -282,7 +282,10 @@ export class Cluster {
         collections: { pods: PODS, machines: MACHINES, instances: INSTANCES, claims: CLAIMS },
         random: this.#plane.random,
         count: shape.virtualMachines,
-        wishesOf: (number) => [`10.6.255.${number}`, `fd00::ff${number.toString(16).padStart(2, "0")}`],
+        wishesOf: (number, nic) => {
+          const wish = number + nic * MACHINES_MOST;
+          return [`10.6.255.${wish}`, `fd00::ff${wish.toString(16).padStart(2, "0")}`];
+        },
         wishPools: { ipv4: ["blue", "wish4"], ipv6: ["six", "wish6"] },
         newUid: () => `p${++this.#lastUid}`,
         pods: () => this.pods,
@@ -1060,6 +1063,8 @@ export class Cluster {
   }
 }
 
+/** Of a run: the wishes of their second NICs come after those of the first ones. */
+const MACHINES_MOST = 49;
 const TEAM = { team: "shop" };
 
 function keepCopy(copies: Map<string, StoredObject>, object: StoredObject): void {

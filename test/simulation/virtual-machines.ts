@@ -27,7 +27,7 @@ interface VirtualMachine {
   readonly name: string;
   readonly hasClaims: boolean;
   /** What the IPAMClaim of its first NIC requests; undefined: any. */
-  readonly wishes: readonly string[] | undefined;
+  readonly wishes: readonly (readonly string[])[] | undefined;
   /** Counts the machines of this name. */
   life: number;
   isAbsent: boolean;
@@ -53,8 +53,8 @@ interface Options {
   };
   readonly random: Seeded;
   readonly count: number;
-  /** Addresses with this number, one of each family, of pools that only machines with such wishes use. */
-  readonly wishesOf: (number: number) => readonly string[];
+  /** Addresses for a NIC of the machine with this number, one of each family, of pools that only machines with such wishes use. */
+  readonly wishesOf: (number: number, nic: number) => readonly string[];
   /** The pools of launchers of these machines, by family, in the order of preference. */
   readonly wishPools: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
   readonly newUid: () => string;
@@ -81,7 +81,7 @@ export class VirtualMachines {
     this.#machines = Array.from({ length: options.count }, (_, index) => ({
       name: `vm-${index}`,
       hasClaims: index % 2 === 1,
-      wishes: index % 4 === 3 ? options.wishesOf(index + 1) : undefined,
+      wishes: index % 4 === 3 ? NICS.map((_, nic) => options.wishesOf(index + 1, nic)) : undefined,
       life: 0,
       isAbsent: true,
       mustMigrate: false,
@@ -198,13 +198,13 @@ export class VirtualMachines {
     return this.#machines
       .filter(({ hasClaims }) => hasClaims)
       .flatMap((machine) =>
-        NICS.flatMap(([ifName]) => {
+        NICS.flatMap(([ifName], nic) => {
           const name = claimName(machine.name, ifName);
           const { ips = [], ownerPod = "" } = Object(server.collection(collections.claims).get(name)?.status);
           const pod = this.#podOf(machine, machine.source);
           const given = (ips as readonly string[]).map((each) => each.replace(/\/.*/, "")).toSorted();
           const has = addressesOf(machine.source ?? "", ifName).toSorted();
-          const wanted = (ifName === "eth0" ? machine.wishes : undefined) ?? has;
+          const wanted = machine.wishes?.[nic] ?? has;
           const isRight =
             [given, wanted.toSorted()].every((each) => each.join() === has.join()) && ownerPod === pod?.name;
           return isRight ? [] : [`claim ${name} says ${given} of ${ownerPod}, and ${pod?.name} has ${has}`];
@@ -288,7 +288,7 @@ export class VirtualMachines {
     for (const [nic, [ifName, network]] of NICS.entries()) {
       const name = claimName(machine.name, ifName);
       const metadata = { uid: `${uid}-${ifName}`, namespace: "shop" };
-      const ipRequests = nic === 0 ? machine.wishes : undefined;
+      const ipRequests = machine.wishes?.[nic];
       const spec = { network, interface: ifName, ...(ipRequests === undefined ? {} : { ipRequests }) };
       server.put(collections.claims, name, { metadata, spec });
     }

@@ -56,7 +56,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const { identity, ifName, network, containerId, netns } = nic;
   const annotations = identity.subject?.annotations ?? {};
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
-  const nics = selection.nics.filter((each) => isClaimed(each.ifName));
+  const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
   const { workloads, requested } = followClaims(deps, nic, nics);
   const { owner, namespace, name, workload } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
@@ -82,6 +82,12 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
       deadline,
     },
   };
+}
+
+/** Returns whether the IPAMClaim of another NIC requests addresses: only that NIC's ADD has all requests for it. */
+function isLeftToItsAdd({ identity: { claims }, ifName }: WantingNic, other: string): boolean {
+  const claim = other === ifName ? undefined : claims?.get(other)?.claim;
+  return claim !== undefined && requestedByClaim(claim).length > 0;
 }
 
 /**

@@ -16,7 +16,7 @@ const RANKED_STATES = ["Bound", "Kept"] as const;
 
 /**
  * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones, and those that
- * are bound or retained stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`: addresses that
+ * are bound or retained, or in quarantine because their node is lost, stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`: addresses that
  * the claim had and that are neither. Another pod may have them by now, and each next one of the claim would be refused.
  */
 export function planClaimStatus(
@@ -29,7 +29,10 @@ export function planClaimStatus(
   const isSaid = ({ spec }: CachedAllocation): boolean => claim.given.some(({ ip }) => equalIp(ip, spec.ip));
   const given = FAMILIES.flatMap((family) => {
     const ofFamily = ranked.filter(({ spec }) => spec.ip.family === family);
-    return ofFamily.find(isSaid) ?? ofFamily[0] ?? [];
+    const ofLostNode = own.find(
+      (each) => each.spec.state === "Quarantined" && each.spec.ip.family === family && isSaid(each),
+    );
+    return ofFamily.find(isSaid) ?? ofFamily[0] ?? ofLostNode ?? [];
   });
   if (given.length === 0) return withdraw(claim, gone);
   const ips = given.map(({ spec }) => `${formatIp(spec.ip)}/${spec.prefixLength}`);

@@ -202,8 +202,15 @@ describe("an IPAMClaim", () => {
       '10.6.0.7 24 IPAMClaim "shop/c", spec.ipRequests',
       'fd00::7 undefined IPAMClaim "shop/c", spec.ipRequests',
     ]);
-    const given = claimOf(requested, { ips: ["10.6.0.9/24"], ownerPod: "web-0" });
-    expect([requestedOf(given), given.ownerPod]).toEqual([['10.6.0.9 24 IPAMClaim "shop/c", status.ips'], "web-0"]);
+    const given = claimOf(requested, { ips: ["10.6.0.9/24", "fd00::9"], ownerPod: "web-0" });
+    expect([requestedOf(given), given.ownerPod]).toEqual([
+      ['10.6.0.9 24 IPAMClaim "shop/c", status.ips', 'fd00::9 undefined IPAMClaim "shop/c", status.ips'],
+      "web-0",
+    ]);
+    expect(requestedOf(claimOf(requested, { ips: ["10.6.0.9/24"] }))).toEqual([
+      '10.6.0.9 24 IPAMClaim "shop/c", status.ips',
+      'fd00::7 undefined IPAMClaim "shop/c", spec.ipRequests',
+    ]);
   });
   it("serves the NIC and the network that it is for", () => {
     expect(refuseClaim(claimOf(WIDE), "net1", ["lan", "shop/lan-nad"])).toBeUndefined();

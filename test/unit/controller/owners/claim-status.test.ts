@@ -69,6 +69,18 @@ it.each([
     { ips: ["10.6.0.7/24"], ownerPod: "a" },
   ],
   [
+    "what was said and is in quarantine for a lost node: it stays beside the other family",
+    claimOf({ ips: ["10.6.0.7/24", "fd00::7/64"], ownerPod: "a" }),
+    [allocation("10.6.0.7", "Quarantined"), allocation("fd00::7", "Kept")],
+    undefined,
+  ],
+  [
+    "what a pod has before what is in quarantine for a lost node, said or not",
+    claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
+    [allocation("10.6.0.9", "Quarantined"), allocation("fd00::9", "Quarantined"), FOUR],
+    { ips: ["10.6.0.7/24"], ownerPod: "a" },
+  ],
+  [
     "what was said before what another pod has claimed, which may never be answered",
     claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
     [FOUR, allocation("10.6.0.9", "Kept")],

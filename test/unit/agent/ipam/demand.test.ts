@@ -1,0 +1,68 @@
+import { expect, it } from "vitest";
+import { addAddresses } from "../../../../host/agent/ipam/add.ts";
+import { identifyRequest, type NicClaim } from "../../../../host/agent/ipam/pod-identity.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { decodeIpamClaim } from "../../../../host/resources/workloads/ipam-claim.ts";
+import { addRequest, openNode } from "../../../world/node.ts";
+import { decodedSnapshot, ipPool, vendorConf } from "../../../world/subjects.ts";
+
+const IPPOOLS = [
+  { interface: "eth0", ipv4: ["blue"] },
+  { interface: "net1", ipv4: ["green"] },
+];
+const POD = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: {
+    ...{ namespace: "shop", name: "web-0", uid: "uid-1" },
+    annotations: { "ipam.vendor.io/ippools": JSON.stringify(IPPOOLS), "k8s.v1.cni.cncf.io/networks": "lab" },
+  },
+};
+
+function claimOf(ifName: string, spec: object, status: object): NicClaim {
+  const name = `web.${ifName}`;
+  const metadata = { namespace: "shop", name, uid: `uid-${name}` };
+  const claim = { metadata, spec: { network: "lab", interface: ifName, ...spec }, status };
+  return { namespace: "shop", name, claim: decodeIpamClaim({ ...claim, apiVersion: "", kind: "IPAMClaim" }, name) };
+}
+
+/** ADDs of the NICs, one after the other, of a pod whose NICs have IPAMClaims. Returns what is bound after each. */
+async function bound(ifNames: readonly string[], specs: Record<string, object>, statuses: Record<string, object> = {}) {
+  const pools = [ipPool("blue", "10.6.0.0/24"), ipPool("green", "10.7.0.0/24")];
+  const snapshot = decodedSnapshot(vendorConf("enableIPv6: false"), ...pools, POD);
+  const node = await openNode({ snapshot });
+  const claims = new Map(
+    ["eth0", "net1"].map((each) => [each, claimOf(each, specs[each] ?? {}, statuses[each] ?? {})]),
+  );
+  const { identifier } = node.ipam();
+  const identify = async (...[request]: Parameters<typeof identifier.identify>) => ({
+    ...identifyRequest(request, snapshot),
+    claims,
+  });
+  const deps = node.ipam({ identifier: { ...identifier, identify } });
+  const seen: string[] = [];
+  for (const ifName of ifNames) {
+    await addAddresses(deps, addRequest(ifName), new AbortController().signal);
+    const rows = await node.registry.list(undefined, 10);
+    seen.push(rows.map((row) => `${row.ifName}=${formatIp(row.ip)}`).join(" "));
+  }
+  return seen;
+}
+
+it.each<[what: string, ifName: string, other: string, specs: Record<string, object>, statuses: Record<string, object>]>(
+  [
+    ["of the second NIC", "eth0", "net1=10.7.0.9", { net1: { ipRequests: ["10.7.0.9/24"] } }, {}],
+    ["of the first NIC, attached later", "net1", "eth0=10.6.0.9", { eth0: { ipRequests: ["10.6.0.9/24"] } }, {}],
+    ["that has been given an address", "eth0", "net1=10.7.0.9", {}, { net1: { ips: ["10.7.0.9/24"] } }],
+  ],
+)("the addresses of an IPAMClaim %s are claimed by that NIC's ADD alone", async (_, ifName, other, specs, statuses) => {
+  const [otherName = ""] = other.split("=");
+  const [first, second] = await bound([ifName, otherName], specs, statuses);
+  expect(first).toMatch(new RegExp(`^${ifName}=[0-9.]+$`));
+  expect(second?.split(" ")).toContain(other);
+});
+
+it("those of an IPAMClaim that requests none are claimed with the first NIC's", async () => {
+  const [first] = await bound(["eth0"], {});
+  expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
+});
