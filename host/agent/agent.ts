@@ -196,7 +196,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     history: new History(options.logDirectory, node),
     coordinator,
   });
-  const meter = new RequestMeter(set.metrics);
+  const meter = new RequestMeter(set);
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,

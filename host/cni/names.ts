@@ -1,4 +1,5 @@
 /** Names of the CNI protocol as branded types, so that they cannot be confused. */
+import { utf8Length } from "../lib/utf8.ts";
 
 /** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
 export const MAX_IF_NAME_BYTES = 15;
@@ -43,12 +44,5 @@ export function parseNetworkName(text: string): string | undefined {
 /** Returns undefined if the text cannot name an interface. */
 export function parseIfName(text: string): IfName | undefined {
   if (text === "" || RESERVED_IF_NAMES.has(text) || BAD_IN_IF_NAME.test(text)) return undefined;
-  return byteLength(text) <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
-}
-
-const ASCII = /^[ -~]*$/;
-
-/** Returns the length of the text as UTF-8. An encoder takes ten times as long as the rest of a name's check. */
-function byteLength(text: string): number {
-  return ASCII.test(text) ? text.length : new TextEncoder().encode(text).length;
+  return utf8Length(text) <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
 }

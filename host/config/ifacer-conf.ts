@@ -4,6 +4,7 @@ import type { IfName } from "../cni/names.ts";
 import { MAX_IF_NAME_BYTES } from "../cni/names.ts";
 import { IFACER_TYPES } from "../cni/request.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
+import { utf8Length } from "../lib/utf8.ts";
 import { decodeConfig } from "./config-error.ts";
 import { ifName } from "./fields/network.ts";
 
@@ -90,8 +91,6 @@ const interfaces = z
     if (again >= 0) issues.push({ code: "custom", path: [again], message, input: value });
   });
 
-const lengthOf = (name: string): number => new TextEncoder().encode(name).length;
-
 const ONE_MASTER = 'one master interface, or several with a "bond" that joins them';
 
 const entry = z
@@ -110,8 +109,8 @@ const entry = z
     if (joined === undefined && takeOver) issue(["takeOver"], 'false, or a "bond" that takes the addresses over');
     const parent = joined?.name ?? names[0] ?? DEFAULT_BOND_NAME;
     const vlanName = `${parent}.${vlanId}`;
-    if (vlanId > 0 && lengthOf(vlanName) > MAX_IF_NAME_BYTES) {
-      const got = `${vlanId}, which makes the device name "${vlanName}" of ${lengthOf(vlanName)} bytes`;
+    if (vlanId > 0 && utf8Length(vlanName) > MAX_IF_NAME_BYTES) {
+      const got = `${vlanId}, which makes the device name "${vlanName}" of ${utf8Length(vlanName)} bytes`;
       const fix = joined === undefined ? "rename the master" : 'set a shorter "bond.name"';
       issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${fix}`, got);
     }

@@ -1,6 +1,6 @@
 /** Counts the calls of CNI plugins, and how long each took. */
 import { ErrorCode } from "../../cni/error.ts";
-import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
+import type { AgentMetricSet, AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { foldLabel } from "../../metrics/metric.ts";
 
 /** The end of a call: a CNI error code, 0 for success; "undelivered" if the caller hung up. */
@@ -11,13 +11,26 @@ const PLUGINS = new Set(["berth", "coordinator", "ifacer"]);
 const COMMANDS = new Set(["ADD", "CHECK", "DEL", "GC", "STATUS"]);
 const CODES = new Set(["0", "undelivered", ...Object.values(ErrorCode).map(String)]);
 
+/** So many calls are counted together: one by one each costs as much as the decoding of its request. */
+const COUNTED_TOGETHER = 64;
+
+interface Ended {
+  readonly plugin: string;
+  readonly command: string;
+  readonly code: string;
+  readonly seconds: number;
+}
+
 export class RequestMeter {
   readonly #metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">;
+  /** Not counted yet. */
+  #ended: Ended[] = [];
   #begun = 0;
   #underWay = 0;
 
-  constructor(metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">) {
-    this.#metrics = metrics;
+  constructor(set: Pick<AgentMetricSet, "metrics" | "onScrape">) {
+    this.#metrics = set.metrics;
+    set.onScrape(() => this.#count());
   }
 
   /** How many calls have come so far. */
@@ -32,18 +45,25 @@ export class RequestMeter {
 
   /** A call has come. Returns what to call at its end. */
   begin(calledPlugin: string, calledCommand: unknown): (end: CallEnd) => void {
-    const { cniRequests, cniDuration, cniInProgress } = this.#metrics;
     const plugin = foldLabel(calledPlugin, PLUGINS);
     const command = foldLabel(String(calledCommand), COMMANDS);
     const startedMs = performance.now();
     this.#begun++;
     this.#underWay++;
-    cniInProgress.inc();
     return (end) => {
       this.#underWay--;
-      cniInProgress.dec();
-      cniDuration.observe({ plugin, command }, (performance.now() - startedMs) / 1000);
-      cniRequests.inc({ plugin, command, code: foldLabel(String(end), CODES) });
+      const seconds = (performance.now() - startedMs) / 1000;
+      this.#ended.push({ plugin, command, code: foldLabel(String(end), CODES), seconds });
+      if (this.#ended.length >= COUNTED_TOGETHER) this.#count();
     };
+  }
+
+  #count(): void {
+    const { cniRequests, cniDuration, cniInProgress } = this.#metrics;
+    cniInProgress.set(this.#underWay);
+    for (const { plugin, command, code, seconds } of this.#ended.splice(0)) {
+      cniDuration.observe({ plugin, command }, seconds);
+      cniRequests.inc({ plugin, command, code });
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { encodeUtf8 } from "../../../lib/utf8.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import {
@@ -142,7 +143,6 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
 }
 
 /** Returns the alias without a final NUL, which would be part of it; an empty value removes the alias. */
-const encodeAlias = (alias: string) => new TextEncoder().encode(alias);
 
 function encodeChangeAttributes(change: LinkChange): Attribute[] {
   const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, queues } = change;
@@ -152,7 +152,7 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_MASTER, master, encodeUint32),
     optional(IFLA_NET_NS_FD, netnsFd, encodeUint32),
     optional(IFLA_IFNAME, name, encodeString),
-    optional(IFLA_IFALIAS, alias, encodeAlias),
+    optional(IFLA_IFALIAS, alias, encodeUtf8),
     optional(IFLA_GROUP, group, encodeUint32),
     optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
     optional(IFLA_NUM_RX_QUEUES, queues, encodeUint32),

@@ -1,5 +1,6 @@
 /** Statements: parts of a rule as `nft` writes them, each a list of expressions over register 1. */
 import { invariant } from "../../../lib/invariant.ts";
+import { encodeUtf8 } from "../../../lib/utf8.ts";
 import type { Expression } from "../../../plan/nft-table.ts";
 import { encodeUint32 } from "../attribute.ts";
 import {
@@ -38,7 +39,7 @@ const MARKS = { ct: NFT_CT_MARK, meta: NFT_META_MARK } as const;
 
 /** Encodes the name in sixteen bytes, as the kernel stores names of interfaces. */
 export function encodeIfName(name: string): Uint8Array {
-  const bytes = new TextEncoder().encode(name);
+  const bytes = encodeUtf8(name);
   invariant(bytes.length > 0 && bytes.length < IFNAMSIZ, `"${name}" is no name of an interface`);
   const padded = new Uint8Array(IFNAMSIZ);
   padded.set(bytes);
@@ -48,7 +49,7 @@ export function encodeIfName(name: string): Uint8Array {
 /** Matches `iifname "veth0"`, or `oifname != "veth0"`. A final `*` is a wildcard: `iifname "veth*"`. */
 export function matchInterface(direction: "iifname" | "oifname", name: string, inverted = false): Expression[] {
   const padded = encodeIfName(name);
-  const value = name.endsWith("*") ? new TextEncoder().encode(name.slice(0, -1)) : padded;
+  const value = name.endsWith("*") ? encodeUtf8(name.slice(0, -1)) : padded;
   return [load("meta", KEYS[direction]), compare(value, inverted)];
 }
 

@@ -5,7 +5,7 @@ import { MetricSet } from "../../../../host/metrics/metric.ts";
 
 async function countedAs(...calls: readonly (readonly [plugin: string, command: unknown, end: CallEnd])[]) {
   const set = new MetricSet(AGENT_METRICS, () => {});
-  const meter = new RequestMeter(set.metrics);
+  const meter = new RequestMeter(set);
   for (const [plugin, command, end] of calls) meter.begin(plugin, command)(end);
   return (await set.render()).split("\n");
 }
@@ -31,7 +31,7 @@ it("a caller cannot make up series", async () => {
 
 it("calls that are not answered are in progress", async () => {
   const set = new MetricSet(AGENT_METRICS, () => {});
-  const meter = new RequestMeter(set.metrics);
+  const meter = new RequestMeter(set);
   const end = meter.begin("berth", "ADD");
   expect(await set.render()).toContain("\nberth_cni_requests_in_progress 1\n");
   expect([meter.begun, meter.underWay]).toEqual([1, 1]);
