@@ -42,7 +42,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "the addresses of a silent node are freed",
     breaks: "node-lost",
-    profile: "partition",
+    profile: "machines",
     limit: 400_000,
     edits: [
       edit(
@@ -207,8 +207,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "rows of another boot keep their times",
     breaks: "clocks-and-boots",
-    profile: "partition",
-    limit: 1_000_000,
+    profile: "restores",
+    limit: 400_000,
     edits: [
       edit(
         "host/registry/sqlite/memory-store.ts",
@@ -262,7 +262,7 @@ export const FAULTS: readonly Fault[] = [
     breaks: "static-pods",
     profile: "runtimes",
     steps: 30_000,
-    limit: 400_000,
+    limit: 2_000_000,
     edits: [edit(LEAK, "if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;", "")],
   },
   {
@@ -482,7 +482,10 @@ export const FAULTS: readonly Fault[] = [
     profile: "subnets",
     violation: "which is in ",
     limit: 60_000,
-    edits: [edit("host/ipam/subnet-pools.ts", "poolOwnerKey(generated.application) === key &&", 'key !== "" &&')],
+    edits: [
+      edit("host/ipam/subnet-pools.ts", "pools.ofOwner?.(application) ?? pools.values()", "pools.values()"),
+      edit("host/ipam/subnet-pools.ts", "poolOwnerKey(generated.application) === key &&", 'key !== "" &&'),
+    ],
   },
   {
     name: "a pool serves namespaces that it is not for",
