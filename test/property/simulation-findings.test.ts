@@ -3,7 +3,8 @@ import { afterAll, it } from "vitest";
 import { DEFAULTS, type RunOptions } from "../simulation/run.ts";
 import { checkRun, describeSteps } from "./simulation-check.ts";
 
-type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> & Partial<Pick<RunOptions, "faults">>;
+type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> &
+  Partial<Pick<RunOptions, "faults" | "nodes" | "pods">>;
 
 /** Of a shrunk run: the actions that do not happen, up to the one with number `last`. */
 const allBut = (kept: readonly number[], last: number): ReadonlySet<number> =>
@@ -88,6 +89,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },
+  ],
+  [
+    "an address that was retained on this node was freed without its knowledge",
+    { seed: 650_000_013, profile: "calm", steps: 24_000, nodes: 8, pods: 40 },
   ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];

@@ -117,7 +117,7 @@ export class ObjectSync {
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       for (let step = 0; step < MAX_STEPS; step++) {
-        const action = await this.#resolve(decide(this.#inputsOf(row, task, version)), row, task);
+        let action = await this.#resolve(decide(this.#inputsOf(row, task, version)), row, task);
         switch (action.kind) {
           case "synced":
             this.#backlog.done(name);
@@ -141,7 +141,12 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
-            if (action.kind === "replace" && isRetained(task.object, row)) await onTakeOver();
+            if (action.kind === "replace" && isRetained(task.object, row)) {
+              // What this node remembers may have been freed since, and another address is retained now.
+              const isRead = task.full !== undefined || task.object === offered;
+              if (isRead) await onTakeOver();
+              else action = { kind: "read" };
+            }
             if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:

@@ -419,6 +419,18 @@ it("retention: the address that a member's pod has released is not reported as f
   expect([allocationLines(node.server), node.freed]).toEqual([[`${NAME} Kept n1`], []]);
 });
 
+it("retention: what was retained on this node, and freed since without its knowledge, is new to the member", async () => {
+  const node = await openClusterNode();
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
+  await node.registry.release(FIRST);
+  await node.pass(COOLDOWN_MS);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
+  node.server.remove(NAME);
+  const next = await node.registry.claim(claim("b", [proposal(NAME)], { containerId: "c-b", workload }));
+  expect(next).toMatchObject({ kind: "bound", fresh: [{ ip: ip(NAME) }] });
+});
+
 it("exhaustion: what an old journal says of another node's address is forgotten, and the address not reported as free", async () => {
   const other = await openClusterNode({ name: "n2" });
   await other.registry.claim(claim("b", [proposal(NAME)]));
