@@ -9,22 +9,22 @@ export const TRIM_INTERVAL_MS = 1_000;
 /** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. @limit */
 export const CALLS_PER_TRIM = 500;
 
-/** It does so after this many, too, once no plugin calls any more. @limit */
+/** After so many calls the C library returns its free memory, too, once no plugin calls any more. @limit */
 export const CALLS_PER_QUIET_TRIM = 50;
 
 /** V8 collects all garbage once no plugin has called for so many looks, because the event loop stands still meanwhile, for up to 0.1 s. */
 const QUIET_LOOKS = 2;
 
 /**
- * Below so many calls since the start a collection costs little. Later it discards optimised code, for between two calls nothing refers to the functions
+ * Until so many calls have come since the start, collecting all garbage costs little. Later it discards optimised code, for between two calls nothing refers to the functions
  * and shapes of objects that the code was compiled for: an ADD of the coordinator takes a tenth longer, for some hundreds of ADDs. @limit
  */
 export const COLD_CALLS = 200;
 
-/** Then so many calls lie between two collections. @limit */
+/** Between two collections of all garbage lie so many calls, once COLD_CALLS have come. @limit */
 export const CALLS_PER_COLLECTION = 5_000;
 
-/** After so many looks without a call a collection is made however few have come since the last one. @limit */
+/** After so many looks without a call all garbage is collected, however few calls have come since the last time. @limit */
 export const IDLE_LOOKS = 600;
 
 /** By how much V8's heap must have grown since the last collection: bytes. */

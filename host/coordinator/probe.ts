@@ -123,17 +123,18 @@ export interface Schedule {
 }
 
 /**
- * Returns the schedule of probes over a window: the first within FIRST_PROBE_JITTER_MS, so that a conflict is found early; the
- * others each at a random moment around its share of the window, ± a quarter of it; then at least a quarter of the window to
- * listen. `random` returns numbers in [0, 1).
+ * Returns the schedule of probes over a window: the first within FIRST_PROBE_JITTER_MS, so that a conflict is found early, in
+ * whole milliseconds, since a timer rounds up; the others each at a random moment around its share of the window, ± a quarter of
+ * it; then at least a quarter of the window to listen. `random` returns numbers in [0, 1).
  *
  *     window   ├─────────────────────────────────────────────────────────────────────────┤
  *     probes   1            ╰─────── 2 ───────╯       ╰─────── 3 ───────╯       listening
  */
 function probeSchedule(windowMs: number, random: () => number): Schedule {
   const share = windowMs / PROBE_COUNT;
+  const jitterMs = Math.min(FIRST_PROBE_JITTER_MS, Math.floor(share / 2));
   const sendAtMs = Array.from({ length: PROBE_COUNT }, (_, index) =>
-    index === 0 ? random() * Math.min(FIRST_PROBE_JITTER_MS, share) : share * (index - 0.25 + random() * 0.5),
+    index === 0 ? Math.floor(random() * (jitterMs + 1)) : share * (index - 0.25 + random() * 0.5),
   );
   return { sendAtMs, endAtMs: windowMs };
 }

@@ -73,6 +73,7 @@ async function ask(node: ReconciledNode): Promise<void> {
   await node.reconcile();
   const deps: QuarantineProberDeps = {
     ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log, pools: () => new Map() },
+    letAnswer: async () => {},
     audit: NO_AUDIT,
     detect: async ({ addresses: [ip] }) =>
       ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: MAC } : undefined,

@@ -47,6 +47,8 @@ export class Segment {
   meanwhile: () => Promise<unknown> | unknown = () => {};
   /** Called with the link on which a rival has answered. */
   answered: (link: ProbeLink) => void = () => {};
+  /** Resolves when the ADD that met a conflict counts as answered. */
+  answer: () => Promise<unknown> = async () => {};
   /** The node's links. */
   nodeLinks = ["uplink"];
   options: DetectOptions = {};
@@ -58,7 +60,8 @@ export class Segment {
     this.node = node;
     this.answering = answering;
     const { registry, clock, log } = node;
-    const engine = { detect: this.#detect, random: () => 0.5, log, audit: NO_AUDIT };
+    const letAnswer = () => this.answer();
+    const engine = { detect: this.#detect, random: () => 0.5, letAnswer, log, audit: NO_AUDIT };
     this.prober = new QuarantineProber({
       ...{ ...engine, registry, nowMs: clock.nowMs, pools: () => node.snapshot.pools },
       findNodeLink: (name) => (this.nodeLinks.includes(name) ? linkOf("", name) : undefined),

@@ -1,4 +1,5 @@
 /** Assembles the parts of conflict detection that live as long as the agent. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { detectConflict } from "../../coordinator/detect-conflict.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
@@ -21,6 +22,9 @@ export interface DetectionLinks extends EarlyStageDeps {
   readonly findNodeLink: (name: string) => ProbeLink | undefined;
 }
 
+/** How long after a conflict the pool's gateway is probed, so that the refusal, and ADDs that began with this one, come first: milliseconds. @limit */
+export const GATEWAY_PROBE_DELAY_MS = 100;
+
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
 
 const KERNEL_LINKS: DetectionLinks = {
@@ -41,6 +45,7 @@ export function openDetection(
     ...given,
     detect: early.detect,
     random: early.random,
+    letAnswer: () => sleep(GATEWAY_PROBE_DELAY_MS),
     findNodeLink,
     findPoolLink: (allocation) => findPoolLink({ registry, findParentName, findNodeLink }, allocation),
   });

@@ -51,6 +51,8 @@ export interface QuarantineProberDeps {
   readonly findPoolLink?: ((allocation: Allocation) => Promise<ProbeLink | undefined>) | undefined;
   readonly nowMs: () => number;
   readonly random: () => number;
+  /** Resolves when the ADD that met a conflict has been answered, as a rule: what follows from the conflict otherwise does not delay the answer. */
+  readonly letAnswer: () => Promise<unknown>;
   readonly log: Log;
   /** Absent: conflicts are not counted. */
   readonly metrics?: ConflictMetrics | undefined;
@@ -240,8 +242,9 @@ export class QuarantineProber {
 
   /** An answer with the gateway's MAC for an address that is not the gateway's is proxy ARP, too. A failed probe changes nothing. */
   async #probeGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
-    const { pools, findNodeLink, detect, random, log } = this.#deps;
+    const { pools, findNodeLink, detect, random, letAnswer, log } = this.#deps;
     try {
+      await letAnswer();
       const gateway: Ip | undefined = pools().get(poolName)?.spec.gateway;
       const link = gateway && findNodeLink(parent);
       if (link === undefined || gateway === undefined) return;

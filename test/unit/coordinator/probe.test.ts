@@ -121,7 +121,8 @@ describe("the schedule of probes", () => {
     [200, 0.5, [1, 200 / 3, 400 / 3]],
     [200, LAST_RANDOM, [2, 250 / 3, 150]],
     [3_000, 0.5, [1, 1_000, 2_000]],
-    [3, 0.5, [0.5, 1, 2]],
+    [200, 0.3, [0, 60, 380 / 3]],
+    [3, 0.5, [0, 1, 2]],
   ];
   it.each(rows)("over %i ms with %f", (windowMs, random, expected) => {
     const { sendAtMs, endAtMs } = conflictSchedule({ windowMs }, () => random);

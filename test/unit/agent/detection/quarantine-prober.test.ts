@@ -107,6 +107,18 @@ describe("the gateway", () => {
       expect(await collide(world, "green")).toContain("ProxyArpSuspected");
     }));
 
+  it("is not asked for before the ADD is answered", () =>
+    withSegment([GREEN], async (world) => {
+      const answered = Promise.withResolvers<void>();
+      world.answer = () => answered.promise;
+      world.conflictOn(ANY);
+      await collide(world, "green");
+      expect(world.questions.map(([link]) => link)).toEqual(["eth0"]);
+      answered.resolve();
+      await world.prober.idle();
+      expect(world.questions.at(-1)).toEqual(["uplink", "10.7.0.6"]);
+    }));
+
   it.each([
     ["with another MAC", (world: Segment) => world.conflictOn("10.7.0.6", mac("02:00:00:00:00:99"))],
     ["that is silent", () => {}],
