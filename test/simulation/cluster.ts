@@ -944,7 +944,9 @@ export class Cluster {
       }
     } else if (collection === LEASES) {
       const holder = String(after?.spec.holderIdentity ?? "");
-      if (holder === "" || holder === before?.spec.holderIdentity) return;
+      // A process that stood still leads anew under the same name, and knows nothing of what it had to tell.
+      const isSame = holder === before?.spec.holderIdentity && after?.spec.acquireTime === before.spec.acquireTime;
+      if (holder === "" || isSame) return;
       this.leaders++;
       this.#ledSinceMs = this.#options.time.nowMs;
       timeline.note(`${holder} leads`);
