@@ -82,8 +82,11 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
   if (others !== undefined) return isUnanswered ? { ...bind, sharers: others } : { kind: "synced" };
   switch (object.state) {
     case "Bound":
-      if (object.podUid === row.owner && object.ifName === row.ifName)
-        return object.node === node && !isUnanswered ? { kind: "synced" } : bind;
+      if (object.podUid === row.owner && object.ifName === row.ifName) {
+        if (object.node === node && !isUnanswered) return { kind: "synced" };
+        // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file gives them.
+        if (object.node === node || row.isConfirmed === true) return bind;
+      }
       // What this node's earlier pod shares is not this row's alone.
       if (object.node === node && object.sharers === undefined && formerOwners.has(object.podUid)) return bind;
       if (isOfSameNic(row, object)) return { kind: "takeOver" };
