@@ -73,7 +73,7 @@ export const FAULTS: readonly Fault[] = [
     profile: "calm",
     violation: "was written more than",
     limit: 60_000,
-    edits: [edit(DECIDE, `return object.node === node && !isUnanswered ? { kind: "synced" } : bind;`, "return bind;")],
+    edits: [edit(DECIDE, `if (object.node === node && !isUnanswered) return { kind: "synced" };`, "")],
   },
   {
     name: "the address of a pod on a lost node is taken over without a probe",
@@ -581,8 +581,8 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
     edits: [
       edit(
         DECIDE,
-        `return object.node === node && !isUnanswered ? { kind: "synced" } : bind;`,
-        `return object.node === node ? { kind: "synced" } : bind;`,
+        `if (object.node === node && !isUnanswered) return { kind: "synced" };`,
+        `if (object.node === node) return { kind: "synced" };`,
       ),
     ],
   },
