@@ -130,9 +130,10 @@ export class Tenant {
       if (random.chance(0.3)) this.#delete(metadata.name);
   }
 
-  /** Nothing new: what does not run goes. */
+  /** Nothing new: what does not run goes, and so do claims, which would retain addresses. */
   rest(isRunning: (uid: string) => boolean): void {
     const { server, collections } = this.#options;
+    for (const name of [...server.collection(collections.claims).keys()]) server.remove(name, collections.claims);
     for (const { metadata } of [...server.collection(collections.pods).values()])
       if (!isRunning(metadata.uid)) this.#delete(metadata.name);
   }
