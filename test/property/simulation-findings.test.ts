@@ -86,11 +86,6 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the second NIC's claim requests addresses, and one of them is on a lost node",
     { seed: 3_300_006, profile: "machines", steps: 20_000 },
   ],
-  ["a controller that stood still leads anew", { seed: 3_300_002, profile: "hands", steps: 20_000, faults: 3 }],
-  [
-    "a claim of the tenant retains addresses to the end",
-    { seed: 3_300_005, profile: "tenants", steps: 20_000, faults: 3 },
-  ],
   [
     "a creation without an answer is carried out after the next claim was undone",
     { seed: 1, profile: "faults", steps: 8_000 },
