@@ -267,8 +267,9 @@ export class ObjectSync {
             this.#states.invalidate(name);
             return this.#backlog.postpone(name, address, lateUntilMs);
           }
-          // What is still there is another pod's, or retained.
-          if (await journal.forget(row, typeof task.object === "object")) {
+          // What is retained counts as free: its member's next pod is to find it without a lookup.
+          const isTaken = typeof task.object === "object" && task.object.state !== "Kept";
+          if (await journal.forget(row, isTaken)) {
             this.#states.noteForgotten(name);
             if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.(name);
             return this.#finish(task);
