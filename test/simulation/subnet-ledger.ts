@@ -138,7 +138,10 @@ export class SubnetLedger {
     ifName: string,
     addresses: readonly string[],
   ): void {
+    const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
     for (const address of addresses) {
+      // A pod keeps what its pool has lost since, and the member's next one does not get it.
+      if (isUser && !this.#isGiven(address)) this.#options.forgetMembersOf(address);
       const key = `${uid} ${ifName} ${address}`;
       const isNew = !this.#had.has(key);
       this.#had.add(key);
@@ -149,13 +152,17 @@ export class SubnetLedger {
       for (const { pool, atMs } of this.#lost.get(address) ?? [])
         if (nowMs() - toldMs(node, atMs) < LOST_MS) pools.push(pool);
       const isOwn = pools.some((pool) => pool.owner === owner && pool.namespace === "shop" && pool.ifName === ifName);
-      const isUser = this.#options.workloads.some((each) => each.subnets !== undefined && uidOf(each) === owner);
       if (isOwn || (!isUser && pools.length === 0)) continue;
       const what = pools.map((pool) => `${pool.name} of ${pool.owner} for ${pool.ifName}`).join(", ");
       this.#problem(
         `${name} (${uid}) of ${owner} got ${address} for ${ifName}, which is in ${what || "no generated pool"}`,
       );
     }
+  }
+
+  /** Whether a pool that is not being deleted has the address. */
+  #isGiven(address: string): boolean {
+    return [...this.#pools.values()].some(({ addresses, isDeleting }) => !isDeleting && addresses.includes(address));
   }
 
   /** Called every now and then. */
