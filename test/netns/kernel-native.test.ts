@@ -21,6 +21,11 @@ import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 const root = join(import.meta.dirname, "../..");
 const { errno } = constants;
 const OWN = "/proc/self/ns/net";
+/** Of the sockets that this process has. */
+function socketInodes(): string[] {
+  return openFds().flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
+}
+
 /** Descriptors of sockets and namespaces; others belong to the test runner. */
 function openFds(): string[] {
   const links = readdirSync("/proc/self/fd").map((fd) => {
@@ -169,15 +174,11 @@ describe("the addon", () => {
 
 describe("a netlink socket", () => {
   it("takes datagrams from the kernel only", () => {
-    const numberOf = () => readdirSync("/proc/self/fd").map(Number);
-    const before = new Set(numberOf());
+    const before = new Set(socketInodes());
     using ours = openRouteSocket(OWN);
-    const inode = execFileSync("sh", [
-      "-c",
-      `readlink /proc/${process.pid}/fd/${numberOf().find((fd) => !before.has(fd))}`,
-    ]);
+    const [inode = ""] = socketInodes().filter((each) => !before.has(each));
     const table = execFileSync("cat", ["/proc/net/netlink"]).toString().split("\n");
-    const line = table.find((row) => row.trim().endsWith(` ${inode.toString().replace(/\D/g, "")}`)) ?? "";
+    const line = table.find((row) => row.trim().endsWith(` ${inode}`)) ?? "";
     const port = Number(line.trim().split(/\s+/)[2]);
     expect(port).toBeGreaterThan(0);
     const foreign = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
