@@ -40,6 +40,8 @@ class Instance {
   /** Watches what is at the path now. Returns the number of the watch; undefined if that is impossible. */
   watch(path: string, asker: DirectoryNotices): number | undefined {
     if (this.#fd < 0) return undefined;
+    // What happened before is no news to this asker.
+    this.read();
     const watch = this.#native.inotifyAddWatch(this.#fd, path, CHANGES | IN_ONLYDIR);
     if (watch < 0) return undefined;
     const askers = this.#askers.get(watch) ?? new Set();

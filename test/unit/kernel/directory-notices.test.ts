@@ -131,6 +131,13 @@ describe("a directory has not changed", () => {
   );
 });
 
+it("what happened before it was asked first is no news", () =>
+  withNotices(({ path }) => {
+    writeFileSync(join(path, "a"), "text");
+    const other = new DirectoryNotices(path);
+    expect([other.mayHaveChanged(), other.mayHaveChanged()]).toEqual([true, false]);
+  }));
+
 it("a directory that is not there may always have changed", () => {
   const notices = new DirectoryNotices("/nonexistent/directory");
   expect([notices.mayHaveChanged(), notices.mayHaveChanged()]).toEqual([true, true]);
