@@ -42,8 +42,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "the addresses of a silent node are freed",
     breaks: "node-lost",
-    profile: "machines",
-    limit: 400_000,
+    profile: "partition",
+    limit: 2_000_000,
     edits: [
       edit(
         COLLECTION,
@@ -256,14 +256,6 @@ export const FAULTS: readonly Fault[] = [
         "!isAsking).map((nic) => ({ ...nic, ipamConf: nic.ipamConf ?? { ...nics[0]?.ipamConf } as IpamConf }));",
       ),
     ],
-  },
-  {
-    name: "a missing mirror pod proves that its static pod has ended",
-    breaks: "static-pods",
-    profile: "runtimes",
-    steps: 30_000,
-    limit: 2_000_000,
-    edits: [edit(LEAK, "if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;", "")],
   },
   {
     name: "a static pod is not known under its hash",
@@ -574,6 +566,12 @@ export const FAULTS: readonly Fault[] = [
 
 /** Faults that a test notices: in what the simulation leaves out (sockets, files, admission, the coordinator), or too rare in it. */
 export const TESTED_FAULTS: readonly TestedFault[] = [
+  {
+    name: "a missing mirror pod proves that its static pod has ended",
+    breaks: "static-pods",
+    test: ["unit", "test/unit/ipam/leak.test.ts"],
+    edits: [edit(LEAK, "if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;", "")],
+  },
   {
     name: "an object that a lost write may still change is believed",
     breaks: "sandbox-restart",

@@ -27,13 +27,16 @@ export function findFailingTest({ name, edits, test: [project, files] }: TestedF
     }
     const report = join(copy, "report.json");
     const { stderr } = spawnSync(
-      join(root, "node_modules/.bin/vitest"),
-      ["run", "--project", project, "--reporter=json", `--outputFile=${report}`, files],
+      process.execPath,
+      [
+        join(root, "node_modules/vitest/vitest.mjs"),
+        ...["run", "--project", project, "--reporter=json", `--outputFile=${report}`, files],
+      ],
       { cwd: copy, encoding: "utf8" },
     );
     const results = readResults(report);
-    if (results === undefined) throw new Error(`${name}: the tests could not be run: ${stderr}`);
-    const all = results.testResults.flatMap(({ assertionResults }) => assertionResults);
+    const all = results?.testResults.flatMap(({ assertionResults }) => assertionResults) ?? [];
+    if (all.length === 0) throw new Error(`${name}: the tests could not be run: ${stderr}`);
     return all.find(({ status }) => status === "failed")?.fullName;
   } finally {
     rmSync(copy, { recursive: true });
