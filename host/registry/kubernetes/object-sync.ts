@@ -124,6 +124,9 @@ export class ObjectSync {
             this.#states.noteSynced(name);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken": {
+            if (task.full === undefined) await this.#read(task);
+            // What this node remembers is gone by now.
+            if (task.full === undefined) break;
             const by = await this.#readHolder(task);
             const { needsProbe, predecessor, by: { namespace, pod } = predecessor ?? by } = action;
             return {

@@ -431,6 +431,16 @@ it("retention: what was retained on this node, and freed since without its knowl
   expect(next).toMatchObject({ kind: "bound", fresh: [{ ip: ip(NAME) }] });
 });
 
+it("retention: what was retained on this node for another member, and freed since without its knowledge, is to be had", async () => {
+  const node = await openClusterNode();
+  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
+  await node.registry.release(FIRST);
+  await node.pass(COOLDOWN_MS);
+  node.server.remove(NAME);
+  expect(await bindAgain(node)).toEqual([NAME]);
+});
+
 it("exhaustion: what an old journal says of another node's address is forgotten, and the address not reported as free", async () => {
   const other = await openClusterNode({ name: "n2" });
   await other.registry.claim(claim("b", [proposal(NAME)]));
