@@ -117,16 +117,16 @@ export class ObjectSync {
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
       for (let step = 0; step < MAX_STEPS; step++) {
-        let action = await this.#resolve(decide(this.#inputsOf(row, task, version)), row, task);
+        const decided = decide(this.#inputsOf(row, task, version));
+        const action = mayBeOutdated(decided, row, task, offered)
+          ? { kind: "read" as const }
+          : await this.#resolve(decided, row, task);
         switch (action.kind) {
           case "synced":
             this.#backlog.done(name);
             this.#states.noteSynced(name);
             return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
           case "taken": {
-            if (task.full === undefined) await this.#read(task);
-            // What this node remembers is gone by now.
-            if (task.full === undefined) break;
             const by = await this.#readHolder(task);
             const { needsProbe, predecessor, by: { namespace, pod } = predecessor ?? by } = action;
             return {
@@ -144,12 +144,7 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
-            if (action.kind === "replace" && isRetained(task.object, row)) {
-              // What this node remembers may have been freed since, and another address is retained now.
-              const isRead = task.full !== undefined || task.object === offered;
-              if (isRead) await onTakeOver();
-              else action = { kind: "read" };
-            }
+            if (action.kind === "replace" && isRetained(task.object, row)) await onTakeOver();
             if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
@@ -417,6 +412,22 @@ export class ObjectSync {
   #specOf(row: Allocation, state: AllocationState): IpAllocationSpec {
     return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() });
   }
+}
+
+/**
+ * Returns whether the decision is one that needs the object as it is now: what this node remembers may have been freed since, and another address be
+ * retained for the row's member.
+ */
+function mayBeOutdated(
+  decided: SyncAction,
+  row: Allocation,
+  task: SyncTask,
+  offered: KnownObject | undefined,
+): boolean {
+  if (task.full !== undefined) return false;
+  if (decided.kind === "taken") return true;
+  const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
+  return takesOver && task.object !== offered && isRetained(task.object, row);
 }
 
 /** Returns whether the row's member had the address before. */

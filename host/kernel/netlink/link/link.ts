@@ -142,8 +142,6 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
   return { flags: up ? IFF_UP : 0, change: up === undefined ? 0 : IFF_UP };
 }
 
-/** Returns the alias without a final NUL, which would be part of it; an empty value removes the alias. */
-
 function encodeChangeAttributes(change: LinkChange): Attribute[] {
   const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, queues } = change;
   return present([
@@ -152,6 +150,7 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_MASTER, master, encodeUint32),
     optional(IFLA_NET_NS_FD, netnsFd, encodeUint32),
     optional(IFLA_IFNAME, name, encodeString),
+    // Without a final NUL, which would be part of it; an empty value removes the alias.
     optional(IFLA_IFALIAS, alias, encodeUtf8),
     optional(IFLA_GROUP, group, encodeUint32),
     optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
