@@ -28,6 +28,16 @@ function delay(node: ClusterNode, method: KubeCall["method"]) {
   return late;
 }
 
+const DB = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
+
+/** Returns a node whose pod, a member of a StatefulSet, has released the address. */
+async function retainAddress(): Promise<ClusterNode> {
+  const node = await openClusterNode();
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: DB }));
+  await node.registry.release(FIRST);
+  return node;
+}
+
 async function bindAgain(node: ClusterNode): Promise<string[]> {
   const row = await node.registry.findAddress("", ip(NAME));
   const wanted = row === undefined ? proposal(NAME) : proposal(NAME, { replaces: row.version });
@@ -396,13 +406,10 @@ it("what can be deleted is deleted, whatever many others cannot", async () => {
 });
 
 it("retention: a surplus address that this node itself had retained is free when it has cooled", async () => {
-  const node = await openClusterNode();
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
-  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
-  await node.registry.release(FIRST);
+  const node = await retainAddress();
   await node.pass(0);
   expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
-  await node.registry.releaseRetained(await node.registry.findRetained(workload));
+  await node.registry.releaseRetained(await node.registry.findRetained(DB));
   await node.pass(0);
   expect(allocationLines(node.server)).toEqual([`${NAME} Cooling n1`]);
   await node.pass(COOLDOWN_MS);
@@ -410,35 +417,40 @@ it("retention: a surplus address that this node itself had retained is free when
 });
 
 it("retention: the address that a member's pod has released is reported as free, so that the next one finds it without a lookup", async () => {
-  const node = await openClusterNode();
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
-  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
-  await node.registry.release(FIRST);
+  const node = await retainAddress();
   await node.pass(COOLDOWN_MS);
   expect(await node.registry.findAddress("", ip(NAME))).toBeUndefined();
   expect([allocationLines(node.server), node.freed]).toEqual([[`${NAME} Kept n1`], [NAME]]);
 });
 
 it("retention: what was retained on this node, and freed since without its knowledge, is new to the member", async () => {
-  const node = await openClusterNode();
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
-  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
-  await node.registry.release(FIRST);
+  const node = await retainAddress();
   await node.pass(COOLDOWN_MS);
   expect(allocationLines(node.server)).toEqual([`${NAME} Kept n1`]);
   node.server.remove(NAME);
-  const next = await node.registry.claim(claim("b", [proposal(NAME)], { containerId: "c-b", workload }));
+  const next = await node.registry.claim(claim("b", [proposal(NAME)], { containerId: "c-b", workload: DB }));
   expect(next).toMatchObject({ kind: "bound", fresh: [{ ip: ip(NAME) }] });
 });
 
 it("retention: what was retained on this node for another member, and freed since without its knowledge, is to be had", async () => {
-  const node = await openClusterNode();
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
-  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload }));
-  await node.registry.release(FIRST);
+  const node = await retainAddress();
   await node.pass(COOLDOWN_MS);
   node.server.remove(NAME);
   expect(await bindAgain(node)).toEqual([NAME]);
+});
+
+it("retention: what a lookup has just found retained is taken over without another one", async () => {
+  const { server } = await retainAddress();
+  const node = await openClusterNode({ name: "n2", server });
+  const [retained] = await node.registry.findRetained(DB);
+  const methods: string[] = [];
+  node.gate = async (call, commit) => {
+    methods.push(call.method);
+    return commit();
+  };
+  const wanted = proposal(NAME, { replaces: retained?.version ?? 0 });
+  expect(held(await node.registry.claim(claim("b", [wanted], { containerId: "c-b", workload: DB })))).toEqual([NAME]);
+  expect(methods).toEqual(["PUT"]);
 });
 
 it("exhaustion: what an old journal says of another node's address is forgotten, and the address not reported as free", async () => {
@@ -459,13 +471,12 @@ it("exhaustion: what an old journal says of another node's address is forgotten,
 });
 
 it("retention: a restored journal's row of an earlier pod does not hide what the member has had since", async () => {
-  const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0", ifName: "eth0" };
   const node = await openClusterNode();
-  await claimAndRetain(node.registry, claim("b", [proposal(NAME)], { workload }));
+  await claimAndRetain(node.registry, claim("b", [proposal(NAME)], { workload: DB }));
   const restored = await openClusterNode({ server: node.server });
   restored.gate = () => new Promise(() => {});
   const row = { ...proposal(NAME), state: "Cooling", ifName: "eth0", namespace: "shop", pod: "db-0" } as const;
   await restored.registry.adopt({ ...row, owner: "a" });
   restored.gate = async (_call, commit) => commit();
-  expect(await restored.registry.findRetained(workload)).toMatchObject([{ ip: ip(NAME), owner: "b" }]);
+  expect(await restored.registry.findRetained(DB)).toMatchObject([{ ip: ip(NAME), owner: "b" }]);
 });
