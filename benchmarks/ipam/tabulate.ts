@@ -96,7 +96,7 @@ export function targetsOf({ single, atOnce }: Series): Target[] {
   return [
     ...[0.5, 0.99].map((share) =>
       atMost({
-        ...{ what: `ADD p${share * 100}, empty /24`, limit: 0.5, base: "host-local's" },
+        ...{ what: `ADD p${share * 100}, empty /24`, limit: share === 0.5 ? 0.4 : 0.6, base: "host-local's" },
         ...{ valueMs: p(SUBJECT, share), baseMs: p(HOST_LOCAL, share), remark: floor(share) },
       }),
     ),
