@@ -14,7 +14,6 @@ import * as objects from "../../scripts/lab/cluster/objects.ts";
 import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
 import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import { printTable, type Row } from "../../scripts/lab/scale/figures.ts";
 import { daemonRssMib, percentile } from "../../scripts/lab/statistics.ts";
@@ -40,14 +39,13 @@ const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
 let world: World;
-let netns: Netns;
 let pods = 0;
 const rows: Row[] = [];
 
 const agent = () => world.node(NODE).agent;
+const netns = () => world.node(NODE).netnsPath;
 
 beforeAll(async () => {
-  netns = await createNetns(`ta-${process.pid}`);
   world = await startWorld({ nodes: [NODE], namespaces: ["shop", "evil", "bank"] });
   const pools = Array.from({ length: POOLS }, (_, at) => at);
   await inParallel(pools, 8, (at) => world.client.create(objects.POOLS, poolOf(at)));
@@ -58,7 +56,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await world?.stop();
-  await netns?.delete();
   printTable(`Attacks of one tenant, ${POOLS} pools`, rows);
 });
 
@@ -86,7 +83,7 @@ async function add({ namespace, name, uid }: objects.LabPod, ifName = "eth0") {
   const call = {
     plugin: "berth",
     containerId: `${namespace}-${name}`,
-    netns: netns.path,
+    netns: netns(),
     ifName,
     args: identity,
   } as const;
@@ -95,7 +92,7 @@ async function add({ namespace, name, uid }: objects.LabPod, ifName = "eth0") {
 }
 
 async function del(namespace: string, name: string) {
-  const call = { plugin: "berth", containerId: `${namespace}-${name}`, netns: netns.path, ifName: "eth0" } as const;
+  const call = { plugin: "berth", containerId: `${namespace}-${name}`, netns: netns(), ifName: "eth0" } as const;
   const stdin = { cniVersion: "1.0.0", name: "lan", type: "macvlan", ipam: { type: "berth" } };
   expect((await runPlugin({ ...call, command: "DEL", stdin, env: agent().env })).exitCode).toBe(0);
 }

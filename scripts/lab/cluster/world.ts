@@ -54,6 +54,8 @@ export interface LabNode {
   readonly proxy: ApiProxy;
   readonly agent: Agent;
   readonly runtime: NodeRuntime;
+  /** The empty namespace that plays all pods: the agent sees no other one. */
+  readonly netnsPath: string;
 }
 
 export interface NodeOptions {
@@ -140,12 +142,12 @@ export class World {
     const wrapper = [...onlyNetns(netnsPath), ...(agentOptions.wrapper ?? [])];
     const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig: proxy.kubeconfig, args, wrapper });
     this.defer(() => agent.delete());
-    const node = { name, proxy, agent, runtime: new NodeRuntime({ agent, ledger, netnsPath }) };
+    const runtime = new NodeRuntime({ agent, ledger, netnsPath });
+    const node = { name, proxy, agent, runtime, netnsPath };
     this.#nodes.set(name, node);
     return node;
   }
 
-  /** An empty namespace that plays all pods. */
   async #podsNetns(): Promise<string> {
     this.#netns ??= createNetns(`bw-${process.pid}-${++worlds}`).then((netns) => {
       this.defer(() => netns.delete());
