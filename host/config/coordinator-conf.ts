@@ -18,7 +18,10 @@ export const POD_TABLES_FIRST = 100;
 /** Last routing table that Berth uses inside pods. @limit */
 export const POD_TABLES_LAST = 199;
 
-/** Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`. Each becomes a route in every pod, and adding routes delays other requests. @limit */
+/**
+ * Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`. Each becomes a route in every pod, and adding routes
+ * delays other requests. @limit
+ */
 export const MAX_CIDRS = 1_024;
 
 /** Highest routing table: the kernel uses 32 bits. @limit */

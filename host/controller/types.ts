@@ -48,7 +48,10 @@ export interface AddressOwners {
    * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was scaled down), does not exist.
    */
   readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
-  /** Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be checked. Returns the function that ends the subscription. */
+  /**
+   * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be checked. Returns the function that
+   * ends the subscription.
+   */
   subscribe(listener: (uid: string) => void): () => void;
 }
 

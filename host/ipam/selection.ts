@@ -49,7 +49,10 @@ interface Known {
   readonly lists: Map<string, readonly Candidate[]>;
 }
 
-/** Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no rule names a pool, 102 if an annotation cannot be followed. */
+/**
+ * Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no rule names a pool, 102 if an
+ * annotation cannot be followed.
+ */
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
   const offer: Offer = { pools, refused, known: { names: new Map(), matches: new Map(), lists: new Map() } };
   const warnings: string[] = [];

@@ -16,8 +16,8 @@ const CHANGES =
   IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
 
 /**
- * How long a directory is not looked at without a notice: milliseconds. Nothing notes that another directory is mounted at the path, that one above it is renamed, or that a
- * file changes under a name elsewhere. @limit
+ * How long a directory is not looked at without a notice: milliseconds. Nothing notes that another directory is mounted at the path, that one above
+ * it is renamed, or that a file changes under a name elsewhere. @limit
  */
 export const LOOK_ANYWAY_MS = 1_000;
 

@@ -25,7 +25,10 @@ export const EVENT_GAP_MS = 300;
 /** Most queued events; further ones are dropped. @limit */
 export const MAX_WAITING_EVENTS = 100;
 
-/** Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count or an address is always different. @limit */
+/**
+ * Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count or an address is always
+ * different. @limit
+ */
 export const MAX_NOTES = 4;
 
 /** Most objects and reasons that are remembered to count repeated events. @limit */

@@ -40,7 +40,10 @@ export class CheckedPools {
     return checkPools([...this.#known.values()]).problems;
   }
 
-  /** Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be usable now and were not, or the other way round, or have changed. */
+  /**
+   * Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be usable now and were not, or the other
+   * way round, or have changed.
+   */
   apply(changes: Iterable<readonly [name: string, pool: IpPool | undefined]>): ReadonlySet<string> {
     const changed = new Set<string>();
     const contested = new Set<Network>();

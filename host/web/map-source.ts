@@ -1,4 +1,7 @@
-/** The port of the address map: what agent and controller know of pools and addresses. Implementations: agent/embedded/map-source.ts, controller/map-source.ts. */
+/**
+ * The port of the address map: what agent and controller know of pools and addresses. Implementations: agent/embedded/map-source.ts,
+ * controller/map-source.ts.
+ */
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";

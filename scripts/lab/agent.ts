@@ -7,8 +7,8 @@
  *   await agent.kill("SIGKILL"); await agent.start(); // the same state, spool and socket
  *   await agent.delete();                            // stop and remove the place
  *
- * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins need to find this agent. With `node`, it runs in that namespace.
- * Effects: a child and a folder below the system's temporary folder.
+ * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins need to find this agent. With
+ * `node`, it runs in that namespace. Effects: a child and a folder below the system's temporary folder.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";

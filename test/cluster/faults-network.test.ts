@@ -1,5 +1,6 @@
 /**
- * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never answered, and when watches break, fall behind or expire.
+ * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never answered, and when watches break,
+ * fall behind or expire.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";

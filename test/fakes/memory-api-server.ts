@@ -47,7 +47,10 @@ export const unreachable: Gate = () => Promise.reject(new ApiUnavailable("GET /"
 /** Stands between the server and a watch of the collection `path`: `deliver` passes the event on, and is called in order. */
 export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
-/** Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces, of which several may have it. */
+/**
+ * Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces, of which several may
+ * have it.
+ */
 export type Served = Readonly<
   Record<string, { readonly apiVersion: string; readonly kind: string; readonly everywhere?: string }>
 >;

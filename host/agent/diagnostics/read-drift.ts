@@ -1,6 +1,6 @@
 /**
- * How the coordinator's attachments differ from what their ADDs left in the kernel. An attachment is compared by the request of its ADD; after a restart of the agent,
- * by its record and the definition of its network. Without a definition, it is not compared.
+ * How the coordinator's attachments differ from what their ADDs left in the kernel. An attachment is compared by the request of its ADD; after a
+ * restart of the agent, by its record and the definition of its network. Without a definition, it is not compared.
  */
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";

@@ -166,7 +166,10 @@ export class Collector {
     this.#report(pod, undefined);
   }
 
-  /** The journal has taken the row in from the API server: its pod may be gone, with no report to come. Returns at once; the check follows in the background. */
+  /**
+   * The journal has taken the row in from the API server: its pod may be gone, with no report to come. Returns at once; the check follows in the
+   * background.
+   */
   adopted({ owner }: Allocation): void {
     this.#checkLater(owner, { owners: new Set([owner]), status: undefined });
   }

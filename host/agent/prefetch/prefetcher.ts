@@ -267,7 +267,10 @@ export class Prefetcher {
     job.end();
   }
 
-  /** No ADD will come: withdraws queued jobs, aborts running ones, releases claimed addresses. Those that an ADD attached meanwhile stay: their rows have changed. */
+  /**
+   * No ADD will come: withdraws queued jobs, aborts running ones, releases claimed addresses. Those that an ADD attached meanwhile stay: their rows
+   * have changed.
+   */
   #takeBack(known: KnownPod, reason: string): void {
     known.isPlanned = true;
     this.#withdraw(known.jobs, "withdrawn");

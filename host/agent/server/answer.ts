@@ -16,7 +16,10 @@ import { ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { cutText, messageOf } from "../../lib/describe.ts";
 import { RegistryError } from "../../registry/registry.ts";
 
-/** Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes. @limit */
+/**
+ * Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes.
+ * @limit
+ */
 export const MAX_ERROR_MESSAGE = 2_048;
 
 /** Longest details of such an error, and longest message with all names in the log: UTF-16 units. @limit */

@@ -1,7 +1,7 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows:
- * its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs
- * embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts.
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a
+ * cluster these pages show what this node knows: its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST
+ * /v1/recover runs embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";

@@ -1,4 +1,7 @@
-/** What a conversion reads: Kubernetes objects, network configurations of a CNI directory, and host-local's files of addresses. Pure: texts come as arguments. */
+/**
+ * What a conversion reads: Kubernetes objects, network configurations of a CNI directory, and host-local's files of addresses. Pure: texts come as
+ * arguments.
+ */
 import { basename, dirname, extname } from "node:path/posix";
 import * as z from "zod";
 import { ConfigError } from "../../config/config-error.ts";

@@ -42,7 +42,10 @@ export type SubnetPoolSpec = Readonly<Omit<z.output<typeof subnetPoolSpec>, "int
   readonly interface: string;
 };
 
-/** Returns a unique key. It includes the namespace because users who may create pods can write any UID into owner references, but only in their own namespaces. */
+/**
+ * Returns a unique key. It includes the namespace because users who may create pods can write any UID into owner references, but only in their own
+ * namespaces.
+ */
 export function poolOwnerKey({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;
 }

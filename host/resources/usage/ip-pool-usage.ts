@@ -1,6 +1,7 @@
 /**
- * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in docs/allocation.md). The controller derives it from the allocations.
- * It is a hint: no address is claimed, refused or freed because of it. Unknown keys are accepted, because newer controllers may have written them.
+ * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in docs/allocation.md). The controller derives it from
+ * the allocations. It is a hint: no address is claimed, refused or freed because of it. Unknown keys are accepted, because newer controllers may have
+ * written them.
  */
 import * as z from "zod";
 import { API_VERSION, decodeBerth, metadata } from "../fields/metadata.ts";

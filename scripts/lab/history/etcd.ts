@@ -1,5 +1,6 @@
 /**
- * etcd through its JSON gateway: the keys of a range, puts, deletions, and a watch that misses nothing. Keys and values travel in base64, revisions as decimals (etcd's api/etcdserverpb/rpc.proto).
+ * etcd through its JSON gateway: the keys of a range, puts, deletions, and a watch that misses nothing. Keys and values travel in base64, revisions
+ * as decimals (etcd's api/etcdserverpb/rpc.proto).
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";

@@ -86,7 +86,10 @@ function replaceWords(text: string, words: Readonly<Record<string, string>>): st
   return Object.entries(words).reduce((replaced, [word, value]) => replaced.replaceAll(word, value), text);
 }
 
-/** Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws unless every command does what the page says. */
+/**
+ * Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws unless every command does what the
+ * page says.
+ */
 export async function executePart(
   part: ExecutedPart,
   run: (argv: readonly string[]) => Promise<CommandOutcome>,
