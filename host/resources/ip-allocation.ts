@@ -12,6 +12,7 @@ import { formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { addressSpace } from "./fields/address-spec.ts";
 import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rules.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
+import { type Member, memberKey } from "./member.ts";
 
 /** Most holders of one address: two while a virtual machine migrates. @limit */
 export const MAX_HOLDERS = 2;
@@ -111,22 +112,6 @@ export const POD_UID_LABEL = "ipam.vendor.io/pod-uid";
 
 /** Label that selects the objects of one member of an owner; its value is {@link ownerLabelOf}. */
 export const OWNER_LABEL = "ipam.vendor.io/owner";
-
-type Member = Pick<Workload, "namespace" | "uid" | "member">;
-
-/**
- * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user who may create pods can write any
- * UID into their owner references, but only in the user's own namespaces. Comparing the namespace therefore detects forged owners.
- */
-export function isSameMember(one: Member | undefined, other: Member | undefined): boolean {
-  if (one === undefined || one.namespace === "") return false;
-  return one.namespace === other?.namespace && one.uid === other.uid && one.member === other.member;
-}
-
-/** Returns a key that is unique to one member; the search for its addresses starts at the key's hash. */
-export function memberKey({ namespace, uid, member }: Member): string {
-  return `${namespace}/${uid}/${member}`;
-}
 
 /** Returns a hash of workload and member that fits into a label's value: 32 hexadecimal digits. */
 export function ownerLabelOf(member: Member): string {

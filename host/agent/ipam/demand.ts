@@ -11,7 +11,8 @@ import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/reten
 import { selectPools } from "../../ipam/selection.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
-import { memberKey, type Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import { memberKey } from "../../resources/member.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { AddDeadline } from "../add-deadline.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";

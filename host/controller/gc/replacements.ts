@@ -1,6 +1,6 @@
 /** Whether the member that had an address has another one instead: its pod runs on another node, with addresses of other pools. */
 
-import { isSameMember, memberKey } from "../../resources/ip-allocation.ts";
+import { isSameMember, memberKey } from "../../resources/member.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import type { Caches } from "../types.ts";
 import { lastHolder } from "./plan-collection.ts";

@@ -5,9 +5,9 @@ import {
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
-  isSameMember,
   type Workload,
 } from "../../resources/ip-allocation.ts";
+import { isSameMember } from "../../resources/member.ts";
 import type { Allocation, Quarantine } from "../registry.ts";
 
 /** One address of an address space. */

@@ -4,7 +4,8 @@
  */
 
 import { formatIp } from "../../net/ip.ts";
-import { isSameMember, type Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/ip-allocation.ts";
+import { isSameMember } from "../../resources/member.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";

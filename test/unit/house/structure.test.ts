@@ -151,6 +151,28 @@ describe("imports of zod", () => {
   });
 });
 
+/** The file, and all that it loads; imports of types alone load nothing. */
+function loadedWith(path: string): Set<string> {
+  const loaded = new Set([path]);
+  for (const each of loaded) {
+    const source = host.find((file) => file.path === each);
+    if (source === undefined) continue;
+    const { imports } = sourceOf(each, source.text.replace(/^import type [^;]*;/gm, ""));
+    for (const specifier of imports) loaded.add(resolveImport(source, specifier) ?? specifier);
+  }
+  return loaded;
+}
+
+describe("the registry's thread", () => {
+  it("loads no schemas, which would take a third of its start and of its memory", () => {
+    const loaded = loadedWith("host/registry/sqlite/sqlite-worker.ts");
+    expect(loaded).toContain("host/registry/sqlite/schema.ts");
+    expect(loaded).not.toContain("zod");
+  });
+
+  it("what loads them is found", () => expect(loadedWith("host/resources/ip-allocation.ts")).toContain("zod"));
+});
+
 describe("exports", () => {
   it("are not passed on by other files", () =>
     expect(remaining("reexports", host.flatMap(reexportFaults))).toEqual([]));

@@ -7,11 +7,11 @@ import {
   decodeIpAllocation,
   encodeIpAllocation,
   type IpAllocationSpec,
-  isSameMember,
   ownerLabelOf,
   parseAllocationName,
   type Workload,
 } from "../../../host/resources/ip-allocation.ts";
+import { isSameMember } from "../../../host/resources/member.ts";
 
 function ipOf(text: string): Ip {
   const ip = parseIp(text);

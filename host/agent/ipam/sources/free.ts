@@ -6,7 +6,7 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import { cancelReservations, hashText, type Pick, type Picked, pickAddresses } from "../../../ipam/pick.ts";
 import { poolsExhausted } from "../../../ipam/refusal.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
-import { memberKey } from "../../../resources/ip-allocation.ts";
+import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
 import type { AddressDemand, AddressSource, Search, Setback } from "./source.ts";
 

@@ -11,7 +11,7 @@ import { compareText } from "../../../lib/order.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
-import { isSameMember } from "../../../resources/ip-allocation.ts";
+import { isSameMember } from "../../../resources/member.ts";
 import type { Timeout } from "../../add-deadline.ts";
 import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
 import type { OwnAddresses } from "./own.ts";
