@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import { loadNative } from "../kernel/native.ts";
+import { collectGarbage } from "../lib/collect-garbage.ts";
 import { loadCrypto } from "../lib/crypto.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
@@ -235,7 +236,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   closers.push(logReadiness(() => backend.readiness(), log));
   const trimming = startTrimming({
     calls: meter,
-    collect: globalThis.gc && (() => globalThis.gc?.({ type: "major", flavor: "last-resort", execution: "sync" })),
+    collect: collectGarbage,
     trim: () => loadNative().trim(),
     heapBytes: () => getHeapStatistics().total_physical_size,
   });

@@ -36,8 +36,8 @@ const REST_FACTOR = 100;
 interface TrimOptions {
   /** The calls of plugins: those that have come so far, and those that are not answered. */
   readonly calls: { readonly begun: number; readonly underWay: number };
-  /** Collects all garbage of the main thread; undefined where Node.js runs without --expose-gc. */
-  readonly collect: (() => void) | undefined;
+  /** Collects all garbage of the main thread. */
+  readonly collect: () => void;
   /** Makes the C library return its free memory. */
   readonly trim: () => void;
   /** Returns what V8 has of the kernel's memory: bytes. Without a system call, which a process without a free descriptor could not make. */
@@ -61,7 +61,7 @@ export function startTrimming({ calls, collect, trim, heapBytes }: TrimOptions):
     const isResting = quietLooks >= QUIET_LOOKS;
     const collects = isResting && isCheap && startMs >= dueMs && heapBytes() - bytesAtRest >= GROWTH_BYTES;
     if (!collects && calls.begun - begunAtTrim < (isResting ? CALLS_PER_QUIET_TRIM : CALLS_PER_TRIM)) return;
-    if (collects) collect?.();
+    if (collects) collect();
     trim();
     begunAtTrim = calls.begun;
     if (!collects) return;

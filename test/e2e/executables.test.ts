@@ -155,6 +155,37 @@ describe("SIGHUP and SIGUSR1", () => {
   });
 });
 
+/** In each thread at its end: writes which of its own modules Node.js did not take from the code cache that it comes with. */
+const CACHE_PROBE = `
+const { join } = require("node:path");
+const { threadId } = require("node:worker_threads");
+const { internalBinding } = require("internal/test/binding");
+process.once("exit", () => {
+  const { compiledWithCache, compiledWithoutCache } = internalBinding("builtins").getCacheUsage();
+  const text = JSON.stringify({ cached: compiledWithCache.size, compiled: [...compiledWithoutCache] });
+  require("node:fs").writeFileSync(join(__dirname, \`thread-\${threadId}.json\`), text);
+});`;
+
+it("the agent's options of V8 leave Node.js the code cache of its own modules", async () => {
+  const directory = createDirectory();
+  const probe = join(directory, "probe.cjs");
+  writeFileSync(probe, CACHE_PROBE);
+  const nodeOptions = [...AGENT_SETTINGS.options, "--expose-internals", "--require", probe];
+  await withWorld(
+    BLUE,
+    async (world) => {
+      expect(await world.add("c1")).toHaveLength(1);
+      await world.agent.stop();
+      for (const thread of ["thread-0.json", "thread-1.json"]) {
+        const { cached, compiled } = JSON.parse(readFileSync(join(directory, thread), "utf8"));
+        expect(compiled).toEqual([]);
+        expect(cached).toBeGreaterThan(10);
+      }
+    },
+    { nodeOptions },
+  );
+});
+
 /** A kubeconfig of a server that does not exist. */
 function unreachable(): string {
   const path = join(createDirectory(), "kubeconfig");
