@@ -632,7 +632,7 @@ export const TESTED_FAULTS: readonly TestedFault[] = [
     test: ["unit", "test/unit/resources/ip-allocation.test.ts"],
     edits: [
       edit(
-        "host/resources/ip-allocation.ts",
+        "host/resources/member.ts",
         "return one.namespace === other?.namespace && one.uid === other.uid &&",
         "return one.uid === other?.uid &&",
       ),
