@@ -137,7 +137,7 @@ export class PartsAtRest {
     const isFinal =
       onlyCreates &&
       !asksAddress &&
-      plan.networks.every(({ grows, targets }) => !grows && targets.every(({ isChanged }) => !isChanged));
+      plan.networks.every(({ targets }) => targets.every(({ now }) => now !== undefined));
     return { view, labels, plan, plannedMs, isFinal, onlyCreates };
   }
 }

@@ -146,6 +146,16 @@ describe("an event of a pool needs no pass", () => {
     expect(parts.ignores(set(pool(view, "blue"), { ...pool(view, "blue"), status: {} }))).toBe(false);
   });
 
+  test("if only its status was written, and its Subnet is one of several of a part that is at rest", () => {
+    world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
+    world.step();
+    const { parts, view } = rested();
+    for (const subnet of ["blue", "green"]) {
+      const object = pool(view, subnet);
+      expect(parts.ignores(set(object, { ...object, status: {} }))).toBe(true);
+    }
+  });
+
   test("but it does otherwise", () => {
     const { parts, view } = rested();
     const green = pool(view, "green");
@@ -306,6 +316,26 @@ describe("a part whose new pools wait for their turn is not planned again", () =
     const { parts, view } = waiting();
     expect(planned(parts, view)).toEqual([["green", false]]);
   }); // biome-ignore format: a table
+});
+
+test("a part of two networks is planned again while a pool of one has to be written and those of the other only be made", () => {
+  world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
+  world.step();
+  world.applications.want("web", "u1", { reason: "three" });
+  world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
+  const { parts, view } = rested();
+  expect(parts.plan(view).kept.size).toBe(0);
+});
+
+test("a part whose new pool needs no address yet is planned again after a while, for it was not made", () => {
+  // The part's other network has nothing new.
+  world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
+  world.step();
+  world.applications.want("none", "u8", { count: 0, subnets: ["green"] });
+  const { parts, view } = rested();
+  expect(parts.plan(view).networks.flatMap(({ targets }) => targets.filter(({ now }) => !now))).toHaveLength(1);
+  nowMs += WAITING_PLAN_MS;
+  expect(awake(parts, view)).toEqual(["blue green"]);
 });
 
 test("the plans of the parts are one plan", () => {
