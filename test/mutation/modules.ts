@@ -72,6 +72,11 @@ export const GROUPS: readonly Group[] = [
     property: ["test/property/controller/subnets-walk.test.ts"],
   },
   {
+    modules: ["host/controller/{pool-writes,subnets/own-writes,subnets/write-turns}.ts"],
+    unit: ["test/unit/controller/pool-writes.test.ts", "test/unit/controller/subnets/{own-writes,write-turns}.test.ts"],
+    property: ["test/property/controller/subnets-walk.test.ts"],
+  },
+  {
     modules: ["host/controller/subnets/parts-at-rest.ts"],
     unit: ["test/unit/controller/subnets/parts-at-rest.test.ts"],
     property: ["test/property/controller/parts-at-rest.test.ts"],

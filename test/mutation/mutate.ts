@@ -1,6 +1,7 @@
 /**
- * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), group by group, with the unit tests. `--group TEXT`: only groups with
- * such a module. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page from what both have found.
+ * `npm run mutate`: mutation testing of the modules that decide (docs/mutation.md), group by group, with the unit tests. `--only TEXT`, once or
+ * more: only modules whose path has such a text. `--property`: the property tests run instead, for what survived the unit tests. `--page`: writes the page
+ * from what both have found.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,12 +11,11 @@ import { mergeReports, pageWith, type Report, survivorRanges, withoutSurvivedTes
 
 const { values } = parseArgs({
   options: {
-    group: { type: "string" },
+    only: { type: "string", multiple: true, default: [""] },
     property: { type: "boolean" },
     page: { type: "boolean" },
   },
 });
-const { group: wanted = "" } = values;
 
 const level = values.property ? "property" : "unit";
 const pathOf = (level: "unit" | "property"): string => `node_modules/.cache/mutation-${level}.json`;
@@ -25,9 +25,14 @@ function read(level: "unit" | "property"): Report {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : { files: {} };
 }
 
+function wantedModules({ modules }: Group): string[] {
+  return globSync([...modules]).filter((file) => values.only.some((text) => file.includes(text)));
+}
+
 /** Returns false if StrykerJS failed. */
-function measure({ modules, unit, property }: Group): boolean {
-  const files = globSync([...modules]);
+function measure(group: Group): boolean {
+  const { unit, property } = group;
+  const files = wantedModules(group);
   const mutate = values.property ? survivorRanges(read("unit"), new Set(files)) : files;
   if (mutate.length === 0) return true;
   if (existsSync(pathOf(level))) writeFileSync(pathOf(level), JSON.stringify(withoutSurvivedTests(read(level))));
@@ -50,7 +55,7 @@ if (values.page) {
   const path = "docs/mutation.md";
   writeFileSync(path, pageWith(readFileSync(path, "utf8"), mergeReports(read("unit"), read("property"))));
 } else {
-  const groups = GROUPS.filter(({ modules }) => globSync([...modules]).some((file) => file.includes(wanted)));
+  const groups = GROUPS.filter((group) => wantedModules(group).length > 0);
   const failed = groups.filter((group) => !measure(group));
   if (groups.length === 0 || failed.length > 0) process.exitCode = 1;
 }

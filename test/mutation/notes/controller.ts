@@ -3,6 +3,42 @@ import type { Note } from "../notes.ts";
 
 export const CONTROLLER_NOTES: readonly Note[] = [
   {
+    file: "host/controller/notices/plan-notices.ts",
+    text: 'state !== "Bound"',
+    note: "equivalent: an object in another state has no holders",
+  },
+  {
+    file: "host/controller/owners/plan-claim-status.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for an address is none",
+  },
+  {
+    file: "host/controller/subnets/own-writes.ts",
+    text: "[]",
+    note: "equivalent: no version is called so",
+  },
+  {
+    file: "host/controller/subnets/own-writes.ts",
+    text: "this.#gone.clear();",
+    note: "equivalent but for memory: no later object has the UID",
+  },
+  {
+    file: "host/controller/subnets/write-turns.ts",
+    text: "held.size === 0",
+    note: "equivalent but for time: a plan of which nothing is held stays as it is",
+  },
+  {
+    file: "host/controller/subnets/write-turns.ts",
+    text: "target.subnet?.object",
+    note: "equivalent: a new pool has a Subnet; for the compiler",
+  },
+  {
+    file: "host/controller/subnets/write-turns.ts",
+    text: "name === undefined",
+    to: "false",
+    note: "equivalent: a new pool has a Subnet; for the compiler",
+  },
+  {
     file: "host/controller/gc/plan-collection.ts",
     text: "found.ageMs !== undefined",
     note: "equivalent: undefined is not at least a pause; for the compiler",

@@ -3,6 +3,16 @@ import type { Note } from "../notes.ts";
 
 export const COORDINATOR_NOTES: readonly Note[] = [
   {
+    file: "host/coordinator/plan/plan-pod-routes.ts",
+    text: "gatewayValue(a) < gatewayValue(b)",
+    note: "equivalent: two default routes of one NIC and metric have two gateways",
+  },
+  {
+    file: "host/coordinator/plan/plan-pod-routes.ts",
+    text: "gateway?.value",
+    note: "open: a default route over the link alone, beside a router's of the same metric",
+  },
+  {
     file: "host/coordinator/probe.ts",
     text: "nonce !== undefined",
     note: "equivalent: no nonce of the session is undefined; for the compiler",

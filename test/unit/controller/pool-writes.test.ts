@@ -114,6 +114,14 @@ describe("writes of a status", () => {
     expect(count).toBeLessThanOrEqual(85);
   });
 
+  it("need more than nothing of either share, and are told when one has some", () => {
+    spendAll();
+    expect(takeAll()).toBe(4);
+    nowMs += (POOL_WRITES_SAVED_MS + POOL_WRITES_BATCH_MS) / 2;
+    expect(takeAll()).toBe(4);
+    expect(writes.takeForStatus()).toBe(1);
+  });
+
   it("wait until asked again, and no longer than the leadership lasts", async () => {
     spendAll();
     takeAll();

@@ -69,6 +69,7 @@ it.each([
   ["its cooldown is over", cooling, undefined, []],
   ["a cooling address is taken over", cooling, moved, []],
   ["its owner is gone", kept, cooling, []],
+  ["one vanishes that was never known", undefined, undefined, []],
   ["the member is back", kept, moved, []],
 ] as const)("recreate: who is told when %s", (_, before, after, wanted) => {
   const told = planNotices(before, after).map(({ node, pod, ifTerminating, ifAbsent = false }) =>

@@ -75,6 +75,12 @@ it.each([
     undefined,
   ],
   [
+    "what was said and cools: it is no longer said",
+    claimOf({ ips: ["10.6.0.7/24", "fd00::7/64"], ownerPod: "a" }),
+    [allocation("10.6.0.7", "Cooling"), allocation("fd00::7", "Kept")],
+    { ips: ["fd00::7/64"], ownerPod: "a" },
+  ],
+  [
     "what a pod has before what is in quarantine for a lost node, said or not",
     claimOf({ ips: ["10.6.0.9/24"], ownerPod: "z" }),
     [allocation("10.6.0.9", "Quarantined"), allocation("fd00::9", "Quarantined"), FOUR],

@@ -17,6 +17,13 @@ describe("what was written", () => {
     expect(versions(writes.applyTo(cache(pool(3))))).toEqual(["u1 3"]);
   });
 
+  it("does not count after the watch has brought what came after, although etcd is restored to a time before", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    writes.wrote(pool(1), pool(2));
+    expect(versions(writes.applyTo(cache(pool(3))))).toEqual(["u1 3"]);
+    expect(versions(writes.applyTo(cache(pool(1))))).toEqual(["u1 1"]);
+  });
+
   it("is there before the watch knows of its creation", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(undefined, pool(1));

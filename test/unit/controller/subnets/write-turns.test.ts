@@ -52,6 +52,7 @@ function round(passedMs = POOL_WRITES_SAVED_MS) {
     created: targets.filter(({ now }) => now === undefined).map(nameOf),
     changed: targets.filter(({ now, isChanged }) => now !== undefined && isChanged).map(nameOf),
     removed: admitted.remove.map(nameOf),
+    grows: admitted.networks.map(({ grows }) => grows),
     ...{ postponed: admitted.postponed, waiting: Object.fromEntries(admitted.waiting) },
   };
 }
@@ -63,7 +64,7 @@ it("all writes are made at once while there are few", () => {
     postponed: 0,
     waiting: {},
   });
-  expect(round(0)).toEqual({ created: [], changed: [], removed: [], postponed: 0, waiting: {} });
+  expect(round(0)).toMatchObject({ created: [], changed: [], removed: [], postponed: 0, waiting: {} });
 });
 
 it("a roll-out is made in batches, and says how many new pools wait", () => {
@@ -115,6 +116,36 @@ it("a pool that exists gets more addresses before new pools are made, also of na
   expect(round()).toMatchObject({ changed: [], created: { length: AT_ONCE / 2 } });
 });
 
+it("a Subnet reserves for those whose turn has come, and for no others", () => {
+  for (let index = 10; index < 30; index++) want("shop", `w${index}`);
+  // The other Subnet has nothing to give.
+  expect(round()).toMatchObject({ created: { length: AT_ONCE / 2 }, grows: [true, false] });
+  expect(round(0)).toMatchObject({ created: [], postponed: 30, grows: [false, false] });
+});
+
+it("a pool that only gets another reason or fewer addresses is not before those that need more", () => {
+  const names = Array.from({ length: 12 }, (_, index) => `w${index + 10}`);
+  for (const name of names) want("shop", name);
+  for (let turn = 0; turn < 5; turn++) round();
+  for (const name of names) want("shop", name, { reason: "3 replicas", count: name === "w10" ? 2 : 3 });
+  want("shop", "w21", { count: 4 });
+  const { changed, postponed, grows } = round();
+  expect([changed, postponed]).toEqual([expect.arrayContaining(["shop/w21"]), 2]);
+  expect(grows).toEqual([true, false]);
+  expect(round()).toMatchObject({ changed: { length: 2 }, grows: [false, false] });
+});
+
+it("turns are forgotten when nothing waits", () => {
+  want("bank", "old");
+  expect(round()).toMatchObject({ created: ["bank/old"], postponed: 0 });
+  for (const namespace of ["bank", "shop"]) for (let index = 10; index < 20; index++) want(namespace, `w${index}`);
+  expect(
+    round()
+      .created.map((name) => name.split("/")[0])
+      .toSorted(),
+  ).toEqual(["bank", "bank", "bank", "shop", "shop"]);
+});
+
 it("what waits of a pool that exists stays as it is, and reserved", () => {
   for (let index = 10; index < 15; index++) want("shop", `w${index}`);
   round();
@@ -125,8 +156,9 @@ it("what waits of a pool that exists stays as it is, and reserved", () => {
   writes.spend(AT_ONCE);
   nowMs -= POOL_WRITES_SAVED_MS;
   const plan = planSubnets({ ...world.view(), demands });
-  const { networks, postponed } = turns.admit(plan, writes);
+  const { networks, postponed, waiting } = turns.admit(plan, writes);
   expect(postponed).toBe(5);
+  expect([...waiting]).toEqual([]);
   expect(networks.map(({ grows }) => grows)).toEqual([false, false]);
   expect(networks.flatMap(({ targets }) => targets).map(({ isChanged }) => isChanged)).toEqual([
     false,
@@ -139,12 +171,12 @@ it("what waits of a pool that exists stays as it is, and reserved", () => {
 });
 
 it("pools of workloads that are gone are deleted in turns, too", () => {
-  for (let index = 10; index < 30; index++) want("shop", `w${index}`);
+  for (let index = 10; index < 35; index++) want("shop", `w${index}`);
   for (let turn = 0; turn < 10; turn++) round();
   for (const { application } of demands) world.liveness.set(`${application.namespace}/${application.uid}`, "gone");
   demands = [];
   const { removed, postponed } = round();
-  expect([removed.length, postponed]).toEqual([AT_ONCE, 10]);
+  expect([removed.length, postponed]).toEqual([AT_ONCE, 15]);
 });
 
 it("a pool with addresses that its Subnet's status does not list is written at once", () => {
