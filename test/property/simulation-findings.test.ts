@@ -94,6 +94,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an address that was retained on this node was freed without its knowledge",
     { seed: 650_000_013, profile: "calm", steps: 24_000, nodes: 8, pods: 40 },
   ],
+  [
+    "a member's pod of a full namespace has nothing retained",
+    { seed: 680_000_000, profile: "tenants", steps: 7_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

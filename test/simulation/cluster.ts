@@ -816,8 +816,10 @@ export class Cluster {
       staticPodsOf: (machine) => [this.#staticPods.get(machine)].filter((pod) => pod !== undefined),
       hasMirror: ({ name, uid }) => mirroredHash(this.server.collection(PODS).get(name)) === uid,
       putMirror: (pod) => this.#putMirror(pod),
-      refused: (pod, error) =>
-        pod.namespace === "shop" && this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]),
+      refused: (pod, error) => {
+        this.ledger.addEnded(pod.uid);
+        if (pod.namespace === "shop") this.ledger.refused(pod, error, [...this.expected, ...this.staticPods]);
+      },
       shown: (pod, ifName, addresses) => {
         if (pod.namespace !== "shop")
           return this.ledger.shown({ ...pod, name: `${pod.namespace}/${pod.name}` }, ifName, addresses, false);

@@ -220,9 +220,13 @@ export class Ledger implements Segment {
     this.#answersAllUntilMs = Math.min(this.#answersAllUntilMs, nowMs);
   }
 
+  /** An ADD of the pod was refused: the writes for the next one are counted anew. */
+  addEnded(uid: string): void {
+    for (const [address, { podUID }] of this.#holds) if (podUID === uid) this.#holds.delete(address);
+  }
+
   /** The ADD of a pod was refused. `waiting`: NICs without an address, with its own. */
   refused({ name, uid }: PodObject, error: unknown, expected: readonly PodObject[]): void {
-    for (const [address, { podUID }] of this.#holds) if (podUID === uid) this.#holds.delete(address);
     const [text, awaited = ""] =
       /^Address (\S+) is retained .* still has it on node "\S+"/.exec(String(Object(error).message)) ?? [];
     if (text === undefined) this.#awaiting.delete(uid);

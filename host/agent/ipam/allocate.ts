@@ -27,7 +27,7 @@ import {
   workloadOf,
 } from "./sources/source.ts";
 import { TakeOvers } from "./sources/take-overs.ts";
-import { refuseFresh, requireWithinLimits } from "./tenant-limits.ts";
+import { type FullNamespace, namespaceFull, refuseFresh, requireWithinLimits } from "./tenant-limits.ts";
 
 /** Most addresses that one ADD tries to claim. @limit */
 export const MAX_CLAIM_ATTEMPTS = 64;
@@ -85,6 +85,7 @@ class AddressAllocator {
     const mayHaveRetained = claimant.workload !== undefined || (workloads?.size ?? 0) > 0;
     await requireWithinLimits(registry, demand, mayHaveRetained);
     this.#requested.assign(this.#nic);
+    if (demand.limits?.full !== undefined) await this.#requireRetained(demand.limits.full);
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
       if (attempt > 0) this.#search.metrics?.claimRetries.inc();
       const claimed = await this.#attempt();
@@ -95,6 +96,12 @@ class AddressAllocator {
       ErrorCode.TryAgainLater,
       `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
     );
+  }
+
+  /** In a full namespace a pod gets what is retained for it. Throws CniError 101 if it lacks anything else: a claim would be recorded before it is refused. */
+  async #requireRetained(full: FullNamespace): Promise<void> {
+    const missing = (await this.#own.findMissing(true)).filter(({ families }) => families.length > 0);
+    if (missing.length > 0 && !(await this.#retained.cover(missing))) throw namespaceFull(full);
   }
 
   /** Gives back what the search has reserved in memory. */

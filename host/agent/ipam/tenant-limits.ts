@@ -8,11 +8,18 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 
+/** A namespace that has at least `limit` addresses. */
+export interface FullNamespace {
+  readonly namespace: string;
+  readonly addresses: number;
+  readonly limit: number;
+}
+
 export interface TenantLimits {
   /** Undefined: the pod cannot reach the limit with all NICs that it announces. */
   readonly perPod: number | undefined;
-  /** The pod's namespace has at least `limit` addresses; undefined: it has fewer, as far as is known. */
-  readonly full: { readonly namespace: string; readonly addresses: number; readonly limit: number } | undefined;
+  /** The pod's; undefined: it is not full, as far as is known. */
+  readonly full: FullNamespace | undefined;
 }
 
 /** `most`: how many addresses the pod can have with all NICs that it announces or demands now. */
@@ -66,7 +73,7 @@ export function refuseFresh(
   return limits?.full === undefined || fresh.length === 0 ? undefined : namespaceFull(limits.full);
 }
 
-function namespaceFull({ namespace, addresses, limit }: NonNullable<TenantLimits["full"]>): CniError {
+export function namespaceFull({ namespace, addresses, limit }: FullNamespace): CniError {
   const text = `Pods and workloads of namespace "${namespace}" have ${addresses} addresses, and may have ${limit} (maxAddressesPerNamespace of vendor-conf)`;
   return new CniError(ErrorCode.PoolExhausted, text);
 }

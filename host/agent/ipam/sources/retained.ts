@@ -8,7 +8,7 @@ import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { compareText } from "../../../lib/order.ts";
-import { equalIp, formatIp } from "../../../net/ip.ts";
+import { equalIp, type Family, formatIp } from "../../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
@@ -62,10 +62,26 @@ export class RetainedAddresses implements AddressSource {
   async next(setback: Setback): Promise<boolean> {
     if (setback.kind === "cooling" || this.#found !== undefined) return false;
     if (setback.kind === "taken" && !setback.by.some(({ version }) => version < 0)) return false;
+    return this.#assignFound(setback.nics);
+  }
+
+  /** Looks them up before anything is claimed, because the pod gets nothing else. Returns whether they and what is its own are all that the NICs lack. */
+  async cover(nics: readonly NicDemand[]): Promise<boolean> {
+    const { assignments } = this.#search;
+    await this.#assignFound(nics);
+    const isOwn = (pick: Picked): boolean =>
+      pick.source === "own" || this.#found?.some(({ kept }) => isAt(pick, kept)) === true;
+    const lacks = (ifName: string, family: Family): boolean =>
+      !assignments.all.some((each) => each.ifName === ifName && each.ip.family === family && isOwn(each));
+    return !nics.some(({ ifName, families }) => families.some(({ family }) => lacks(ifName, family)));
+  }
+
+  /** Returns whether something was found for what the NICs lack. */
+  async #assignFound(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
     this.#found = await findRetained(this.#search);
     const isMissing: IsWanted = ({ ifName, ip }) =>
-      setback.nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
+      nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
     const chosen = this.#choose((nic) => isMissing(nic) && assignments.find(nic) === undefined);
     assignments.assign(chosen);
     // What a NIC of the pod has no use for may be what another one is short of.

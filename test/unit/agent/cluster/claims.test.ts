@@ -5,6 +5,7 @@ import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import type { ClusterIpam } from "../../../../host/agent/ipam/cluster-ipam.ts";
 import { LIVE_USAGE_MISSES, LIVE_USAGE_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import type { AllocateDeps } from "../../../../host/agent/ipam/sources/source.ts";
+import type { TenantLimits } from "../../../../host/agent/ipam/tenant-limits.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
 import { readCoreWasm } from "../../../../host/core/instance.ts";
@@ -28,6 +29,7 @@ import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { openCore, pool, poolsByName, subject } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
+const FULL_NAMESPACE: TenantLimits = { perPod: undefined, full: { namespace: "shop", addresses: 9, limit: 9 } };
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 
 /** The API server: the owners by address. Only what a claim needs is played. */
@@ -137,7 +139,9 @@ function worldOf(pools: readonly IpPool[]) {
       releaseRetained: async (retained) => void cluster.released.push(...retained.map((each) => formatIp(each.ip))),
     }),
   };
-  const claim = async (options: { workload?: typeof WORKLOAD; seedText?: string; requested?: string } = {}) => {
+  const claim = async (
+    options: { workload?: typeof WORKLOAD; seedText?: string; requested?: string; limits?: TenantLimits } = {},
+  ) => {
     const names = pools.map(({ name }) => name);
     const given = subject({
       pod: { namespace: "shop", name: "db-0", labels: {}, annotations: { ippool: { ipv4: names } } },
@@ -149,7 +153,7 @@ function worldOf(pools: readonly IpPool[]) {
     const requested =
       options.requested === undefined ? [] : [{ ip: ip(options.requested), source: "CNI_ARGS IP" as const }];
     const { held } = await allocateAddresses(deps, {
-      ...{ nics: selectPools(given, poolsByName(...pools)).nics, requested, claimant },
+      ...{ nics: selectPools(given, poolsByName(...pools)).nics, requested, claimant, limits: options.limits },
       ...{ seedText: options.seedText ?? "seed", deadline: new AddDeadline(clock, new AbortController().signal) },
     });
     return held.map((each) => formatIp(each.ip));
@@ -333,6 +337,27 @@ describe("retention: what is kept for a member", () => {
     cluster.put("10.6.0.77", retained({ ifName: "net1" }));
     const [address] = await claim({ workload: WORKLOAD });
     expect([address === "10.6.0.77", cluster.released]).toEqual([false, []]);
+  });
+
+  it.each([
+    ["", {}],
+    [" but what the selected pools lack, which is released", { "10.9.0.1": retained({ pool: "gone" }) }],
+    [" for this NIC", { "10.6.0.77": retained({ ifName: "net1" }) }],
+  ])("is nothing%s: a full namespace's member is refused without a write", async (_what, objects: object) => {
+    const { cluster, claim } = worldOf([blue]);
+    for (const [address, rest] of Object.entries(objects)) cluster.put(address, rest);
+    await expect(claim({ workload: WORKLOAD, limits: FULL_NAMESPACE })).rejects.toMatchObject({
+      code: ErrorCode.PoolExhausted,
+    });
+    expect([cluster.proposed, cluster.retainedReads]).toEqual([[], 1]);
+    expect(cluster.released).toEqual(Object.keys(objects).filter((address) => address.startsWith("10.9.")));
+  });
+
+  it("is a full namespace's member's own, and nothing else is claimed", async () => {
+    const { cluster, claim } = worldOf([blue]);
+    cluster.put("10.6.0.77", retained());
+    expect(await claim({ workload: WORKLOAD, limits: FULL_NAMESPACE })).toEqual(["10.6.0.77"]);
+    expect([cluster.proposed, cluster.retainedReads]).toEqual([["10.6.0.77"], 1]);
   });
 
   it("of another NIC of the member is left alone", async () => {
