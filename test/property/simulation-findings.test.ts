@@ -98,6 +98,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a member's pod of a full namespace has nothing retained",
     { seed: 680_000_000, profile: "tenants", steps: 7_000, faults: 3 },
   ],
+  [
+    "a question about one deleted pool has no answer for long",
+    { seed: 74_931_392, profile: "subnets", steps: 33_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

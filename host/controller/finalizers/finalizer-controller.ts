@@ -7,6 +7,7 @@ import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -15,6 +16,9 @@ import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
+
+/** Pools whose finalizers are set, or removed, at once. @limit */
+export const POOLS_AT_ONCE = 8;
 
 /** Shortest time between two passes, for a pool in deletion whose addresses become free one after the other: milliseconds. */
 const REST_MS = 200;
@@ -82,8 +86,11 @@ class FinalizerController implements Controller {
       isHeld: (pool) => held.has(pool),
       leavingMs: ({ uid }) => clock.nowMs() - (this.#leavingMs.get(uid) ?? clock.nowMs()),
     });
-    for (const pool of mark) await this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER]);
-    for (const pool of ask) if (await this.#isFree(pool)) await this.#end(pool);
+    await inParallel(mark, POOLS_AT_ONCE, (pool) => this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER]));
+    // One question without an answer does not hold up the others.
+    await inParallel(ask, POOLS_AT_ONCE, async (pool) => {
+      if (await this.#isFree(pool)) await this.#end(pool);
+    });
     return nextMs;
   }
 

@@ -13,6 +13,26 @@ const POOL = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: 
 const METADATA = { name: "blue", uid: "uid-blue", ...DELETED.metadata };
 const CHANGED = { ...METADATA, resourceVersion: "2", finalizers: ["other.example/one", IN_USE_FINALIZER] };
 
+/** Starts the controller with these pools in deletion in its cache. */
+function startWith(names: readonly string[], call: KubeApi["call"]) {
+  const { log, lines } = recordLog();
+  const cache = { items: new Map(), problems: [], subscribe: () => () => {} };
+  const start = performance.now();
+  const leaving = names.map((name) => {
+    const metadata = { ...DELETED.metadata, finalizers: [IN_USE_FINALIZER] };
+    return [name, pool(name, { subnet: "10.6.0.0/24" }, { metadata })] as const;
+  });
+  const leading = new AbortController();
+  const deps = {
+    ...{ log, random: Math.random, leading: leading.signal, api: { call } },
+    caches: { pools: { ...cache, items: new Map(leaving) }, allocations: cache },
+    // An hour for each second: agents have heard of the deletion at once.
+    clock: { nowMs: () => 3_600 * (performance.now() - start), now: () => new Date() },
+    poolWrites: new PoolWrites({ nodes: () => 1, nowMs: () => performance.now() }),
+  } as unknown as ControllerDeps;
+  return { part: startFinalizers(deps), lines, leading };
+}
+
 /**
  * The finalizer of a pool in deletion, whose addresses are free, is taken away. `version`: of the pool at the API server, the cache has "1"; `found`: what
  * a read of it finds.
@@ -21,11 +41,6 @@ async function lead(
   version: string,
   found: typeof CHANGED | ApiError = CHANGED,
 ): Promise<{ said: string[]; written: unknown[] }> {
-  const leaving = pool(
-    "blue",
-    { subnet: "10.6.0.0/24" },
-    { metadata: { ...DELETED.metadata, finalizers: [IN_USE_FINALIZER] } },
-  );
   const answered = Promise.withResolvers<void>();
   const written: unknown[] = [];
   const call: KubeApi["call"] = async ({ method, path, body }) => {
@@ -42,17 +57,7 @@ async function lead(
     answered.resolve();
     return {};
   };
-  const { log, lines } = recordLog();
-  const cache = { items: new Map(), problems: [], subscribe: () => () => {} };
-  const start = performance.now();
-  const deps = {
-    ...{ log, random: Math.random, leading: new AbortController().signal, api: { call } },
-    caches: { pools: { ...cache, items: new Map([["blue", leaving]]) }, allocations: cache },
-    // An hour for each second: agents have heard of the deletion at once.
-    clock: { nowMs: () => 3_600 * (performance.now() - start), now: () => new Date() },
-    poolWrites: new PoolWrites({ nodes: () => 1, nowMs: () => performance.now() }),
-  } as unknown as ControllerDeps;
-  const part = startFinalizers(deps);
+  const { part, lines } = startWith(["blue"], call);
   await answered.promise;
   await part.close();
   return { said: lines, written };
@@ -76,4 +81,18 @@ it.each<[what: string, version: string, found?: typeof CHANGED | ApiError]>([
 ])("a pool is not reported as deleted when %s", async (_, version, found) => {
   const { said, written } = await lead(version, found);
   expect([said.includes(GOES), written]).toEqual([false, []]);
+});
+
+it("a pool goes although the question about another one has no answer", async () => {
+  const written = Promise.withResolvers<string>();
+  const call: KubeApi["call"] = ({ method, path, query, signal }) => {
+    if (method === "PATCH") written.resolve(path);
+    if (query?.fieldSelector !== "spec.pool=blue")
+      return Promise.resolve({ kind: "List", metadata: { resourceVersion: "1" }, items: [] });
+    return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  };
+  const { part, leading } = startWith(["blue", "green"], call);
+  expect(await written.promise).toMatch(/\/ippools\/green$/);
+  leading.abort(new Error("The test ends"));
+  await part.close();
 });
