@@ -83,7 +83,20 @@ export class Network {
     else this.#lags.set(key, { sinceMs: nowMs, untilMs });
   }
 
-  /** Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if no event lagged. */
+  /** The machine's process lists the collection, because its watch is broken: nothing newer reaches it before an answer does. */
+  noteListing(machine: string, path: string, listing: Promise<Answer>): void {
+    this.noteLag(machine, path, Number.POSITIVE_INFINITY);
+    const lag = this.#lags.get(`${machine} ${path}`);
+    listing.then(
+      ({ status }) => {
+        if (lag !== undefined && status === 200) lag.untilMs = this.#options.time.nowMs;
+      },
+      // It asks again.
+      () => {},
+    );
+  }
+
+  /** Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if nothing was late. */
   toldMs(machine: string, path: string, atMs: number): number {
     const { sinceMs = atMs, untilMs = atMs } = this.#lags.get(`${machine} ${path}`) ?? {};
     return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
@@ -171,6 +184,8 @@ class Connection implements Exchanges {
       () => signal.removeEventListener("abort", giveUp),
       () => signal.removeEventListener("abort", giveUp),
     );
+    if (request.method === "GET" && request.query?.limit !== undefined && request.query.fieldSelector === undefined)
+      this.#network.noteListing(this.#machine, request.path, promise);
     const text = `${this.#process.name} ${request.method} ${request.path}`;
     const reply = (head: Head): void => {
       if (this.#isCutOff) return;
