@@ -66,6 +66,7 @@ export class AuditLog implements Audit {
       name: "audit",
       fileBytes: AUDIT_FILE_BYTES,
       keep: AUDIT_FILES_KEPT,
+      gatherMs: 0,
       log,
       nowMs,
     });

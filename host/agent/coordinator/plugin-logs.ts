@@ -15,6 +15,9 @@ import { LogPathError } from "../log-files/open-log-file.ts";
 /** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;
 
+/** How long lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. @limit */
+export const PLUGIN_LOG_DELAY_MS = 250;
+
 export interface PluginLogs {
   /**
    * Returns the log for these options. Throws CniError 7 if the file must not be written. A full or broken disk is no error:
@@ -48,7 +51,8 @@ export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: Plugin
   const files = new Map<string, LogFile>();
   const open = (logFile: string): LogFile => {
     const path = { directory, parts: logFile.slice(LOG_DIRECTORY.length).split("/") };
-    const stream = new LogWriter({ path, subject: "the coordinator's log file", name: "coordinator", log, nowMs });
+    const subject = "the coordinator's log file";
+    const stream = new LogWriter({ path, subject, name: "coordinator", gatherMs: PLUGIN_LOG_DELAY_MS, log, nowMs });
     return { stream, logs: new Map() };
   };
   return {

@@ -5,7 +5,6 @@
  * Effects: writes the file, reopens it when its name refers to another one, rotates it when it is full.
  */
 import { closeSync, write } from "node:fs";
-import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
@@ -35,6 +34,8 @@ interface LogWriterOptions {
   readonly fileBytes?: number;
   /** How many full files are kept; default: one. */
   readonly keep?: number;
+  /** How long lines are gathered before they are written: milliseconds. */
+  readonly gatherMs: number;
   /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;
   readonly nowMs: () => number;
@@ -57,6 +58,7 @@ export class LogWriter {
   /** Lines lost since the last queued one. */
   #lost = 0;
   #inTrouble = false;
+  #gathering: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #closed = false;
   #lostInAll = 0;
@@ -88,6 +90,12 @@ export class LogWriter {
     if (this.#lost > 0) this.#queue({ text: lossLine(this.#options.name, this.#lost), count: this.#lost });
     this.#lost = 0;
     this.#queue({ text, count: 1 });
+    if (this.#writing === undefined) this.#gathering ??= setTimeout(() => this.#start(), this.#options.gatherMs);
+  }
+
+  #start(): void {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
     this.#writing ??= this.#drain();
   }
 
@@ -99,13 +107,12 @@ export class LogWriter {
   /** Resolves when all queued lines are written, or lost. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#start();
     await this.#writing;
     this.#drop();
   }
 
   async #drain(): Promise<void> {
-    // Everything logged in one turn of the event loop is one write.
-    await setImmediate();
     while (this.#waiting.length > 0) {
       const lines = this.#waiting.splice(0);
       this.#waitingLength = 0;
