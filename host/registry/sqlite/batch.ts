@@ -22,6 +22,8 @@ export interface Operation {
   readonly recordsRelease: boolean;
   /** Must outlive a power loss (clocks-and-boots): its commit waits for the disk. */
   readonly outlivesPower?: boolean;
+  /** Needs no transaction unless another operation of its group writes. */
+  readonly onlyReads?: boolean;
   readonly run: (store: SqliteStore) => unknown;
 }
 
@@ -115,6 +117,7 @@ export class SqliteBatch {
 
   /** Durability is set on the connection and cannot change within a transaction. */
   #transact(operations: readonly Operation[]): Reply[] {
+    if (operations.every(({ onlyReads }) => onlyReads)) return this.#read(operations);
     if (!operations.some(({ outlivesPower }) => outlivesPower)) return this.#commit(operations);
     this.#database.exec("PRAGMA synchronous = full");
     try {
@@ -122,6 +125,10 @@ export class SqliteBatch {
     } finally {
       this.#database.exec("PRAGMA synchronous = normal");
     }
+  }
+
+  #read(operations: readonly Operation[]): Reply[] {
+    return operations.map(({ id, run }) => ({ id, value: run(this.#store), freed: [] }));
   }
 
   #commit(operations: readonly Operation[]): Reply[] {

@@ -32,11 +32,27 @@ const RELEASES: readonly string[] = [
 /** A sandbox does not outlive a power loss, but another machine with our address does (clocks-and-boots). */
 const OUTLIVE_POWER: readonly string[] = ["quarantineAndUndo"];
 
+/** Methods that only read. */
+const READS: readonly string[] = [
+  "findAttachment",
+  "findAddress",
+  "findOwner",
+  "findCooling",
+  "findQuarantined",
+  "findDue",
+  "findUnconfirmed",
+  "readUsed",
+  "readRows",
+  "countUsage",
+  "list",
+] satisfies StoreMethod[];
+
 export function operationOf(message: CallMessage): Operation {
   return {
     id: message.id,
     recordsRelease: RELEASES.includes(message.method),
     outlivesPower: OUTLIVE_POWER.includes(message.method),
+    onlyReads: READS.includes(message.method),
     run: (store) => {
       invariant(
         message.method !== "close" && message.method !== "probe",

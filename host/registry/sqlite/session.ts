@@ -87,11 +87,13 @@ export class SqliteSession {
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
-    const replies = this.#open.batch.run(calls.filter(isServed).map((call) => this.#operationOf(call)));
+    const operations = calls.filter(isServed).map((call) => this.#operationOf(call));
+    const replies = this.#open.batch.run(operations);
     const damage = replies.find((reply) => "error" in reply && reply.error.isDamage);
     if (damage !== undefined && "error" in damage) this.#lose(damage.error.message);
     if (calls.some(({ method }) => method === "expire")) this.#reserve.ensure();
-    this.#files.remember();
+    // What others did to the files would be taken for this process's own work.
+    if (!operations.every(({ onlyReads }) => onlyReads)) this.#files.remember();
     return [...refused, ...replies];
   }
 
@@ -145,6 +147,7 @@ export class SqliteSession {
     insertRows(this.#open.database, rows);
     signHolder(this.#lock);
     this.#witness?.ensure(this.#open.store.identity);
+    this.#files.remember();
   }
 
   /** Opens the database at the start of the agent, and finds out whether rows were lost. */

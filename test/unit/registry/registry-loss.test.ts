@@ -235,6 +235,16 @@ describe("a registry", () => {
     }),
   );
 
+  it.each(ACCIDENTS)("whose %s is found out although an address was looked up since", (_what, happens, reason) =>
+    withWorld(async (world) => {
+      const registry = await world.open();
+      await claimAll(registry, 1, 10);
+      happens(world);
+      await registry.findAttachment({ containerId: "c2", ifName: "eth0" });
+      await expect(claim(registry, 77)).rejects.toThrow(reason);
+    }),
+  );
+
   it.each(ACCIDENTS)("whose %s in a cluster is written anew with all its rows", (_what, happens, reason) =>
     withWorld(async (world) => {
       const journal = await world.open({ isJournal: true });
