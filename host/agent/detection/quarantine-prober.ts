@@ -11,7 +11,7 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { ConflictMetrics } from "../../metrics/agent-metrics.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
@@ -142,20 +142,25 @@ export class QuarantineProber {
     }
     const nextProbeAtMs = nowMs() + QUARANTINE_FIRST_PROBE_MS;
     const about = { address: formatIp(ip), pool, mac, parent };
-    const found = await registry
+    const quarantining = registry
       .quarantine(allocation, { reason: "Conflict", mac, parent, nextProbeAtMs }, created)
       .catch((error: unknown) => {
         // The caller reports only the registry's failure, such as a full disk.
         log.warn({ ...about, err: error }, "Quarantining an address that another machine answers for failed");
         throw error;
       });
+    // Sent together they share one turn of the registry's thread.
+    const [found, same] = await Promise.all([
+      quarantining,
+      mac === undefined ? [] : registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES }),
+    ]);
     if (found === undefined) return "superseded";
     log.warn(about, "Quarantined an address: another machine answers for it");
     const rule = `${mac ?? "another machine"} answers for it`;
     this.#deps.audit.record({ audit: "QUARANTINE", allocations: [allocation], rule });
     if (mac === undefined) return "quarantined";
-    const same = await registry.findQuarantined({ pool, mac, limit: PROXY_ARP_ADDRESSES });
-    if (same.length >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });
+    const others = same.filter((each) => !equalIp(each.ip, ip));
+    if (others.length + 1 >= PROXY_ARP_ADDRESSES) this.#suspect({ pool, mac, gateway: undefined });
     if (this.isSuspect(pool, mac)) {
       await this.#release(pool, mac);
       return "proxyArp";
