@@ -65,18 +65,19 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
       const action = await detection.prober.conflict({ allocation, mac, parent: stage.findParentName(), created });
+      if (action === "quarantined") claimed = without(claimed, [allocation, ...created]);
       if (!goesOn || action !== "quarantined") {
         const { ip, pool } = allocation;
         throw addressConflicts({ ip, pool, mac, ifName: claimant.ifName, source, action });
       }
-      claimed = without(claimed, allocation);
       claimed = join(claimed, await allocateAddresses(deps, completing(first, allocation.ip.family)));
     }
   } catch (error) {
     // What this or another attempt of the pod took out of quarantine, and was not found silent, goes back there.
     const untrusted = claimed.held.filter(({ quarantine }) => quarantine !== undefined);
     const others = untrusted.filter((each) => !claimed.created.some((created) => isSameAddress(created, each)));
-    await deps.registry.undo([...claimed.created, ...others]);
+    const left = [...claimed.created, ...others];
+    if (left.length > 0) await deps.registry.undo(left);
     throw error;
   }
 }
@@ -151,8 +152,8 @@ function completing(demand: AddressDemand, family: Family): AddressDemand {
   };
 }
 
-function without({ held, created, previous, picked }: Claimed, gone: Allocation): Claimed {
-  const isOther = (each: Allocation): boolean => !isSameAddress(each, gone);
+function without({ held, created, previous, picked }: Claimed, gone: readonly Allocation[]): Claimed {
+  const isOther = (each: Allocation): boolean => !gone.some((one) => isSameAddress(each, one));
   return { held: held.filter(isOther), created: created.filter(isOther), previous: previous.filter(isOther), picked };
 }
 

@@ -144,6 +144,11 @@ export class ClaimPublisher {
     for (const open of this.#open) if (open.names.has(name)) open.isTouched = true;
   }
 
+  /** The journal undid these claims in another call. */
+  noteUndone(rows: readonly Allocation[]): void {
+    for (const row of rows) if (this.#findDeferred(row) !== undefined) this.#deferred.delete(nameOf(row));
+  }
+
   async #claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     signal?.throwIfAborted();
     const untilMs = performance.now() + CLAIM_PATIENCE_MS;

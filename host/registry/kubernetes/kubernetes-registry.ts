@@ -193,7 +193,9 @@ export class KubernetesRegistry implements Registry {
     created: readonly Allocation[] = [],
   ): Promise<Allocation | undefined> {
     const found = await this.#journal.quarantine(allocation, quarantine, created);
-    if (found !== undefined) this.#syncLater([allocation, ...created]);
+    if (found === undefined) return undefined;
+    this.#claims.noteUndone([allocation, ...created]);
+    this.#syncLater([allocation, ...created]);
     return found;
   }
 
