@@ -107,15 +107,20 @@ function listedStateOf(state: ListedState, source: NamespaceSource, kind: Operat
 }
 
 const RP_FILTER = /^ipv4\/conf\/([^/]+)\/rp_filter$/;
+const ADDRESS_GENERATION = /^ipv6\/conf\/([^/]+)\/addr_gen_mode$/;
 
 /**
  * Returns the change of a link that is the same as setting the sysctl, and the link's name; undefined if there is none. It needs no
  * visit of the namespace.
  */
-function linkChangeFrom(key: string, value: string): { readonly link: string; readonly rpFilter: number } | undefined {
-  const [, link] = RP_FILTER.exec(key) ?? [];
+function linkChangeFrom(
+  key: string,
+  value: string,
+): { readonly link: string; readonly change: LinkChange } | undefined {
+  const filter = RP_FILTER.exec(key)?.[1];
+  const link = filter ?? ADDRESS_GENERATION.exec(key)?.[1];
   if (link === undefined || link === "all" || link === "default" || !/^[012]$/.test(value)) return undefined;
-  return { link, rpFilter: Number(value) };
+  return { link, change: filter === undefined ? { addressGeneration: Number(value) } : { rpFilter: Number(value) } };
 }
 
 /** Looks up the index of a link in one of the two namespaces. */
@@ -141,10 +146,12 @@ export function requestOf(
       return { place, request: linkChange(requireLink(indexOf(operation.link), operation.link), settings) };
     }
     case "set-sysctl": {
-      const change = linkChangeFrom(operation.key, operation.to);
-      const index = change && indexOf(change.link);
+      const found = linkChangeFrom(operation.key, operation.to);
+      const index = found && indexOf(found.link);
       // an absent link is reported in the words of a setting
-      return index === undefined || change === undefined ? undefined : { place, request: linkChange(index, change) };
+      return index === undefined || found === undefined
+        ? undefined
+        : { place, request: linkChange(index, found.change) };
     }
     case "add-address": {
       const { address } = operation;

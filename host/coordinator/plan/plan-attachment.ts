@@ -31,6 +31,9 @@ import {
   type ServicePath,
 } from "./plan-service-path.ts";
 
+/** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
+const NO_ADDRESS_GENERATION = "1";
+
 /** Returns Berth's routes of the main table to the destinations of `added`: one that leads elsewhere is replaced. */
 function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
   const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
@@ -77,6 +80,16 @@ function rpFilter(value: number, links: readonly string[]): [string, string][] {
 
 const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
+
+/**
+ * A new end of a pair on the node gets no link-local address: no packet needs one, as neighbours are permanent, and each has routes
+ * of its own, all of which the kernel walks whenever a link gets its carrier. Nothing if the node lacks IPv6.
+ */
+function withoutLinkLocal({ links, sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
+  if (!sysctls.has("ipv6/conf/all/forwarding")) return [];
+  const isNew = (end: string): boolean => !links.some(({ name }) => name === end);
+  return ends.filter(isNew).map((end) => [`ipv6/conf/${end}/addr_gen_mode`, NO_ADDRESS_GENERATION]);
+}
 
 /** Throws CniError 106 if the pod has another link with the pair's name. */
 function requireOwnPair({ pair, observed }: PlanInput): void {
@@ -141,6 +154,7 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
       sysctls: new Map([
         ...(families.includes(4) ? rpFilter(conf.hostRPFilter, ofUnderlay) : []),
         ...(families.includes(6) ? withIpv6(ofUnderlay) : []),
+        ...withoutLinkLocal(observed.host, ofUnderlay),
       ]),
       neighbours: hostNeighbours(path, ips),
       routes: hostRoutes(path, ips, conf.hostRuleTable),

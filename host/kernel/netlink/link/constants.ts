@@ -27,6 +27,7 @@ export const IFLA_INFO_DATA = 2;
 export const VETH_INFO_PEER = 1;
 export const IFLA_INET_CONF = 1;
 export const IFLA_INET6_CONF = 2;
+export const IFLA_INET6_ADDR_GEN_MODE = 8;
 export const IFLA_MACVLAN_MODE = 1;
 export const IFLA_VLAN_ID = 1;
 export const IFLA_VLAN_PROTOCOL = 5;

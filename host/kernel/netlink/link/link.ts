@@ -34,7 +34,7 @@ import {
 } from "./constants.ts";
 import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
 import { encodeLink, type LinkMessage } from "./message.ts";
-import { encodeRpFilter } from "./setting.ts";
+import { encodeAddressGeneration, encodeRpFilter } from "./setting.ts";
 
 export interface Link {
   readonly index: number;
@@ -116,6 +116,8 @@ export interface LinkChange {
   readonly netnsFd?: number | undefined;
   /** Reverse path filter of IPv4 (`rp_filter`): 0 to 2. */
   readonly rpFilter?: number | undefined;
+  /** How the link gets link-local addresses of IPv6 (`addr_gen_mode`): 0 to 3. */
+  readonly addressGeneration?: number | undefined;
   /**
    * Queues of a new link, in each direction. A veth that is created without this gets one per processor, of which all but the first are
    * taken from it at once: the kernel waits for that, with the lock on all links held (drivers/net/veth.c, veth_init_queues).
@@ -143,7 +145,7 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
 }
 
 function encodeChangeAttributes(change: LinkChange): Attribute[] {
-  const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, queues } = change;
+  const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, addressGeneration, queues } = change;
   return present([
     optional(IFLA_ADDRESS, mac, encodeMac),
     optional(IFLA_MTU, mtu, encodeUint32),
@@ -156,6 +158,7 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
     optional(IFLA_NUM_RX_QUEUES, queues, encodeUint32),
     rpFilter === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeRpFilter(rpFilter)]),
+    addressGeneration === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeAddressGeneration(addressGeneration)]),
   ]);
 }
 

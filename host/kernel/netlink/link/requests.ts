@@ -101,7 +101,8 @@ export function createLink(conversation: Conversation, demand: LinkSpec): void {
 }
 
 /** Formats the change in the words of `ip link set`: `up mtu 1400`. */
-function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd, rpFilter }: LinkChange): string {
+function formatChange(change: LinkChange): string {
+  const { name, mac, mtu, up, master, alias, group, netnsFd, rpFilter, addressGeneration } = change;
   const words = [
     up !== undefined && (up ? "up" : "down"),
     mac !== undefined && `address ${mac}`,
@@ -112,6 +113,7 @@ function formatChange({ name, mac, mtu, up, master, alias, group, netnsFd, rpFil
     group !== undefined && `group ${group}`,
     netnsFd !== undefined && "netns",
     rpFilter !== undefined && `rp_filter ${rpFilter}`,
+    addressGeneration !== undefined && `addr_gen_mode ${addressGeneration}`,
   ];
   return words.filter((word) => word !== false).join(" ");
 }

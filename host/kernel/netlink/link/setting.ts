@@ -8,7 +8,7 @@ import { type Attribute, attribute, decodeAttributes, encodeUint32, findValue, n
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
 import { int32At } from "../numbers.ts";
-import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_CONF } from "./constants.ts";
+import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_ADDR_GEN_MODE, IFLA_INET6_CONF } from "./constants.ts";
 import type { LinkMessage } from "./message.ts";
 
 const WORD_BYTES = 4;
@@ -19,6 +19,11 @@ const IPV4_DEVCONF_RP_FILTER = 8;
 /** Returns the content of IFLA_AF_SPEC that sets `rp_filter` of the link. */
 export function encodeRpFilter(value: number): Attribute {
   return nest(AF_INET, [nest(IFLA_INET_CONF, [attribute(IPV4_DEVCONF_RP_FILTER, encodeUint32(value))])]);
+}
+
+/** Returns the content of IFLA_AF_SPEC that sets `addr_gen_mode` of the link. */
+export function encodeAddressGeneration(mode: number): Attribute {
+  return nest(AF_INET6, [attribute(IFLA_INET6_ADDR_GEN_MODE, Uint8Array.of(mode))]);
 }
 
 function findInside(value: Uint8Array | undefined, type: number): Uint8Array | undefined {
