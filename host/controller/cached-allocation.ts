@@ -3,6 +3,7 @@
  * anything is written, the whole object is read from the API server.
  */
 import type { KubeObject } from "../kubernetes/kube-api.ts";
+import { SharedTexts, SharedValues } from "../lib/shared-values.ts";
 import type { Ip } from "../net/ip.ts";
 import {
   decodeIpAllocation,
@@ -12,9 +13,6 @@ import {
   type IpAllocationSpec,
   type Workload,
 } from "../resources/ip-allocation.ts";
-
-/** Most names of pools, nodes and namespaces that are shared between all allocations. @limit */
-export const MAX_SHARED_TEXTS = 65_536;
 
 export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">;
 
@@ -105,17 +103,17 @@ function unpackIp(packed: number | bigint): Ip {
 
 /** Equal texts and frames, which are held once. */
 class Shared {
-  readonly #texts = new Map<string, string>();
-  readonly #frames = new Map<string, Frame>();
+  readonly #texts = new SharedTexts();
+  readonly #frames = new SharedValues<Frame>();
 
   text(text: string): string {
-    return sharedIn(this.#texts, text, () => text);
+    return this.#texts.of(text);
   }
 
   frame(spec: CachedSpec, own: Pick<Frame, "deleting" | "isForced" | "ifName">): Frame {
     const { addressSpace, prefixLength, pool, state } = spec;
     const key = [state, prefixLength, own.deleting, own.isForced, own.ifName, pool, addressSpace].join("/");
-    return sharedIn(this.#frames, key, () => ({ addressSpace, prefixLength, pool, state, ...own }));
+    return this.#frames.of(key, () => ({ addressSpace, prefixLength, pool, state, ...own }));
   }
 
   holder({ namespace, pod, ifName, node }: CachedHolder): CachedHolder {
@@ -137,16 +135,6 @@ class Shared {
   quarantine({ reason, mac, holder }: NonNullable<CachedSpec["quarantine"]>): CachedSpec["quarantine"] {
     return { reason, mac, holder: holder && this.holder(holder) };
   }
-}
-
-function sharedIn<T>(values: Map<string, T>, key: string, make: () => T): T {
-  const known = values.get(key);
-  if (known !== undefined) return known;
-  // Those in use come back with the next object that has them.
-  if (values.size >= MAX_SHARED_TEXTS) values.clear();
-  const value = make();
-  values.set(key, value);
-  return value;
 }
 
 /** Returns a decoder with texts of its own that are shared, which throws ConfigError. */

@@ -16,13 +16,13 @@ import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
 import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
+import { openPoolDecoder } from "./cached-pool.ts";
 import {
   type ControlledCoordinator,
   type ControlledPool,
   type ControlledReservation,
   type ControlledSubnet,
   decodeControlledCoordinator,
-  decodeControlledPool,
   decodeControlledReservation,
   decodeControlledSubnet,
 } from "./objects.ts";
@@ -83,7 +83,7 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
     pools: follow<ControlledPool>({
       name: "IPPools",
       path: collectionPath(IP_POOLS),
-      decode: decodeControlledPool,
+      decode: openPoolDecoder(),
     }),
     subnets: follow<ControlledSubnet>({
       name: "Subnets",

@@ -32,7 +32,7 @@ export interface ControlledMetadata {
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly conditions: readonly Condition[];
-  /** The whole status, to compare before a write. */
+  /** The status without its conditions, to compare before a write. */
   readonly status: Readonly<Record<string, unknown>>;
 }
 
@@ -81,12 +81,13 @@ function decodeControlled<T>(
   kind: string,
   decode: (value: unknown, source: string) => T,
 ): Controlled<T> {
-  const { metadata, status } = frame.parse(object);
+  const { metadata, status: read } = frame.parse(object);
   const { deletionTimestamp, ...rest } = metadata;
+  const { conditions: known, ...status } = read;
   const common = {
     ...rest,
     status,
-    conditions: conditions.parse(status.conditions),
+    conditions: conditions.parse(known),
     deleting: deletionTimestamp !== undefined && deletionTimestamp !== null,
   };
   try {

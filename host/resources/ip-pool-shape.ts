@@ -22,7 +22,7 @@ export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
 }
 
 /** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
-export function poolShape({ spec }: IpPool, reserved: readonly ReservedIp[]): PoolShape {
+export function poolShape({ spec }: Pick<IpPool, "spec">, reserved: readonly ReservedIp[]): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
   const single = [...edgesOf(spec.subnet, whole), ...(spec.gateway === undefined ? [] : [spec.gateway])];
   const reservedHere = reserved

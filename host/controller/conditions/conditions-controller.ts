@@ -4,11 +4,11 @@ import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
-import type { Controlled, ControlledSubnet } from "../objects.ts";
+import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
+import { readAssignments } from "../subnets/read-assignments.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
@@ -46,7 +46,6 @@ class ConditionsController implements Controller {
   readonly #ends: readonly (() => void)[];
   /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
-  readonly #assignments = new WeakMap<ControlledSubnet, Assignments>();
   readonly #known = new KnownUse();
   #tookMs = 0;
   #suppliedTookMs = 0;
@@ -110,20 +109,19 @@ class ConditionsController implements Controller {
       subnets: [...subnets.items.values()],
       reserved: [...reserved.items.values()],
       settings: settingsOf(this.#deps.caches),
-      assignmentsOf: (subnet: ControlledSubnet) => this.#assignmentsOf(subnet),
       known: this.#known,
     };
   }
 
   /** Those that are valid. */
   *#measureSubnets(): Generator<MeasuredSubnet> {
-    const { pools, subnets, reserved, assignmentsOf, known } = this.#supplyView();
+    const { pools, subnets, reserved, known } = this.#supplyView();
     if (subnets.length === 0) return;
     const use = new SubnetUse({
       pools: pools.flatMap(({ value }) => value ?? []),
       subnets,
       reserved: reserved.flatMap(({ value }) => value ?? []),
-      assignmentsOf,
+      assignmentsOf: readAssignments,
       known,
     });
     for (const subnet of subnets) {
@@ -133,12 +131,6 @@ class ConditionsController implements Controller {
       const { family } = subnet.value.spec;
       yield { name: subnet.name, family, size: total, states: { free, assigned, withheld } };
     }
-  }
-
-  #assignmentsOf(subnet: ControlledSubnet): Assignments {
-    const known = this.#assignments.get(subnet) ?? decodeAssignments(subnet.status, `Subnet "${subnet.name}"`);
-    this.#assignments.set(subnet, known);
-    return known;
   }
 
   async #reconcile(): Promise<number | undefined> {

@@ -1,4 +1,5 @@
 /** Compares the findings about an object with its conditions: which conditions to write, and what has turned bad. */
+import { SharedValues } from "../../lib/shared-values.ts";
 import type { Condition, ControlledMetadata } from "../objects.ts";
 
 /** How often a condition is written at most if only its message changes: milliseconds. All agents watch the pools. @limit */
@@ -31,10 +32,15 @@ export interface Finding {
   readonly isWanted?: boolean;
 }
 
-/** Returns the finding that nothing is wrong. */
+/** Returns the finding that nothing is wrong, which is held once: ten thousand pools have six of them each while their conditions are written. */
 export function absent(type: ConditionType, reason: string): Finding {
-  return { type, isTrue: false, reason, message: "" };
+  return ABSENT.of(`${type} ${reason}`, () => ({ type, isTrue: false, reason, message: "" }));
 }
+
+const ABSENT = new SharedValues<Finding>();
+
+/** The finding that an object is as it should be. */
+export const READY: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
 
 interface ConditionsPlan {
   /** All conditions of the object as they should be; undefined if nothing has to be written. */

@@ -10,7 +10,7 @@ import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
-import { absent, type Finding } from "./plan-conditions.ts";
+import { absent, type Finding, READY } from "./plan-conditions.ts";
 import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
 import { planOutside } from "./plan-outside.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
@@ -105,7 +105,7 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
   if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);
   if (pool.value.spec.disable) return no("Disabled", "spec.disable is true: the pool gives out no addresses", true);
   if (poolShape(pool.value, []).ranges.length === 0) return no("Empty", "spec.ips has no addresses", true);
-  return { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+  return READY;
 }
 
 function invalid({ fault }: Controlled<unknown>): Finding {
@@ -176,7 +176,7 @@ function findingsOfReservation(reserved: ControlledReservation, { reserved: held
 function ready(object: Controlled<unknown>): Finding {
   if (object.value === undefined) return invalid(object);
   if (object.deleting) return { ...absent("Ready", "Terminating"), isWanted: true };
-  return { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+  return READY;
 }
 
 /** Allocations of deleted pools: legal, and reported nowhere else (pool-changes). */

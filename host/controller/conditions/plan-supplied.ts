@@ -5,9 +5,10 @@ import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
-import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import type { Assignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import { readAssignments } from "../subnets/read-assignments.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { type KnownUse, type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 
@@ -65,10 +66,6 @@ interface SuppliedContext extends Pick<SuppliedView, "settings"> {
   readonly use: SubnetUse;
   /** Addresses of generated pools. */
   readonly byNamespace: ReadonlyMap<string, number>;
-}
-
-function readAssignments({ name, status }: ControlledSubnet): Assignments {
-  return decodeAssignments(status, `Subnet "${name}"`);
 }
 
 function suppliedOf(pool: IpPool, use: SubnetUse): SizedPool[] {

@@ -35,6 +35,11 @@ export interface PartialPlan extends SubnetsPlan {
   readonly kept: ReadonlySet<NetworkPlan>;
 }
 
+const NO_PLAN: SubnetsPlan = {
+  ...{ ask: [], networks: [], remove: [], shortfalls: [] },
+  ...{ excess: new Set(), postponed: new Set(), waiting: new Set() },
+};
+
 export class PartsAtRest {
   readonly #nowMs: () => number;
   /** By the UID of the part's first Subnet. */
@@ -89,7 +94,10 @@ export class PartsAtRest {
   /** Nothing was written for the part: there was nothing to write, or its turn had not come. */
   rest(part: PlannedPart): void {
     const key = keyOf(part.view);
-    if ((part.isFinal || part.onlyCreates) && key !== undefined) this.#resting.set(key, part);
+    if (key === undefined) return;
+    // The plan of very many pools takes as much memory as they do, and a final one is not asked for again.
+    if (part.isFinal) this.#resting.set(key, { ...part, plan: NO_PLAN });
+    else if (part.onlyCreates) this.#resting.set(key, part);
   }
 
   /** Returns the part as it was planned, if planning it again would find the same. */

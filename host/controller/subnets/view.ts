@@ -8,11 +8,12 @@ import type { Family } from "../../net/ip.ts";
 import { rangeContains } from "../../net/range.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
-import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
+import type { Assignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
+import { readAssignments } from "./read-assignments.ts";
 
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
 const FIRST_NIC = "eth0";
@@ -36,9 +37,9 @@ export function faultOfStatus(object: ControlledSubnet): string | undefined {
   return object.value === undefined ? undefined : readStatus(object).fault;
 }
 
-function readStatus({ name, status }: ControlledSubnet): { assignments?: Assignments; fault?: string } {
+function readStatus(object: ControlledSubnet): { assignments?: Assignments; fault?: string } {
   try {
-    return { assignments: decodeAssignments(status, `Subnet "${name}", status`) };
+    return { assignments: readAssignments(object) };
   } catch (error) {
     return { fault: messageOf(error) };
   }

@@ -5,9 +5,10 @@
 import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import { isSameList } from "../../lib/same-list.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { equalShape, type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import { equalShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -15,10 +16,14 @@ import type { Counts } from "./plan-usage.ts";
 import { NO_STATES, PoolTally, type StateCounts } from "./pool-tally.ts";
 import { SpacesIndex } from "./range-search.ts";
 
-interface CountedPool {
+/** What a pool was counted by. Its shape follows from it: very many pools' shapes would take more memory than the pools. */
+interface Counted {
+  readonly spec: IpPool["spec"];
+  readonly reserved: readonly ReservedIp[];
+}
+
+interface CountedPool extends Counted {
   readonly name: string;
-  readonly space: string;
-  readonly shape: PoolShape;
   readonly tally: PoolTally;
 }
 
@@ -70,14 +75,16 @@ export class UsageCounter {
 
   /** Returns a new count if the pool has none of its current shape. */
   #update(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
-    const shape = poolShape(pool, reserved);
-    const space = pool.spec.addressSpace;
-    const counted = this.#pools.get(pool.name);
-    if (counted?.space === space && equalShape(counted.shape, shape)) return [];
-    const fresh = { name: pool.name, space, shape, tally: new PoolTally(this.#space, shape) };
-    this.#forget(pool.name);
-    this.#pools.set(pool.name, fresh);
-    this.changed.add(pool.name);
+    const { name, spec } = pool;
+    const counted = this.#pools.get(name);
+    if (counted !== undefined && isSameShape(counted, { spec, reserved })) {
+      this.#pools.set(name, { ...counted, spec, reserved });
+      return [];
+    }
+    const fresh = { name, spec, reserved, tally: new PoolTally(this.#space, poolShape(pool, reserved)) };
+    this.#forget(name);
+    this.#pools.set(name, fresh);
+    this.changed.add(name);
     return [fresh];
   }
 
@@ -104,10 +111,18 @@ export class UsageCounter {
   }
 }
 
+function isSameShape(a: Counted, b: Counted): boolean {
+  if (a.spec.addressSpace !== b.spec.addressSpace) return false;
+  if (a.spec === b.spec && isSameList(a.reserved, b.reserved)) return true;
+  return equalShape(poolShape(a, a.reserved), poolShape(b, b.reserved));
+}
+
 function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {
   return Bound === 0 && Cooling === 0 && Kept === 0 && Quarantined === 0;
 }
 
 function indexOf(pools: readonly CountedPool[]): SpacesIndex<CountedPool> {
-  return new SpacesIndex(pools.map((pool) => ({ space: pool.space, ranges: pool.tally.ranges, value: pool })));
+  return new SpacesIndex(
+    pools.map((pool) => ({ space: pool.spec.addressSpace, ranges: pool.tally.ranges, value: pool })),
+  );
 }

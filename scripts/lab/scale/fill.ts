@@ -61,14 +61,24 @@ export async function fillNodes(etcdUrl: string, names: Iterable<string>): Promi
   }
 }
 
-type Entry = [key: string, value: string];
+export async function fillNamespaces(etcdUrl: string, names: Iterable<string>): Promise<void> {
+  await using keys = openWriter(etcdUrl);
+  for (const name of names) {
+    const metadata = { name, uid: randomUUID(), creationTimestamp: CREATED };
+    const object = { apiVersion: "v1", kind: "Namespace", metadata, spec: { finalizers: ["kubernetes"] } };
+    await keys.add([`/registry/namespaces/${name}`, JSON.stringify(object)]);
+  }
+}
+
+/** A key of etcd, and the object as JSON. */
+export type Entry = [key: string, value: string];
 
 interface Writer extends AsyncDisposable {
   add(entry: Entry): Promise<void>;
 }
 
 /** Disposing it writes what is left. */
-function openWriter(etcdUrl: string): Writer {
+export function openWriter(etcdUrl: string): Writer {
   const etcd = openEtcd(etcdUrl);
   let entries: Entry[] = [];
   const flush = async (): Promise<void> => {
@@ -86,14 +96,21 @@ function openWriter(etcdUrl: string): Writer {
   };
 }
 
-function allocationEntry(ip: IpAllocationSpec["ip"], prefixLength: number, pool: string, holder: Holder): Entry {
+/** The first holder's pod has the address. */
+export function allocationEntry(ip: IpAllocationSpec["ip"], prefixLength: number, pool: string, holder: Holder): Entry {
   const spec = allocationSpec(formatIp(ip), { prefixLength, pool, node: holder.node, holders: [holder] });
-  const stored = { uid: randomUUID(), generation: 1, creationTimestamp: CREATED };
+  const stored = storedMetadata();
   return [`${ALLOCATIONS}${allocationName(ip, "")}`, JSON.stringify(allocationObject(spec, stored))];
 }
 
-function podEntry({ namespace, pod: name, podUid: uid, node }: Holder): Entry {
-  const metadata = { name, namespace, uid, creationTimestamp: CREATED };
+/** What the API server gives an object when it is created. */
+export function storedMetadata() {
+  return { uid: randomUUID(), generation: 1, creationTimestamp: CREATED };
+}
+
+/** A pod that runs; `own`: of its metadata. */
+export function podEntry({ namespace, pod: name, podUid: uid, node }: Holder, own: object = {}): Entry {
+  const metadata = { ...own, name, namespace, uid, creationTimestamp: CREATED };
   const spec = { nodeName: node, containers: [{ name: "main", image: "example/main:1" }] };
   const pod = { apiVersion: "v1", kind: "Pod", metadata, spec, status: { phase: "Running" } };
   return [`/registry/pods/${namespace}/${name}`, JSON.stringify(pod)];
