@@ -15,6 +15,7 @@ import {
 import { openNetns } from "../../host/kernel/netns.ts";
 import { mac } from "../world/values.ts";
 import { linkIn, makeRoom, type Room } from "./kernel-room.ts";
+import { showIn } from "./kernel-scene.ts";
 
 let room: Room;
 let near: string;
@@ -121,6 +122,14 @@ describe("links", () => {
     expect(findLink(here, "w1")).toBeUndefined();
     expect(deleteLink(there, linkIn(there, "w1").index)).toBe(true);
     expect(findLink(here, "w0p")).toBeUndefined(); // both ends go
+  });
+
+  it("settings of both families change in one request", () => {
+    createLink(here, veth("f0", 52));
+    setLink(here, 52, { rpFilter: 2, addressGeneration: 1 });
+    expect(showIn(near, "-4 netconf show dev f0")).toContain("rp_filter loose");
+    expect(json(near, "-d link show f0")[0].inet6_addr_gen_mode).toBe("none");
+    expect(deleteLink(here, 52)).toBe(true);
   });
 
   it("are listed as `ip` lists them, and are gone when deleted", () => {

@@ -146,6 +146,10 @@ function flagsOf(up: boolean | undefined): { flags: number; change: number } {
 
 function encodeChangeAttributes(change: LinkChange): Attribute[] {
   const { mac, mtu, master, netnsFd, name, alias, group, rpFilter, addressGeneration, queues } = change;
+  const perFamily = present([
+    rpFilter === undefined ? undefined : encodeRpFilter(rpFilter),
+    addressGeneration === undefined ? undefined : encodeAddressGeneration(addressGeneration),
+  ]);
   return present([
     optional(IFLA_ADDRESS, mac, encodeMac),
     optional(IFLA_MTU, mtu, encodeUint32),
@@ -157,8 +161,7 @@ function encodeChangeAttributes(change: LinkChange): Attribute[] {
     optional(IFLA_GROUP, group, encodeUint32),
     optional(IFLA_NUM_TX_QUEUES, queues, encodeUint32),
     optional(IFLA_NUM_RX_QUEUES, queues, encodeUint32),
-    rpFilter === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeRpFilter(rpFilter)]),
-    addressGeneration === undefined ? undefined : nest(IFLA_AF_SPEC, [encodeAddressGeneration(addressGeneration)]),
+    perFamily.length === 0 ? undefined : nest(IFLA_AF_SPEC, perFamily),
   ]);
 }
 
