@@ -106,6 +106,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a question about one deleted pool has no answer for long",
     { seed: 74_931_392, profile: "subnets", steps: 33_000, faults: 3 },
   ],
+  [
+    "a release is carried out after the journal was lost, and the pod's next ADD answered",
+    { seed: 680_000_014, profile: "machines", steps: 3_500, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

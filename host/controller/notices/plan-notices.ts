@@ -3,6 +3,7 @@
  *
  *   what happened to it                                        told
  *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there: restored from an old backup (retention)
+ *   Kept → Bound                                               the same: carried out late, after its agent's journal was lost
  *   Bound → absent, with the annotation `force-delete`         its holders' nodes
  *   Bound → absent                                             its holders' nodes, if the pod exists there
  *   Bound → NodeLost; NodeLost → absent                        its holders' nodes
@@ -30,7 +31,7 @@ export function planNotices(
   before: CachedAllocation | undefined,
   after: CachedAllocation | undefined,
 ): readonly Suspicion[] {
-  if (before === undefined) return after === undefined ? [] : planNew(after);
+  if (before === undefined || before.spec.state === "Kept") return after === undefined ? [] : planNew(after);
   const lost = claimants(before)
     .filter((holder) => after === undefined || !isHeld(holder, after))
     .flatMap((holder) => suspicionOf(holder, before, after) ?? []);

@@ -170,6 +170,7 @@ export class ClaimPublisher {
   async #publish(open: OpenClaim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     const { claim, outcome } = open;
     await this.#syncReplaced(claim);
+    await this.#settle(open, signal);
     const isUnknown = (row: Allocation): boolean => row.isConfirmed !== true || this.#isLost(row);
     const unknown = outcome.held.filter((row) => isUnknown(row) && !outcome.created.includes(row));
     this.#noteDeferred(claim, outcome);
@@ -178,13 +179,29 @@ export class ClaimPublisher {
     return this.#conclude(open, await Promise.all(rows.map((row) => this.#publishRow(row, open, signal))));
   }
 
+  /**
+   * What the journal had lost and taken in is written before the claim is answered: a write of the agent that had the journal may still be carried out
+   * (sandbox-restart). If it cannot be written, the claim is undone.
+   */
+  async #settle({ outcome, untilMs }: OpenClaim, signal: AbortSignal | undefined): Promise<void> {
+    const { held, created } = outcome;
+    const inDoubt = held.filter(
+      (row) => row.isConfirmed === true && !created.includes(row) && this.#objectSync.isInDoubt(row),
+    );
+    try {
+      for (const row of inDoubt) {
+        const published = this.#objectSync.publish(row, termsUntil(untilMs, signal), undefined);
+        await (signal === undefined ? published : untilAborted(published, signal));
+      }
+    } catch (error) {
+      await this.undo(created);
+      throw failureOf(error);
+    }
+  }
+
   async #publishRow(row: Allocation, { claim, untilMs }: OpenClaim, signal: AbortSignal | undefined): Promise<Result> {
     const replaces = findProposal(claim, row)?.replaces;
-    const terms: CallTerms = {
-      lane: "pod",
-      patienceMs: Math.max(1, untilMs - performance.now()),
-      ...(signal === undefined ? {} : { signal }),
-    };
+    const terms = termsUntil(untilMs, signal);
     const workload = row.workload ?? findOwner(claim, row);
     let isNewToOwner = workload !== undefined && row.workload === undefined && row.isConfirmed !== true;
     // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
@@ -358,6 +375,11 @@ export class ClaimPublisher {
     const forgotten = await Promise.all(results.map(isForgotten));
     return results.filter((_, index) => forgotten[index] !== true);
   }
+}
+
+function termsUntil(untilMs: number, signal: AbortSignal | undefined): CallTerms {
+  const patienceMs = Math.max(1, untilMs - performance.now());
+  return { lane: "pod", patienceMs, ...(signal === undefined ? {} : { signal }) };
 }
 
 /** Returns the address owner of the row's NIC. */

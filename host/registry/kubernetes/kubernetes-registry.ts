@@ -308,6 +308,7 @@ export class KubernetesRegistry implements Registry {
    */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
     const row = await this.#journal.adopt(adoption);
+    if (row?.state === "Bound") this.#objectSync.noteAdopted(row);
     if (row !== undefined) this.#syncLater([row]);
     return row;
   }

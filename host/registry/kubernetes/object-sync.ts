@@ -207,6 +207,16 @@ export class ObjectSync {
     this.#states.noteRestart(name);
   }
 
+  /** The row was made for an object of which the journal knew nothing: the agent that had the journal may have sent a write that is not carried out yet. */
+  noteAdopted(address: AddressKey): void {
+    this.#states.noteRestart(nameOf(address));
+  }
+
+  /** Returns whether a write that was sent earlier may still change the object. */
+  isInDoubt(address: AddressKey): boolean {
+    return this.#states.get(nameOf(address)).pending.isUnanswered;
+  }
+
   /** The object is not what it was known to be: the next sync reads it. */
   invalidate(address: AddressKey): void {
     this.#states.invalidate(nameOf(address));

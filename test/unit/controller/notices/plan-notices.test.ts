@@ -38,6 +38,7 @@ it.each([
     shared,
     ["n1 unless web-0 is there", "n2 unless web-0 is there"],
   ],
+  ["a retained one is a pod's again", kept, ofMember, ["n1 unless web-0 is there"]],
   ["a plain pod's appears", undefined, bound, []],
   ["a retained one appears", undefined, kept, []],
   ["it vanishes", bound, undefined, ["n1 if web-0 is there"]],

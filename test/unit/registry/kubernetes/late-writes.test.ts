@@ -72,6 +72,26 @@ describe.each([
   });
 });
 
+it.each([["at once"], ["after what was taken in is known to be right"]])(
+  "sandbox-restart: of an agent whose journal is lost finds the object changed, when the next ADD comes %s",
+  async (when) => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: DB }));
+    const late = delay(node, "PUT");
+    await node.registry.release(FIRST);
+    await node.registry.idle();
+    const next = await openClusterNode({ server: node.server });
+    const row = { ...proposal(NAME), state: "Bound", owner: "a", namespace: "shop", pod: "web-0" } as const;
+    observe(next, node.server.objects.get(NAME));
+    await next.registry.adopt({ ...row, workload: DB });
+    if (when !== "at once") await next.registry.idle();
+    const add = claim("a", [proposal(NAME)], { workload: DB, containerId: "next" });
+    expect(held(await next.registry.claim(add))).toEqual([NAME]);
+    expect(late.run).toThrow("Conflict");
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
+  },
+);
+
 it("sandbox-restart: an ADD is not answered by what was read before the deletion", async () => {
   const node = await openClusterNode();
   await node.registry.claim(claim("a", [proposal(NAME)]));
