@@ -24,13 +24,18 @@ async function refusal(world: World, args: readonly string[]): Promise<string> {
   return error;
 }
 
-/** The agent answers, by its own socket again. */
-async function answersAgain(world: World, before: number): Promise<void> {
+/** There is another socket than before. */
+async function comesBack(world: World, before: number): Promise<void> {
   const inode = await eventually(
     async () => statSync(world.agent.socket, { throwIfNoEntry: false })?.ino,
     (ino) => ino !== undefined && ino !== before,
   );
   expect(inode).not.toBe(before);
+}
+
+/** The agent answers, by its own socket again. */
+async function answersAgain(world: World, before: number): Promise<void> {
+  await comesBack(world, before);
   expect(await world.add("again")).toHaveLength(1);
 }
 
@@ -128,9 +133,18 @@ describe("a socket", () => {
 
   it("that another agent has taken ends the first one: one serves", () =>
     withWorld(BLUE, async (world) => {
-      for (const end of ["", ".lock"]) rmSync(`${world.agent.socket}${end}`);
+      // Until the first one ends, it is the one that answers on the socket.
       const second = await startAgent({ config: BLUE, socket: world.agent.socket });
       try {
+        await eventually(
+          async () => second.stderr(),
+          (text) => text.includes("Waiting"),
+        );
+        // The first one looks once a second, and has just looked when it has restored the socket: the second one is faster then.
+        const { ino } = statSync(world.agent.socket);
+        rmSync(world.agent.socket);
+        await comesBack(world, ino);
+        for (const end of ["", ".lock"]) rmSync(`${world.agent.socket}${end}`);
         expect(
           await eventually(
             async () => world.agent.stderr(),
