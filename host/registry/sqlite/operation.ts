@@ -32,7 +32,6 @@ const RELEASES: readonly string[] = [
 /** A sandbox does not outlive a power loss, but another machine with our address does (clocks-and-boots). */
 const OUTLIVE_POWER: readonly string[] = ["quarantineAndUndo"];
 
-/** Methods that only read. */
 const READS: readonly string[] = [
   "findAttachment",
   "findAddress",
@@ -47,12 +46,17 @@ const READS: readonly string[] = [
   "list",
 ] satisfies StoreMethod[];
 
+/** Returns whether the method changes neither rows nor files. */
+export function onlyReads(method: CallMessage["method"]): boolean {
+  return READS.includes(method);
+}
+
 export function operationOf(message: CallMessage): Operation {
   return {
     id: message.id,
     recordsRelease: RELEASES.includes(message.method),
     outlivesPower: OUTLIVE_POWER.includes(message.method),
-    onlyReads: READS.includes(message.method),
+    onlyReads: onlyReads(message.method),
     run: (store) => {
       invariant(
         message.method !== "close" && message.method !== "probe",

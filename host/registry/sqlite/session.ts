@@ -14,7 +14,7 @@ import { isDamage, isFull } from "./error.ts";
 import { findLoss } from "./find-loss.ts";
 import { SqliteJournal } from "./journal.ts";
 import { type LockOptions, lockDatabase, signHolder, wasInUse } from "./lock.ts";
-import { type CallMessage, operationOf } from "./operation.ts";
+import { type CallMessage, onlyReads, operationOf } from "./operation.ts";
 import { ReserveFile } from "./reserve-file.ts";
 import { insertRows, prepareSchema, type RawRow, readFormat } from "./schema.ts";
 import { SqliteStore } from "./store.ts";
@@ -82,18 +82,18 @@ export class SqliteSession {
 
   /** Returns a reply to each call: the refused ones first, then the others in order. */
   run(calls: readonly CallMessage[]): Reply[] {
-    if (calls.some(({ method }) => method === "claim" || method === "probe")) this.#checkFiles();
+    const writes = calls.some(({ method }) => !onlyReads(method));
+    if (writes) this.#checkFiles();
     if (calls.some(({ method }) => method === "recover")) this.#replaceUnusable();
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
-    const operations = calls.filter(isServed).map((call) => this.#operationOf(call));
-    const replies = this.#open.batch.run(operations);
+    const replies = this.#open.batch.run(calls.filter(isServed).map((call) => this.#operationOf(call)));
     const damage = replies.find((reply) => "error" in reply && reply.error.isDamage);
     if (damage !== undefined && "error" in damage) this.#lose(damage.error.message);
     if (calls.some(({ method }) => method === "expire")) this.#reserve.ensure();
-    // What others did to the files would be taken for this process's own work.
-    if (!operations.every(({ onlyReads }) => onlyReads)) this.#files.remember();
+    // After a mere lookup, what others have done to the files would be taken for this process's own work.
+    if (writes) this.#files.remember();
     return [...refused, ...replies];
   }
 

@@ -235,14 +235,20 @@ describe("a registry", () => {
     }),
   );
 
-  it.each(ACCIDENTS)("whose %s is found out although an address was looked up since", (_what, happens, reason) =>
-    withWorld(async (world) => {
-      const registry = await world.open();
-      await claimAll(registry, 1, 10);
-      happens(world);
-      await registry.findAttachment({ containerId: "c2", ifName: "eth0" });
-      await expect(claim(registry, 77)).rejects.toThrow(reason);
-    }),
+  const SINCE: [what: string, call: (registry: Registry) => Promise<unknown>][] = [
+    ["an address was looked up", (registry) => registry.findAttachment({ containerId: "c2", ifName: "eth0" })],
+    ["a pod was deleted", (registry) => registry.release({ containerId: "c2", ifName: "eth0" })],
+  ];
+  it.each(ACCIDENTS.flatMap(([what, happens, reason]) => SINCE.map((since) => ({ what, happens, reason, since }))))(
+    "whose $what is found out although $since.0 since",
+    ({ happens, reason, since: [, call] }) =>
+      withWorld(async (world) => {
+        const registry = await world.open();
+        await claimAll(registry, 1, 10);
+        happens(world);
+        await call(registry);
+        await expect(claim(registry, 77)).rejects.toThrow(reason);
+      }),
   );
 
   it.each(ACCIDENTS)("whose %s in a cluster is written anew with all its rows", (_what, happens, reason) =>
