@@ -11,6 +11,7 @@ export const PROFILES = [
   "faults",
   "statefulsets",
   "partition",
+  "silence",
   "runtimes",
   "scarce",
   "conflicts",
@@ -285,6 +286,22 @@ const CUT: Action = {
     const forMs = random.pick([1_000, 8_000, 30_000, 90_000]);
     cluster.cut(name);
     time.schedule(forMs, "a machine is connected again", time.current, () => cluster.heal(name));
+  },
+};
+
+/** Longer than the grace of a node, so that it is taken for lost while its pods live; by then one of them is deleted by force. */
+const SILENCE: Action = {
+  name: "a machine is silent, and one of its pods is deleted by force",
+  weight: 4,
+  act: (cluster, random, time) => {
+    const { name } = random.pick(up(cluster)).machine;
+    const afterMs = random.pick([1_000, 15_000, 30_000]);
+    cluster.cut(name);
+    time.schedule(afterMs, "a pod of a silent machine is deleted by force", time.current, () => {
+      const own = cluster.pods.filter(({ node }) => node === name);
+      if (own.length > 0) cluster.forceDeletePod(random.pick(own).name);
+    });
+    time.schedule(90_000, "a machine is connected again", time.current, () => cluster.heal(name));
   },
 };
 
@@ -584,6 +601,12 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     spare: 0.3,
     actions: [DELETE, SCALE, FORCE, CUT, POWER, REBOOT, HANG, KILL_AGENT, KILL_CONTROLLER, PAUSE_CONTROLLER],
+  },
+  silence: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    actions: [DELETE, SCALE, SILENCE, KILL_AGENT, KILL_CONTROLLER],
   },
   runtimes: {
     network: NO_FAULTS,

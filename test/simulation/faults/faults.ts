@@ -42,8 +42,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "the addresses of a silent node are freed",
     breaks: "node-lost",
-    profile: "partition",
-    limit: 2_000_000,
+    profile: "silence",
+    limit: 400_000,
     edits: [
       edit(
         COLLECTION,
