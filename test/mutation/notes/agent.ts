@@ -3,6 +3,121 @@ import type { Note } from "../notes.ts";
 
 export const AGENT_NOTES: readonly Note[] = [
   {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: 'pick.source === "own"',
+    note: "unit, by a test that came after this run: what covers what the NICs lack",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "this.#found?.some(({ kept }) => isAt(pick, kept))",
+    note: "unit, by a test that came after this run: what covers what the NICs lack",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "each.ifName === ifName",
+    note: "unit, by a test that came after this run: what covers what the NICs lack",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "each.ip.family === family",
+    note: "unit, by a test that came after this run: what covers what the NICs lack",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "families.some(({ family }) => lacks(ifName, family))",
+    note: "unit, by a test that came after this run: what covers what the NICs lack",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: 'a.kept.createdAt ?? ""',
+    note: "unit, by a test that came after this run: what was created first, in either order",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: 'ifName === ""',
+    note: "unit, by a test that came after this run: what another NIC's generated pool has not",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "ifName === nic.ifName",
+    note: "unit, by a test that came after this run: what another NIC's generated pool has not",
+  },
+  {
+    file: "host/agent/ipam/sources/free.ts",
+    text: "each.version < 0",
+    note: "unit, by a test that came after this run: the name of another pool is remembered",
+  },
+  {
+    file: "host/agent/ipam/sources/free.ts",
+    text: "poolCache.noteRecorded(each);",
+    note: "unit, by a test that came after this run: the name of another pool is remembered",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "createdAt === undefined",
+    note: "unit, by a test that came after this run: when another node's object was created",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "{ createdAt }",
+    note: "unit, by a test that came after this run: when another node's object was created",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "holders.length > 1",
+    note: "unit, by a test that came after this run: holders are known one by one only if there are several",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: 'earlier.state !== "Bound"',
+    to: "false",
+    note: "open: an address in quarantine for a lost node, beside a retained one",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "one === other",
+    note: "open: an address in quarantine for a lost node, beside those of earlier pods",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: 'earlier.state !== "Bound" || createdAt',
+    to: "&&",
+    note: "equivalent: compared with undefined nothing is earlier; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "createdAt === undefined",
+    to: "false",
+    note: "equivalent: compared with undefined nothing is earlier; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "earlier.version < kept.version",
+    to: "true",
+    note: "equivalent: what was written before is behind what is retained by its version, too",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "earlier.version < kept.version",
+    note: "equivalent: two objects have two versions",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "this.#found?.some",
+    to: "this.#found.some",
+    note: "equivalent: what is found has been looked up by then; for the compiler",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "[]",
+    note: "equivalent: one of none is not fewer than all",
+  },
+  {
+    file: "host/registry/kubernetes/known-object.ts",
+    text: "object.sharers?.length",
+    note: "equivalent: others are only among several; for the compiler",
+  },
+  {
     file: "host/ipam/leak.ts",
     text: "observedAtMs !== undefined",
     note: "equivalent: the difference to undefined is NaN, which is no reason to collect; for the compiler",
@@ -52,7 +167,7 @@ export const AGENT_NOTES: readonly Note[] = [
   },
   {
     file: "host/registry/kubernetes/address-states.ts",
-    text: "state.pending !== NOTHING_PENDING",
+    text: "state.pending !== pending",
     note: "equivalent but for time: an equal state is written",
   },
   {

@@ -3,6 +3,28 @@ import type { Note } from "../notes.ts";
 
 export const CONTROLLER_NOTES: readonly Note[] = [
   {
+    file: "host/controller/conditions/plan-conditions.ts",
+    text: "type, isTrue: false, reason",
+    note: "not reached: made once for the process, before the runner's first mutant; a process of its own fails tests of conditions",
+  },
+  {
+    file: "host/controller/conditions/plan-conditions.ts",
+    text: "false",
+    to: "true",
+    note: "not reached: made once for the process, before the runner's first mutant; a process of its own fails tests of conditions",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "{ excess: new Set()",
+    note: "not reached: a final plan is not asked for again",
+  },
+  {
+    file: "host/controller/subnets/parts-at-rest.ts",
+    text: "part.isFinal",
+    to: "false",
+    note: "equivalent but for memory: a final plan is kept",
+  },
+  {
     file: "host/controller/notices/plan-notices.ts",
     text: 'state !== "Bound"',
     note: "equivalent: an object in another state has no holders",

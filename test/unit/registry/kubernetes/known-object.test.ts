@@ -72,6 +72,20 @@ describe("the object of a row", () => {
   });
 });
 
+it("another node's object says when it was created, if it does", () => {
+  const createdAt = "2026-11-20T04:00:00Z";
+  const object = ipAllocation("10.0.0.1");
+  expect(foreignOf({ ...object, createdAt }, 0)).toHaveProperty("createdAt", createdAt);
+  expect(foreignOf(object, 0)).not.toHaveProperty("createdAt");
+});
+
+it("the holders of an object are known one by one only if there are several", () => {
+  const object = ipAllocation("10.0.0.1");
+  const holders = [HOLDER, { ...HOLDER, podUid: "other" }];
+  expect(knownOf(object)).not.toHaveProperty("sharers");
+  expect(knownOf({ ...object, spec: { ...object.spec, holders } })).toHaveProperty("sharers", holders);
+});
+
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const lostOf = (holder?: typeof HOLDER) =>
   ({ reason: "NodeLost", mac: "", parent: "", ...(holder === undefined ? {} : { holder }) }) as const;

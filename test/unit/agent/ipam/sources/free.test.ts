@@ -55,6 +55,15 @@ describe("free addresses", () => {
     expect(picked()).toEqual(["10.6.0.5"]);
   });
 
+  it("for what another pool has recorded that pool's name is remembered, not for a row of this node", () => {
+    const { search, free } = open();
+    const names = () => [...search.poolCache.otherNamesOf(BLUE)];
+    free.learn({ kind: "taken", by: [rowOf("10.6.0.5", { pool: "former", version: 0 })] });
+    expect(names()).toEqual([]);
+    free.learn({ kind: "taken", by: [rowOf("10.6.0.6", { pool: "former", version: -3 })] });
+    expect(names()).toEqual(["former"]);
+  });
+
   it("an assigned one that is in use already is still in use afterwards", () => {
     const { search, free, picked, isFree } = open();
     search.poolCache.mark("", ip("10.6.0.5"));

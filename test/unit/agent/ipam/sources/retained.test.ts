@@ -107,6 +107,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["before what an earlier pod has that is younger, as a claim left it", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["of each NIC, whatever is retained for another", [kept("10.6.0.8", { ifName: "net1", createdAt: "2026-11-20T04:00:00Z" }), kept("10.6.0.7", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -9 retained", "net1 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["created first, of what one earlier pod has", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["created first, also when it is told first", [earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["first, of what two earlier pods have", [earlier("10.6.0.8", { version: -4, owner: "u9", createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.8 -4 retained"]], // biome-ignore format: one row
     ["first, of what earlier pods have", [earlier("10.6.0.8", { version: -9 }), earlier("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
@@ -135,6 +136,29 @@ describe("retention: a search that is short takes what is retained", () => {
   it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
     const { source, short, said } = open({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] });
     expect([await source.next(short), said]).toEqual([true, ["lookup"]]);
+  });
+
+  describe("covers what the NICs lack", () => {
+    const all = [kept("10.6.0.9"), kept("fd00:6::9"), kept("10.6.0.8", { ifName: "net1" })];
+    const ownPick = pick("10.6.0.7", { source: "own" });
+    it.each<[string, boolean, readonly Allocation[], readonly Picked[]]>([
+      ["if each family of each NIC has some", true, all, []],
+      ["not if a NIC has none", false, all.slice(0, 2), []],
+      ["not if another NIC has none", false, all.slice(2), []],
+      ["not if a family has none", false, [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" })], []],
+      ["not if nothing is found", false, [], []],
+      ["if the pod has the rest itself", true, all.slice(1), [ownPick]],
+      [
+        "not if the rest is taken from what is free",
+        false,
+        all.slice(1, 2),
+        [pick("10.6.0.5", { ifName: "net1" }), ownPick],
+      ],
+    ])("%s: %s", async (_, wanted, retained, picks) => {
+      const { search, source } = open({ retained });
+      search.assignments.assign(picks);
+      expect(await source.cover(search.demand.nics)).toBe(wanted);
+    });
   });
 
   it("looks it up once, and not for its own cooling addresses", async () => {
@@ -197,19 +221,23 @@ describe("retention: a search that is short takes what is retained", () => {
     expect([await source.next(short), said]).toEqual([false, ["lookup", ...released]]);
   });
 
-  it("does not release what a generated pool may have by now, and what another family's pool has not", async () => {
+  it("does not release what a generated pool may have by now, and what another NIC's or family's pool has not", async () => {
     const retained = [kept("10.9.0.9"), kept("10.9.0.8", { ifName: "" }), kept("fd00:9::9")];
+    const ofOther = kept("10.9.0.7", { ifName: "net1" });
     const { nics } = open().search.demand;
     const application = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", apiVersion: "apps/v1" };
     const request: SubnetPoolRequest = { application, ifName: "eth0", family: 4, subnets: ["lan"] };
     const generated = nics.map((nic) => ({
       ...nic,
       families: nic.families.map((each) =>
-        each.family === 4 ? { ...each, generated: { application, request } } : each,
+        each.family === 4 && nic.ifName === "eth0" ? { ...each, generated: { application, request } } : each,
       ),
     }));
-    const { source, short, said } = open({ retained, demand: { nics: generated } });
-    expect([await source.next(short), said]).toEqual([false, ["lookup", "release fd00:9::9"]]);
+    for (const coversPod of [false, true]) {
+      const demand = { nics: generated, coversPod };
+      const { source, short, said } = open({ retained: [...retained, ofOther], demand });
+      expect([await source.next(short), said]).toEqual([false, ["lookup", "release fd00:9::9,10.9.0.7"]]);
+    }
   });
 
   it("takes what only the API server knows as its own last, and not what its journal has", async () => {
