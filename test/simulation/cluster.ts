@@ -932,7 +932,7 @@ export class Cluster {
       this.#recordedMs = this.#options.time.nowMs;
       if (after === undefined && before !== undefined) keepCopy(this.#deleted, before);
       if (before?.spec.state === "Bound" && after?.spec.state !== "Bound") keepCopy(this.#former, before);
-      this.ledger.written(before, after, this.#isByHand);
+      this.ledger.written(before, after, this.#isByHand, this.network.writer);
       this.subnetLedger?.allocationWritten(addressOf(metadata.name), after);
       this.tenant?.allocationWritten(addressOf(metadata.name), before, after);
       if (after !== undefined && !this.#isByHand) this.#requireWanted(metadata.name, after);

@@ -98,7 +98,7 @@ export class Ledger implements Segment {
   /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
   readonly #undecided = new Map<string, Set<string>>();
   /** By address: the pod that its record names, or named last, and the writes of the record since it does, or since the pod's last ADD. */
-  readonly #holds = new Map<string, { readonly podUID: string; writes: number }>();
+  readonly #holds = new Map<string, { readonly podUID: string; readonly writers: Set<string>; writes: number }>();
   /** Most writes of a record for one ADD. */
   mostWrites = 0;
   adds = 0;
@@ -290,7 +290,7 @@ export class Ledger implements Segment {
   }
 
   /** Of the API server. */
-  written(before: StoredObject | undefined, after: StoredObject | undefined, isByHand: boolean): void {
+  written(before: StoredObject | undefined, after: StoredObject | undefined, isByHand: boolean, writer: string): void {
     const address = addressOf((after ?? before)?.metadata.name ?? "");
     if (this.#idleSinceMs.get(address) !== undefined && after?.spec.state !== "Cooling")
       this.#idleSinceMs.set(address, this.#options.nowMs());
@@ -304,7 +304,7 @@ export class Ledger implements Segment {
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
-    } else this.#countWrite(address, after);
+    } else this.#countWrite(address, after, writer);
     if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
   }
@@ -315,11 +315,15 @@ export class Ledger implements Segment {
     return [...this.#deletedByHand].some(([address, { atMs }]) => atMs > sinceMs && this.#live.has(address));
   }
 
-  /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. */
-  #countWrite(address: string, after: StoredObject | undefined): void {
+  /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. An agent that starts claims anew. */
+  #countWrite(address: string, after: StoredObject | undefined, writer: string): void {
     const [{ podUID } = { podUID: "" }] = (after?.spec as unknown as Spec | undefined)?.holders ?? [];
     const before = this.#holds.get(address);
-    const hold = before !== undefined && (podUID === "" || podUID === before.podUID) ? before : { podUID, writes: 0 };
+    const isSame = before !== undefined && (podUID === "" || podUID === before.podUID);
+    const hold = isSame ? before : { podUID, writers: new Set<string>(), writes: 0 };
+    this.#holds.set(address, hold);
+    if (isAgent(writer) && !hold.writers.has(writer)) hold.writes = 0;
+    hold.writers.add(writer);
     hold.writes++;
     this.#holds.set(address, hold);
     this.mostWrites = Math.max(this.mostWrites, hold.writes);
@@ -562,6 +566,11 @@ function hexOf(address: string): string {
     ? Number.parseInt(address.split(":").at(-1) ?? "0", 16)
     : Number(address.split(".").at(-1)) + 0x8000;
   return `${((number >> 8) & 255).toString(16).padStart(2, "0")}:${(number & 255).toString(16).padStart(2, "0")}`;
+}
+
+/** Whether the process is one life of an agent. */
+function isAgent(process: string): boolean {
+  return process.startsWith("agent of ");
 }
 
 function memberKey(name: string, ifName: string, address: string): string {
