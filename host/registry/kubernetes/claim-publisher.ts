@@ -122,8 +122,14 @@ export class ClaimPublisher {
       return kind !== undefined && (kind !== "inherited" || superseded.some((each) => nameOf(each) === nameOf(row)));
     };
     await this.#journal.disown(created.filter(isForeign));
-    for (const row of created.filter((each) => sourceOf(each) === "taken over")) await this.#journal.collect(row);
-    await this.#journal.undo(created.filter((each) => sourceOf(each) !== "taken over"));
+    // A NIC may have had it until just now.
+    const isUsed = (row: Allocation): boolean => {
+      const kind = sourceOf(row);
+      const isSuperseded = superseded.some((each) => nameOf(each) === nameOf(row));
+      return kind === "taken over" || (isSuperseded && (kind === "adopted" || kind === "inherited"));
+    };
+    for (const row of created.filter(isUsed)) await this.#journal.collect(row);
+    await this.#journal.undo(created.filter((row) => !isUsed(row)));
     for (const row of created) {
       this.noteWritten(row);
       this.#objectSync.syncLater(row);

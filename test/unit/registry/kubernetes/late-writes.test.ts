@@ -500,3 +500,19 @@ it("retention: a restored journal's row of an earlier pod does not hide what the
   restored.gate = async (_call, commit) => commit();
   expect(await restored.registry.findRetained(DB)).toMatchObject([{ ip: ip(NAME), owner: "b" }]);
 });
+
+it("cooling: what a lost journal had taken in rests when its pod gets another address, because a NIC may have had it", async () => {
+  const node = await openClusterNode();
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: DB }));
+  const next = await openClusterNode({ server: node.server });
+  const row = { ...proposal(NAME), state: "Bound", owner: "a", namespace: "shop", pod: "web-0" } as const;
+  await next.registry.adopt({ ...row, workload: DB });
+  const outcome = await next.registry.claim(claim("a", [proposal(NAME)], { workload: DB, containerId: "next" }));
+  const { fresh = [] } = outcome.kind === "bound" ? outcome : {};
+  expect(fresh.map((each) => each.ip)).toEqual([ip(NAME)]);
+  await next.registry.undo(fresh, fresh);
+  await next.pass(COOLDOWN_MS - 1);
+  expect([allocationLines(next.server).length, next.freed]).toEqual([1, []]);
+  await next.pass(2);
+  expect([allocationLines(next.server), next.freed]).toEqual([[], [NAME]]);
+});
