@@ -124,6 +124,8 @@ export class Ledger implements Segment {
   readonly #finished = new Set<string>();
   /** By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node: for how long: milliseconds. */
   readonly #awaiting = new Map<string, { readonly text: string; readonly address: string; forMs: number }>();
+  /** By address: when its record was left to the one of two pods that had it, whose node is told of it. */
+  readonly #leftToMs = new Map<string, number>();
   /** By address: when its record was written by hand. */
   readonly #restoredMs = new Map<string, number>();
   #checkedMs = 0;
@@ -266,8 +268,10 @@ export class Ledger implements Segment {
     for (const [uid, awaiting] of this.#awaiting) {
       if (!this.#options.isRunning(uid)) this.#awaiting.delete(uid);
       awaiting.forMs = isServed ? awaiting.forMs + passedMs : 0;
-      const isTold = (this.#restoredMs.get(awaiting.address) ?? Number.POSITIVE_INFINITY) > ledSinceMs;
-      if (awaiting.forMs < (isTold ? AWAITED_MS : AWAITED_UNTOLD_MS)) continue;
+      const isTold = (atMs = Number.POSITIVE_INFINITY): boolean => atMs > ledSinceMs;
+      let withinMs = isTold(this.#restoredMs.get(awaiting.address)) ? AWAITED_MS : AWAITED_UNTOLD_MS;
+      if (!isTold(this.#leftToMs.get(awaiting.address))) withinMs = RECREATED_UNTOLD_MS;
+      if (awaiting.forMs < withinMs) continue;
       this.problems.push(`${awaiting.text}, for ${awaiting.forMs / 1000} s`);
       this.#awaiting.delete(uid);
     }
@@ -304,7 +308,10 @@ export class Ledger implements Segment {
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
-    } else this.#countWrite(address, after, writer);
+    } else {
+      this.#countWrite(address, after, writer);
+      if (holdersOf(before) > 1 && holdersOf(after) === 1) this.#leftToMs.set(address, this.#options.nowMs());
+    }
     if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
   }
@@ -383,6 +390,7 @@ export class Ledger implements Segment {
     if (!isMember) return;
     for (const address of addresses) {
       const key = memberKey(name, ifName, address);
+      this.#noteLeftBehind(key);
       const had = this.#members.get(key);
       const undecided = this.#undecided.get(key);
       this.#undecided.delete(key);
@@ -398,7 +406,7 @@ export class Ledger implements Segment {
         if (undecided?.has(had) === true && undecided.has(address)) continue;
         const leftBehind = this.#leftBehindOf(key);
         // Two addresses of the member are retained until one of them counts as surplus.
-        if (this.#isLeftBehind(had) || leftBehind.has(address)) leftBehind.add(had);
+        if (this.#isLeftBehind(had) || (leftBehind.has(address) && !this.#isShown(had, uid))) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
@@ -454,10 +462,25 @@ export class Ledger implements Segment {
     else if (isLost) this.#lostUntilMs.set(name, this.#options.nowMs() + BACK_MS);
   }
 
-  /** On a lost node: the member's next pod, whose NIC cannot probe, gets another address (node-lost). */
+  /** On a lost node, or one whose agent does not act: the member's next pod, whose NIC cannot probe, gets another address (node-lost). */
   #isLeftBehind(address: string): boolean {
-    const node = this.#objects.get(address)?.node;
+    const { node, quarantine } = this.#objects.get(address) ?? {};
+    if (quarantine?.reason === "NodeLost") return true;
     return node !== undefined && (this.#lostUntilMs.get(node) ?? 0) > this.#options.nowMs();
+  }
+
+  /** A pod of the member is answered: whatever is recorded for it and left behind now may be the next one's, also what none of its pods has shown yet. */
+  #noteLeftBehind(key: string): void {
+    for (const [address, { workload }] of this.#objects) {
+      const { member = "", interface: ifName = "" } = workload ?? {};
+      if (memberKey(member, ifName, address) === key && this.#isLeftBehind(address))
+        this.#leftBehindOf(key).add(address);
+    }
+  }
+
+  /** Whether another pod has the address: one of the member's, from which a machine migrates. */
+  #isShown(address: string, uid: string): boolean {
+    return [...(this.#live.get(address) ?? [])].some((nic) => nic.uid !== uid && !nic.isReleased);
   }
 
   #leftBehindOf(key: string): Set<string> {
@@ -554,6 +577,11 @@ export class Ledger implements Segment {
     }
     return faults;
   }
+}
+
+/** Returns how many pods the record names. */
+function holdersOf(record: StoredObject | undefined): number {
+  return (record?.spec as unknown as Spec | undefined)?.holders?.length ?? 0;
 }
 
 function describeNic({ machine, pod, uid, ifName }: Nic): string {
