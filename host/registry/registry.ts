@@ -50,6 +50,8 @@ export interface Allocation {
    * NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
+  /** Whether a live pod of another node has it: of several that are found for one NIC of a machine, which migrates ({@link Registry.findRetained}). */
+  readonly isInUse?: boolean | undefined;
   /** Whether the API server is known to have an object for the row (cluster only). */
   readonly isConfirmed?: boolean | undefined;
   /** When the API server created the object, RFC 3339; only of another node's address. */

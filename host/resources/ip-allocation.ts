@@ -12,7 +12,7 @@ import { formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { addressSpace } from "./fields/address-spec.ts";
 import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rules.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
-import { type Member, memberKey } from "./member.ts";
+import { type Member, memberKey, ownerOf } from "./member.ts";
 
 /** Most holders of one address: two while a virtual machine migrates. @limit */
 export const MAX_HOLDERS = 2;
@@ -38,6 +38,8 @@ export interface Workload {
   readonly member: string;
   /** The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older agents. */
   readonly ifName?: string | undefined;
+  /** The member did not have the address before it was claimed, and no ADD is known to have been answered with it. One that it had before comes first. */
+  readonly isFresh?: boolean | undefined;
 }
 
 /** A NIC that has the address. */
@@ -154,6 +156,10 @@ const workload = z.object({
   uid: uid.meta({ description: "Its UID." }),
   member: text.meta({ description: "One of its pods: the pod's name or the machine's name." }),
   interface: name.optional().meta({ description: "The NIC for which the address is retained." }),
+  fresh: z.boolean().optional().meta({
+    description:
+      "True if the address was new to the workload's pod when it was claimed, and has not been retained since: one that it had before comes first.",
+  }),
 });
 
 const quarantine = z.object({
@@ -226,10 +232,11 @@ export const ipAllocationSchema = z.object({
 
 /** A workload is in the namespace of its pods; the holder's namespace stands in for one that an older agent did not write. */
 function decodeWorkload(
-  { interface: ifName, namespace, ...names }: z.output<typeof workload>,
+  { interface: ifName, namespace, fresh, ...names }: z.output<typeof workload>,
   ofHolder = "",
 ): Workload {
-  return { ...names, namespace: namespace ?? ofHolder, ...(ifName === undefined ? {} : { ifName }) };
+  const owner = { ...names, namespace: namespace ?? ofHolder, ...(ifName === undefined ? {} : { ifName }) };
+  return ownerOf(owner, fresh === true);
 }
 
 const named = ipAllocationSchema.transform((object, context) => {
@@ -280,11 +287,12 @@ export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationM
   };
 }
 
-function encodeWorkload({ ifName, namespace, ...names }: Workload): object {
+function encodeWorkload({ ifName, namespace, isFresh, ...names }: Workload): object {
   return {
     ...(namespace === "" ? {} : { namespace }),
     ...names,
     ...(ifName === undefined ? {} : { interface: ifName }),
+    ...(isFresh === true ? { fresh: true } : {}),
   };
 }
 

@@ -6,6 +6,11 @@ import type { Workload } from "./ip-allocation.ts";
 
 export type Member = Pick<Workload, "namespace" | "uid" | "member">;
 
+/** Returns the owner of an address with {@link Workload.isFresh} as given. */
+export function ownerOf({ isFresh: _, ...workload }: Workload, isFresh: boolean): Workload {
+  return isFresh ? { ...workload, isFresh } : workload;
+}
+
 /**
  * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user who may create pods can write any
  * UID into their owner references, but only in the user's own namespaces. Comparing the namespace therefore detects forged owners.

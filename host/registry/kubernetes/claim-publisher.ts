@@ -6,6 +6,7 @@ import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
+import { ownerOf } from "../../resources/member.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Claim, type ClaimOutcome, type Proposal, RegistryError } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
@@ -44,7 +45,8 @@ interface Source {
   readonly version: number;
   /**
    * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another node, whose address still cooled.
-   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come. `inherited`: the same of an earlier pod's.
+   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come. `inherited`: the same of an earlier pod's, or of what no
+   * pod is known to have been answered with.
    */
   readonly kind: "new" | "taken over" | "adopted" | "inherited";
 }
@@ -208,16 +210,20 @@ export class ClaimPublisher {
   async #publishRow(row: Allocation, { claim, untilMs }: OpenClaim, signal: AbortSignal | undefined): Promise<Result> {
     const replaces = findProposal(claim, row)?.replaces;
     const terms = termsUntil(untilMs, signal);
-    const workload = row.workload ?? findOwner(claim, row);
-    let isNewToOwner = workload !== undefined && row.workload === undefined && row.isConfirmed !== true;
+    const owner = findOwner(claim, row);
+    let workload = row.workload ?? (owner && ownerOf(owner, true));
+    let isNewToOwner = owner !== undefined && row.workload === undefined && row.isConfirmed !== true;
+    const published = { ...row, workload };
     // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
-    const onTakeOver = async (): Promise<void> => {
-      if (isNewToOwner) await this.#journal.retain([{ ...row, workload }]);
+    const onTakeOver = async (isFresh: boolean): Promise<void> => {
+      if (!isNewToOwner) return;
+      workload = owner && ownerOf(owner, isFresh);
+      await this.#journal.retain([{ ...row, workload }]);
       isNewToOwner = false;
     };
     try {
-      const published = this.#objectSync.publish({ ...row, workload }, terms, replaces, onTakeOver);
-      const outcome = await (signal === undefined ? published : untilAborted(published, signal));
+      const publishing = this.#objectSync.publish(published, terms, replaces, onTakeOver);
+      const outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
       return { row: isNewToOwner ? row : { ...row, workload }, replaces, isNewToOwner, outcome };
     } catch (error) {
       return { row, replaces, isNewToOwner, outcome: { kind: "failed", error } };
@@ -254,7 +260,7 @@ export class ClaimPublisher {
       findOwner(claim, row) !== undefined && (this.#isInDoubt(row) || isUndecided(row));
     const adopted = held.filter(isAdopted);
     for (const row of adopted.filter((each) => this.#isInDoubt(each))) {
-      const kind = this.#sources.get(nameOf(row))?.kind ?? "adopted";
+      const kind = this.#sources.get(nameOf(row))?.kind ?? "inherited";
       this.#sources.set(nameOf(row), { version: row.version, kind });
     }
     return { ...outcome, fresh: [...fresh, ...adopted] };
@@ -262,7 +268,7 @@ export class ClaimPublisher {
 
   #isInDoubt(row: Allocation): boolean {
     const kind = this.#sources.get(nameOf(row))?.kind;
-    return kind === "adopted" || kind === "inherited";
+    return kind === "adopted" || kind === "inherited" || row.workload?.isFresh === true;
   }
 
   /** The row names its container from now on, whatever becomes of the claim. */
@@ -352,7 +358,9 @@ export class ClaimPublisher {
   }
 
   #noteSource({ row, replaces, isNewToOwner, outcome }: Result): void {
-    if (outcome.kind !== "published" || row.workload !== undefined) return;
+    if (outcome.kind !== "published") return;
+    if (row.workload?.isFresh === true) this.#sources.set(nameOf(row), { version: row.version, kind: "inherited" });
+    if (row.workload !== undefined) return;
     const kind = replaces !== undefined && replaces < 0 ? "taken over" : "new";
     if (kind === "taken over" || isNewToOwner) this.#sources.set(nameOf(row), { version: row.version, kind });
   }

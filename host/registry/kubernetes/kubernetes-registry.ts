@@ -2,6 +2,7 @@
  * The registry of a cluster: the node's journal, and for each address an object of the API server that object sync makes equal to the row. A claim is
  * answered when both exist; everything else is synced in the background.
  */
+import { mayBeShared } from "../../ipam/retention.ts";
 import { DryRunApi } from "../../kubernetes/dry-run-api.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../kubernetes/list.ts";
@@ -252,7 +253,27 @@ export class KubernetesRegistry implements Registry {
     const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
     const found = await orRegistryError(this.#foreign.findRetained(workload, terms));
     const isUndone = await Promise.all(found.map((each) => this.#isUndone(each)));
-    return found.filter((_, index) => isUndone[index] !== true);
+    return this.#withLiving(found.filter((_, index) => isUndone[index] !== true));
+  }
+
+  /** What a machine migrates with is its address, whatever else is recorded: of several of one NIC reads which ones live pods of other nodes have. */
+  #withLiving(found: readonly Allocation[]): Promise<readonly Allocation[]> {
+    const isOne = (row: Allocation): boolean =>
+      found.every((other) => other === row || other.ifName !== row.ifName || other.ip.family !== row.ip.family);
+    const complete = async (row: Allocation): Promise<Allocation> =>
+      row.state !== "Bound" || !mayBeShared(row.workload) || isOne(row)
+        ? row
+        : { ...row, isInUse: await this.#isInUse(row) };
+    return orRegistryError(Promise.all(found.map(complete)));
+  }
+
+  async #isInUse(row: Allocation): Promise<boolean> {
+    const { isLivePod, node } = this.#options;
+    const known = this.#foreign.find(nameOf(row));
+    const first = { namespace: row.namespace, pod: row.pod, podUid: row.owner, node: known?.node };
+    const others = (known?.sharers ?? [first]).filter((holder) => holder.node !== node);
+    const areLive = others.map(({ namespace, pod, podUid }) => isLivePod(namespace, pod, podUid));
+    return (await Promise.all(areLive)).includes(true);
   }
 
   /** Returns whether the object of this node is left of a claim that was undone. A row of another pod is older than the object: a journal was restored. */

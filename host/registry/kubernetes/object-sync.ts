@@ -7,8 +7,8 @@ import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "
 import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
-import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
-import { isSameMember } from "../../resources/member.ts";
+import type { AllocationState, IpAllocation, IpAllocationSpec, Workload } from "../../resources/ip-allocation.ts";
+import { isSameMember, ownerOf } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
 import { AddressStates } from "./address-states.ts";
@@ -96,14 +96,14 @@ export class ObjectSync {
 
   /**
    * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
-   * `onTakeOver` ends before the object is taken over from an earlier pod of the row's member, or from what is retained for it. Rejects if neither is
-   * possible.
+   * `onTakeOver` ends before the object is taken over from an earlier pod of the row's member, or from what is retained for it; `isFresh`: as the object
+   * says ({@link Workload.isFresh}). Rejects if neither is possible.
    */
   publish(
     row: Allocation,
     terms: CallTerms,
     replaces: number | undefined,
-    onTakeOver: () => Promise<void> = async () => {},
+    onTakeOver: (isFresh: boolean) => Promise<void> = async () => {},
   ): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
@@ -117,6 +117,7 @@ export class ObjectSync {
         const action = mayBeOutdated(decided, row, task, offered)
           ? { kind: "read" as const }
           : await this.#resolve(decided, row, task);
+        let written = row;
         switch (action.kind) {
           case "synced":
             this.#backlog.done(name);
@@ -140,8 +141,12 @@ export class ObjectSync {
           case "read":
           case "create":
           case "replace":
-            if (action.kind === "replace" && isRetained(task.object, row)) await onTakeOver();
-            if (!(await this.#executeIfReadable(action, row, task))) return { kind: "taken", by: unreadableOf(row) };
+            if (action.kind === "replace" && isRetained(task.object, row)) {
+              written = inherit(row, task.object);
+              await onTakeOver(written.workload?.isFresh === true);
+            }
+            if (!(await this.#executeIfReadable(action, written, task)))
+              return { kind: "taken", by: unreadableOf(row) };
             break;
           default:
             invariant(false, `A claim's row is Bound, which never leads to ${action.kind}`);
@@ -441,6 +446,12 @@ function isRetained(object: SyncTask["object"], row: Allocation): boolean {
   return (
     typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner && isOfSameNic(row, object)
   );
+}
+
+/** Returns the row of a claim with what the object says of its address owner: what the member had before stays that. */
+function inherit(row: Allocation, object: SyncTask["object"]): Allocation {
+  const isFresh = row.workload?.isFresh === true && typeof object === "object" && object.workload?.isFresh === true;
+  return row.workload === undefined ? row : { ...row, workload: ownerOf(row.workload, isFresh) };
 }
 
 function isBoundTo(object: SyncTask["object"], node: string): boolean {

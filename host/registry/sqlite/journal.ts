@@ -5,7 +5,7 @@
 
 import { formatIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
-import { isSameMember } from "../../resources/member.ts";
+import { isSameMember, ownerOf } from "../../resources/member.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
@@ -83,7 +83,9 @@ export class SqliteJournal extends SqliteStore {
   }
 
   protected override firstOwner(workload: Workload | undefined, present: Allocation | undefined): Workload | undefined {
-    return present?.workload !== undefined && isSameMember(workload, present.workload) ? workload : undefined;
+    const before = present?.workload;
+    if (workload === undefined || before === undefined || !isSameMember(workload, before)) return undefined;
+    return ownerOf(workload, before.isFresh === true);
   }
 
   /** The API server may have an object: the row cools and is due at once. */

@@ -159,8 +159,8 @@ export const FAULTS: readonly Fault[] = [
     edits: [
       edit(
         "host/registry/sqlite/journal.ts",
-        "return present?.workload !== undefined && isSameMember(workload, present.workload) ? workload : undefined;",
-        "return isSameMember(workload, present?.workload) ? present?.workload : workload;",
+        "before === undefined || !isSameMember(workload, before)) return undefined;",
+        "before === undefined || !isSameMember(workload, before)) return workload;",
       ),
     ],
   },

@@ -184,7 +184,8 @@ export class RetainedAddresses implements AddressSource {
   /** `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better. */
   #choose(isWanted: IsWanted, isBare: IsWanted = () => true): readonly Picked[] {
     const usable = (this.#found ?? []).filter(
-      ({ kept, isOrphaned, isLate }) => !this.#refused.has(kept.version) && (!(isOrphaned || isLate) || isBare(kept)),
+      ({ kept, isOrphaned, isLate }) =>
+        !this.#refused.has(kept.version) && (kept.isInUse === true || !(isOrphaned || isLate) || isBare(kept)),
     );
     const { poolCache } = this.#search;
     return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
@@ -198,7 +199,7 @@ export class RetainedAddresses implements AddressSource {
 
   /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
   async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
-    const { demand, registry, cluster } = this.#search;
+    const { demand, registry, cluster, poolCache } = this.#search;
     const retained = (this.#found ?? []).filter(({ kept }) => kept.state === "Kept");
     if (retained.length === 0) return;
     const own = await registry.findOwner(demand.claimant.owner);
@@ -206,7 +207,7 @@ export class RetainedAddresses implements AddressSource {
     const isMembers = ({ state, isConfirmed, containerId }: Allocation): boolean =>
       state === "Bound" && isConfirmed === true && containerId !== UNKNOWN_CONTAINER;
     const rows = [...claimed, ...own.filter(isMembers)];
-    const surplus = surplusOf(retained, demand, rows);
+    const surplus = surplusOf(retained, poolCache, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
   }
 
@@ -234,7 +235,11 @@ export class RetainedAddresses implements AddressSource {
     if (former.version < 0) {
       assignments.drop(former);
       if (mayHave(demand, former)) assignments.assign([{ ...pick, replaces: former.version, needsProbe: true }]);
-      else this.#refused.add(former.version);
+      else {
+        this.#refused.add(former.version);
+        // It may have been preferred to one that the pod has given up for it.
+        this.#found = undefined;
+      }
       return;
     }
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
@@ -250,13 +255,17 @@ export class RetainedAddresses implements AddressSource {
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
   const found: Retained[] = [];
+  const shared: Allocation[] = [];
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
     const all = await registry.findRetained(member, demand.deadline.signal);
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       const isOwn = kept.owner === demand.claimant.owner;
       // What this pod itself has is in the journal, or left of a claim that is being undone; another pod's row there will give way.
-      if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) continue;
+      if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) {
+        if (kept.isInUse === true) shared.push(kept);
+        continue;
+      }
       const isOlder = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
       const isLate = kept.state === "Bound" && all.some(isOlder);
@@ -269,13 +278,19 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
   const allKept = found.flatMap(({ kept }) => (kept.state === "Kept" ? [kept] : []));
   const isKept = ({ kept }: Retained): boolean => kept.state === "Kept" || wasKept(kept, allKept);
   const rankOf = (each: Retained): number => (isKept(each) ? each.kept.version : ageOf(each));
-  return found.sort(
-    (a, b) =>
-      Number(a.isOrphaned) - Number(b.isOrphaned) ||
-      rankOf(a) - rankOf(b) ||
-      compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
-      b.kept.version - a.kept.version,
-  );
+  // What the pod shares with the one that migrates to it is the member's: nothing is better.
+  const isBetter = ({ kept }: Retained): boolean => !shared.some((own) => isSameNic(own, kept));
+  return found
+    .filter(isBetter)
+    .sort(
+      (a, b) =>
+        Number(b.kept.isInUse === true) - Number(a.kept.isInUse === true) ||
+        Number(a.isOrphaned) - Number(b.isOrphaned) ||
+        Number(a.kept.workload?.isFresh === true) - Number(b.kept.workload?.isFresh === true) ||
+        rankOf(a) - rankOf(b) ||
+        compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
+        b.kept.version - a.kept.version,
+    );
 }
 
 /**
@@ -307,42 +322,51 @@ function choosePicks(retained: readonly Retained[], isWanted: (pick: Picked) => 
 }
 
 /**
- * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them, or in no selected pool. What is
- * retained for a NIC that is not part of the demand, or for an unnamed NIC, may be what that NIC will want; and the generated pool that the NIC has may
- * have the address by now, of which this agent has not been told.
+ * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them; or in no selected pool, unless the
+ * NIC still lacks an address of the family: the pool that has it may only be renamed, or generated, of which this agent has not been told. Then it is
+ * released only to another NIC of the demand, and where the namespace may have no other address beside it. What is retained for a NIC that is not part of the demand may be what that NIC will want.
  */
 function surplusOf(
   retained: readonly Retained[],
-  { nics, coversPod = false }: Pick<AddressDemand, "nics" | "coversPod">,
+  poolCache: PoolCache,
+  { nics, coversPod = false, limits }: Pick<AddressDemand, "nics" | "coversPod" | "limits">,
   rows: readonly Allocation[],
 ): readonly Allocation[] {
   const isDemanded = (ifName: string): boolean => coversPod || nics.some((nic) => nic.ifName === ifName);
-  const isGenerated = ({ ifName, ip }: Allocation): boolean =>
-    nics.some(
-      (nic) =>
-        (ifName === "" || ifName === nic.ifName) &&
-        nic.families.some(({ family, generated }) => family === ip.family && generated !== undefined),
-    );
+  const isDue = ({ ifName, ip }: Allocation): boolean =>
+    limits?.full === undefined &&
+    nics.some((nic) => isFor(nic, ifName) && nic.families.some(({ family }) => family === ip.family));
+  const isForOther = (kept: Allocation): boolean =>
+    nics.some((nic) => !isFor(nic, kept.ifName) && findPool(poolCache, nic, kept) !== undefined);
   const isSurplus = ({ kept, picks }: Retained): boolean => {
     if (rows.some((row) => isSameAddress(row, kept))) return false;
     if (rows.some((row) => isSameNic(row, kept))) return true;
-    return picks.length === 0 && isDemanded(kept.ifName) && !isGenerated(kept);
+    return picks.length === 0 && isDemanded(kept.ifName) && (!isDue(kept) || isForOther(kept));
   };
   return retained.filter(isSurplus).map(({ kept }) => kept);
+}
+
+/** Returns whether what is retained for this interface, or for any, may be the NIC's. */
+function isFor(nic: NicDemand, ifName: string): boolean {
+  return ifName === "" || ifName === nic.ifName;
 }
 
 /** The NICs that may have it: an object that was retained by an older agent does not say of which NIC it was. */
 function picksOf(poolCache: PoolCache, nics: readonly NicDemand[], kept: Allocation): Picked[] {
   return nics
-    .filter(({ ifName }) => kept.ifName === "" || ifName === kept.ifName)
+    .filter((nic) => isFor(nic, kept.ifName))
     .flatMap((nic) => {
-      const found = findPoolOfRequested(poolCache, nic, kept.ip);
-      if (found.kind !== "pool" || found.pool.spec.addressSpace !== kept.space) return [];
+      const pool = findPool(poolCache, nic, kept);
+      if (pool === undefined) return [];
       const probe = kept.quarantine === undefined ? {} : { needsProbe: true };
-      return [
-        { ifName: nic.ifName, pool: found.pool, ip: kept.ip, replaces: kept.version, source: "retained", ...probe },
-      ];
+      return [{ ifName: nic.ifName, pool, ip: kept.ip, replaces: kept.version, source: "retained", ...probe }];
     });
+}
+
+/** Returns the selected pool of the NIC that has the address. */
+function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Allocation): Picked["pool"] | undefined {
+  const found = findPoolOfRequested(poolCache, nic, ip);
+  return found.kind === "pool" && found.pool.spec.addressSpace === space ? found.pool : undefined;
 }
 
 /**

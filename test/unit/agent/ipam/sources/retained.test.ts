@@ -9,6 +9,7 @@ import { formatIp } from "../../../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
 import { type Allocation, RegistryError } from "../../../../../host/registry/registry.ts";
+import { isSameMember } from "../../../../../host/resources/member.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { type NicRequest, pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
@@ -17,6 +18,7 @@ const BLUE = pool("blue", "10.6.0.0/24");
 const SIX = pool("six", "fd00:6::/64");
 const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+const FRESH = { ...WEB, isFresh: true };
 const TWO_NICS = [
   { ifName: "eth0", pools: [["blue"], ["six"]] },
   { ifName: "net1", pools: [["blue"]] },
@@ -54,7 +56,7 @@ function open(options: Options = {}) {
     registry: {
       findRetained: async (member) => {
         said.push("lookup");
-        return retained.filter(({ workload }) => workload === member);
+        return retained.filter(({ workload }) => workload !== undefined && isSameMember(member, workload));
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
@@ -105,6 +107,10 @@ describe("retention: a search that is short takes what is retained", () => {
     ["after that only if it is older than all of several", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:02Z" }), kept("10.6.0.7", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["before what an earlier pod has that is older, and was written before", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -3, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["before what an earlier pod has that is younger, as a claim left it", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
+    ["what the member had before, not what was claimed since and may be unanswered", [kept("10.6.0.8", { version: -9, workload: FRESH }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["the same of an earlier pod, before what is retained", [kept("10.6.0.8", { version: -9, workload: FRESH }), earlier("10.6.0.9", { version: -4 })], ["eth0 10.6.0.9 -4 retained"]], // biome-ignore format: one row
+    ["what was claimed since, if there is nothing else", [kept("10.6.0.8", { workload: FRESH })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
+    ["what a live pod has, from which a machine migrates, before all others", [kept("10.6.0.8", { version: -9 }), earlier("10.6.0.7", { version: -2 }), earlier("10.6.0.9", { workload: FRESH, isInUse: true })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["of each NIC, whatever is retained for another", [kept("10.6.0.8", { ifName: "net1", createdAt: "2026-11-20T04:00:00Z" }), kept("10.6.0.7", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -9 retained", "net1 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["created first, of what one earlier pod has", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["created first, also when it is told first", [earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
@@ -199,12 +205,10 @@ describe("retention: a search that is short takes what is retained", () => {
   });
 
   it.each<[what: string, rows: Allocation[], options: Options, released: string[]]>([
-    [
-      "what fits no pool of the demand, when the NIC is demanded",
-      [],
-      { retained: [kept("10.9.0.9")] },
-      ["release 10.9.0.9"],
-    ],
+    ["not what fits no pool of its NIC, which has none yet: the pool may only be renamed", [], { retained: [kept("10.9.0.9")] }, []], // biome-ignore format: one row
+    ["nor what fits the pool of another NIC in another space", [], { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "blue" })] }, []], // biome-ignore format: one row
+    ["that as well if another NIC may have it", [], { nics: [{ ifName: "eth0", pools: [["six"]] }, ...TWO_NICS.slice(1)], retained: [kept("fd00:6::9", { ifName: "net1" }), kept("fd00:9::9")] }, ["release fd00:6::9"]], // biome-ignore format: one row
+    ["what is of a family that its NIC does not demand", [], { retained: [kept("fd00:9::9", { ifName: "net1" })] }, ["release fd00:9::9"]], // biome-ignore format: one row
     [
       "what was retained for a NIC that has another one",
       [rowOf("10.6.0.1")],
@@ -214,14 +218,14 @@ describe("retention: a search that is short takes what is retained", () => {
     ["not what a NIC beside the demand may want", [], { retained: [kept("10.9.0.9", { ifName: "net9" })] }, []],
     ["that as well where the pod has no other NIC", [], { retained: [kept("10.9.0.9", { ifName: "net9" })], demand: { coversPod: true } }, ["release 10.9.0.9"]], // biome-ignore format: one row
     ["not what an earlier pod has", [], { retained: [earlier("10.9.0.9")] }, []],
-    ["it, and not what an earlier pod has", [], { retained: [kept("10.9.0.9"), earlier("10.9.0.8")] }, ["release 10.9.0.9"]], // biome-ignore format: one row
+    ["it, and not what an earlier pod has", [rowOf("10.6.0.1")], { retained: [kept("10.9.0.9"), earlier("10.9.0.8")] }, ["release 10.9.0.9"]], // biome-ignore format: one row
     ["not what the pod has itself", [rowOf("10.9.0.9")], { retained: [kept("10.9.0.9")] }, []],
   ])("releases %s", async (_, rows, options, released) => {
     const { source, short, said } = open({ ...options, rows });
     expect([await source.next(short), said]).toEqual([false, ["lookup", ...released]]);
   });
 
-  it("does not release what a generated pool may have by now, and what another NIC's or family's pool has not", async () => {
+  it("does not release what a generated pool may have by now, or another one that has another name", async () => {
     const retained = [kept("10.9.0.9"), kept("10.9.0.8", { ifName: "" }), kept("fd00:9::9")];
     const ofOther = kept("10.9.0.7", { ifName: "net1" });
     const { nics } = open().search.demand;
@@ -236,7 +240,7 @@ describe("retention: a search that is short takes what is retained", () => {
     for (const coversPod of [false, true]) {
       const demand = { nics: generated, coversPod };
       const { source, short, said } = open({ retained: [...retained, ofOther], demand });
-      expect([await source.next(short), said]).toEqual([false, ["lookup", "release fd00:9::9,10.9.0.7"]]);
+      expect([await source.next(short), said]).toEqual([false, ["lookup"]]);
     }
   });
 
@@ -334,6 +338,17 @@ describe("retention: another owner has the address", () => {
     const another = rowOf("10.6.0.1", { workload: undefined });
     const bound = { kind: "bound", held: [another], created: [another], previous: [], fresh: [another] } as const;
     expect(await source.prefer(bound, [pick("10.6.0.1")])).toBe(false);
+  });
+
+  it("node-lost: an address that cannot be probed is looked up again: it may have been preferred to one that was given up", async () => {
+    const { source, short, search, said } = open({
+      retained: [earlier("10.6.0.9")],
+      demand: { canProbe: () => false },
+    });
+    await source.next(short);
+    await source.replace(earlier("10.6.0.9", { quarantine: PROBE_FIRST }), [...search.assignments.all]);
+    await source.next(short);
+    expect(said).toEqual(["lookup", "lookup"]);
   });
 
   it.each<[what: string, rest: Partial<Allocation>]>([
@@ -570,6 +585,14 @@ describe("retention: the NIC has what a lost journal has taken in of the API ser
     ["the pod's own, which the journal has not taken in", earlier("10.6.0.9", { owner: "u1", version: -5 })],
   ])("it stays beside what was %s", async (_, other) => {
     expect(await prefer([taken], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
+  });
+
+  it("it stays if the pod that migrates to this one has it, too, and gives way to what that one has instead", async () => {
+    const shared = { ...own, isInUse: true };
+    const left = earlier("10.6.0.9", { isInUse: false });
+    expect(await prefer([taken], [shared, left])).toMatchObject({ isUndone: false, assigned: [] });
+    const elsewhere = earlier("10.6.0.9", { version: -8, isInUse: true });
+    expect(await prefer([taken], [own, elsewhere])).toMatchObject({ isUndone: true });
   });
 
   it.each<[what: string, retained: readonly Allocation[], undone: string]>([

@@ -1,0 +1,155 @@
+/** retention: of several recorded addresses of a member the one that it had before; and what a machine has that migrates. */
+
+import { describe, expect, it } from "vitest";
+import type { Adoption } from "../../../../host/registry/journal.ts";
+import type { Claim } from "../../../../host/registry/registry.ts";
+import { type ClusterNode, decodeStored, openClusterNode } from "../../../world/node.ts";
+import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
+import { COOLDOWN_MS } from "../registry-suite.ts";
+
+const NAME = "10.0.0.1";
+const OTHER = "10.0.0.2";
+const FIRST = { containerId: "c-a", ifName: "eth0" };
+const SET = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
+const MACHINE = { ...SET, kind: "VirtualMachine", member: "db" };
+
+/** What the API server says of each address: its state, and whether it may never have been answered. */
+const records = ({ server }: ClusterNode) =>
+  [...server.objects.values()].map((object) => {
+    const { state, workload } = decodeStored(object).spec;
+    return `${object.metadata.name} ${state}${workload?.isFresh === true ? " fresh" : ""}`;
+  });
+
+const ofSet = (owner: string, replaces?: number): Claim =>
+  claim(owner, [proposal(NAME, replaces === undefined ? {} : { replaces })], { workload: SET });
+
+const kept = async ({ registry }: ClusterNode) => (await registry.findRetained(SET))[0]?.version;
+
+/** What a node's agent takes in whose journal was lost: the address of a pod that was not answered, and is gone. */
+async function lose(node: ClusterNode): Promise<ClusterNode> {
+  const after = await openClusterNode({ server: node.server });
+  for (const object of [...node.server.objects.values()]) {
+    const { ip, pool, prefixLength, holders, workload } = decodeStored(object).spec;
+    const { podUid: owner = "", pod = "" } = holders[0] ?? {};
+    const adoption: Adoption = {
+      ...{ space: "", ip, pool, prefixLength, state: "Bound", owner, ifName: "eth0", namespace: "shop", pod, workload },
+    };
+    const row = await after.registry.adopt(adoption);
+    if (row !== undefined) await after.registry.collect(row);
+  }
+  await after.pass(COOLDOWN_MS);
+  return after;
+}
+
+describe("a member's address is fresh", () => {
+  it("until a pod that was answered with it is gone", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofSet("a"));
+    expect(records(node)).toEqual([`${NAME} Bound fresh`]);
+    await node.registry.release(FIRST);
+    await node.pass(0);
+    expect(records(node)).toEqual([`${NAME} Kept`]);
+  });
+
+  it("and not for its next pods, whether they are answered or not", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofSet("a"));
+    await node.registry.release(FIRST);
+    await node.pass(0);
+    const other = await openClusterNode({ server: node.server, name: "n2" });
+    expect(await other.registry.claim(ofSet("b", await kept(other)))).toMatchObject({ fresh: [] });
+    expect(records(other)).toEqual([`${NAME} Bound`]);
+    expect(records(await lose(other))).toEqual([`${NAME} Bound`]);
+  });
+
+  it("not for the next pod on its node either, which has it before it is retained", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofSet("a"));
+    node.gate = () => new Promise(() => {});
+    const [cooling] = await node.registry.release(FIRST);
+    node.gate = async (_call, commit) => commit();
+    const row = await node.registry.findAddress("", ip(NAME));
+    expect(cooling).toBeDefined();
+    await node.open();
+    expect(await node.registry.claim(ofSet("b", row?.version ?? 0))).toMatchObject({ fresh: [] });
+    expect(records(node)).toEqual([`${NAME} Bound`]);
+  });
+});
+
+describe("what was never answered, and a lost journal has retained", () => {
+  const opened = async (): Promise<ClusterNode> => {
+    const node = await openClusterNode();
+    await node.registry.claim(ofSet("a"));
+    return lose(node);
+  };
+
+  it("stays fresh, as what its node takes in says nothing of an answer", async () => {
+    expect(records(await opened())).toEqual([`${NAME} Kept fresh`]);
+  });
+
+  it("is given to no pod before the search knows that there is nothing better", async () => {
+    const node = await opened();
+    const outcome = await node.registry.claim(ofSet("b", await kept(node)));
+    expect(outcome).toMatchObject({ fresh: [{ ip: ip(NAME) }] });
+    expect(records(node)).toEqual([`${NAME} Bound fresh`]);
+  });
+
+  it("is kept again when that claim is undone, and free when the pod gets another one in its place", async () => {
+    for (const [isSuperseded, left] of [
+      [false, [`${NAME} Kept fresh`]],
+      [true, []],
+    ] as const) {
+      const node = await opened();
+      const outcome = await node.registry.claim(ofSet("b", await kept(node)));
+      const created = outcome.kind === "bound" ? outcome.created : [];
+      await node.registry.undo(created, isSuperseded ? created : []);
+      await node.pass(COOLDOWN_MS);
+      expect(records(node)).toEqual(left);
+    }
+  });
+
+  it("is in doubt for the next ADD, if the agent is killed before the search ends", async () => {
+    const node = await opened();
+    await node.registry.claim(ofSet("b", await kept(node)));
+    await node.open();
+    const again = await node.registry.claim({ ...ofSet("b"), containerId: "next" });
+    expect(again).toMatchObject({ fresh: [{ ip: ip(NAME) }] });
+  });
+
+  it("is the member's once a pod was answered with it", async () => {
+    const node = await opened();
+    await claimAndRetain(node.registry, ofSet("a", await kept(node)));
+    await node.registry.release(FIRST);
+    await node.pass(0);
+    expect(records(node)).toEqual([`${NAME} Kept`]);
+  });
+});
+
+describe("of several addresses of a machine's NIC a search learns which ones live pods of other nodes have", () => {
+  const machines = async (live: readonly string[], rest: Partial<Claim> = {}) => {
+    const read: string[] = [];
+    const isLivePod = async (_namespace: string, _pod: string, uid: string): Promise<boolean> => {
+      read.push(uid);
+      return live.includes(uid);
+    };
+    const source = await openClusterNode({ name: "n2" });
+    await claimAndRetain(source.registry, claim("a", [proposal(NAME)], { workload: MACHINE }));
+    await claimAndRetain(source.registry, claim("b", [proposal(OTHER, { ifName: "eth0" })], { workload: MACHINE, ...rest })); // biome-ignore format: one row
+    const node = await openClusterNode({ server: source.server, isLivePod });
+    const found = await node.registry.findRetained(MACHINE);
+    return { node, read, found: found.map(({ owner, isInUse }) => `${owner} ${isInUse}`) };
+  };
+
+  it.each<[live: readonly string[], found: readonly string[]]>([
+    [["a"], ["a true", "b false"]],
+    [["b"], ["a false", "b true"]],
+  ])("%j", async (live, wanted) => {
+    expect((await machines(live)).found).toEqual(wanted);
+  });
+
+  it("and asks for no pod where one NIC has one address", async () => {
+    const { found, read } = await machines(["a"], { ifName: "net1", proposals: [proposal(OTHER, { ifName: "net1" })] });
+    expect([found, read]).toEqual([["a undefined", "b undefined"], []]);
+  });
+});
