@@ -2,6 +2,7 @@
 import { ErrorCode } from "../../host/cni/error.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
+import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import { parseAllocationName } from "../../host/resources/ip-allocation.ts";
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
@@ -124,7 +125,9 @@ export class Ledger implements Segment {
   readonly #finished = new Set<string>();
   /** By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node: for how long: milliseconds. */
   readonly #awaiting = new Map<string, { readonly text: string; readonly address: string; forMs: number }>();
-  /** By address: when its record was left to the one of two pods that had it, whose node is told of it. */
+  /** By node: when its journal was lost. */
+  readonly #journalLostMs = new Map<string, number>();
+  /** By address: when its record was left to the one of two pods that had it, or written late for a node without its journal: the node is told of it. */
   readonly #leftToMs = new Map<string, number>();
   /** By address: when its record was written by hand. */
   readonly #restoredMs = new Map<string, number>();
@@ -310,7 +313,8 @@ export class Ledger implements Segment {
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
     } else {
       this.#countWrite(address, after, writer);
-      if (holdersOf(before) > 1 && holdersOf(after) === 1) this.#leftToMs.set(address, this.#options.nowMs());
+      const isLeft = holdersOf(before) > 1 && holdersOf(after) === 1;
+      if (isLeft || this.#mayBeLate(after)) this.#leftToMs.set(address, this.#options.nowMs());
     }
     if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
@@ -478,6 +482,13 @@ export class Ledger implements Segment {
     }
   }
 
+  /** Whether an agent that had the journal may have sent the write. */
+  #mayBeLate(after: StoredObject | undefined): boolean {
+    const { node = "", holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
+    const lostMs = this.#journalLostMs.get(node) ?? Number.NEGATIVE_INFINITY;
+    return holders.length > 0 && this.#options.nowMs() - lostMs <= LATE_WRITE_MS;
+  }
+
   /** Whether another pod has the address: one of the member's, from which a machine migrates. */
   #isShown(address: string, uid: string): boolean {
     return [...(this.#live.get(address) ?? [])].some((nic) => nic.uid !== uid && !nic.isReleased);
@@ -501,6 +512,7 @@ export class Ledger implements Segment {
   /** The node's journal is lost. */
   loseJournal(node: string): void {
     this.#withoutJournal.add(node);
+    this.#journalLostMs.set(node, this.#options.nowMs());
     for (const [address, { node: of, workload }] of this.#objects) {
       if (of !== node || workload === undefined) continue;
       const key = memberKey(workload.member, workload.interface ?? "", address);
