@@ -110,6 +110,12 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a release is carried out after the journal was lost, and the pod's next ADD answered",
     { seed: 680_000_014, profile: "machines", steps: 3_500, faults: 2 },
   ],
+  [
+    "of several recorded addresses a set's member gets the one that it had",
+    { seed: 690_000_002, profile: "statefulsets", steps: 10_500, faults: 3 },
+  ],
+  ["the same while pools are renamed and shrunk", { seed: 690_000_007, profile: "pools", steps: 15_000, faults: 2 }],
+  ["the same while machines are cut off", { seed: 690_000_004, profile: "partition", steps: 12_500, faults: 2 }],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 
