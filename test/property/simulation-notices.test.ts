@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../host/agent/gc/reconciler.ts";
 import { Cluster } from "../simulation/cluster.ts";
-import { networkDirectory } from "../simulation/run.ts";
+import { networkDirectory } from "../simulation/network-directory.ts";
 import { installTime, SimulatedTime } from "../simulation/simulated-time.ts";
 import { Timeline } from "../simulation/timeline.ts";
 import { root } from "../unit/house/sources.ts";

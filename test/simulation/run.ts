@@ -1,10 +1,10 @@
 /** One run: a cluster under a plan, checked after every step, and given time to recover at the end. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../unit/house/sources.ts";
 import { Cluster } from "./cluster.ts";
-import { plainConf } from "./machine.ts";
 import { NO_FAULTS } from "./network.ts";
+import { networkDirectory } from "./network-directory.ts";
 import { type ProfileName, planRun } from "./profiles.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
@@ -54,15 +54,6 @@ export interface RunReport {
 export const DEFAULTS: Omit<RunOptions, "seed"> = { profile: "faults", nodes: 3, pods: 12, steps: 20_000, faults: 1 };
 
 let coreWasm: Uint8Array | undefined;
-
-/** The folder of the machines' network definitions. */
-export function networkDirectory(): string {
-  const directory = join(root, "node_modules", ".cache", "simulation-net.d");
-  mkdirSync(directory, { recursive: true });
-  const definition = { cniVersion: "1.1.0", name: "lan", plugins: [plainConf("lan")] };
-  writeFileSync(join(directory, "10-lan.conflist"), JSON.stringify(definition));
-  return directory;
-}
 
 export async function run(options: RunOptions): Promise<RunReport> {
   coreWasm ??= readFileSync(join(root, "dist", "core", "berth-core.wasm"));

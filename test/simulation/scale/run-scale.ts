@@ -1,9 +1,9 @@
 /** One scale run: start, roll-out, load, a zone outage, an etcd restore, a rolling upgrade; what each took and cost. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { percentile } from "../../../scripts/lab/statistics.ts";
 import { root } from "../../unit/house/sources.ts";
-import { plainConf } from "../machine.ts";
+import { networkDirectory } from "../network-directory.ts";
 import { installTime, type Process, SimulatedTime } from "../simulated-time.ts";
 import type { Calibration } from "./calibration.ts";
 import { type ScaleNode, type ScaleShape, ScaleWorld } from "./scale-world.ts";
@@ -79,14 +79,6 @@ const PATIENCE_S = 240;
 
 export function readCalibration(): Calibration {
   return JSON.parse(readFileSync(join(import.meta.dirname, "calibration.json"), "utf8"));
-}
-
-function networkDirectory(): string {
-  const directory = join(root, "node_modules", ".cache", "simulation-net.d");
-  mkdirSync(directory, { recursive: true });
-  const definition = { cniVersion: "1.1.0", name: "lan", plugins: [plainConf("lan")] };
-  writeFileSync(join(directory, "10-lan.conflist"), JSON.stringify(definition));
-  return directory;
 }
 
 export async function runScale(options: ScaleOptions, say: (line: string) => void = () => {}): Promise<ScaleReport> {
