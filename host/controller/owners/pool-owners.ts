@@ -53,8 +53,8 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
       ...common,
       ...own,
       decode: (object, before) => {
-        const now = read(object, `${kind} "${keyOf(object)}"`, before);
-        return keepEqual(now && shared.tracked(now), before);
+        const now = keepEqual(read(object, `${kind} "${keyOf(object)}"`, before), before);
+        return now === before ? before : now && shared.tracked(now);
       },
       onChange: (change) => {
         if (change.kind === "set" && change.value === change.before) return;
