@@ -336,7 +336,6 @@ export class Ledger implements Segment {
     if (isAgent(writer) && !hold.writers.has(writer)) hold.writes = 0;
     hold.writers.add(writer);
     hold.writes++;
-    this.#holds.set(address, hold);
     this.mostWrites = Math.max(this.mostWrites, hold.writes);
     if (hold.writes === WRITES_MOST + 1)
       this.problems.push(`${address} was written more than ${WRITES_MOST} times for ${podUID}`);

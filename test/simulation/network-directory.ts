@@ -2,6 +2,7 @@
 import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../host/lib/crypto.ts";
+import { errnoOf } from "../../host/lib/describe.ts";
 import { root } from "../unit/house/sources.ts";
 import { plainConf } from "./machine.ts";
 
@@ -22,7 +23,7 @@ export function networkDirectory(): string {
   try {
     linkSync(temporary, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if (errnoOf(error) !== "EEXIST") throw error;
   } finally {
     rmSync(temporary);
   }
