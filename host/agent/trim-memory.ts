@@ -16,8 +16,9 @@ export const CALLS_PER_QUIET_TRIM = 50;
 const QUIET_LOOKS = 2;
 
 /**
- * Until so many calls have come since the start, collecting all garbage costs little. Later it discards optimised code, for between two calls nothing refers to the functions
- * and shapes of objects that the code was compiled for: an ADD of the coordinator takes a tenth longer, for some hundreds of ADDs. @limit
+ * Until so many calls have come since the start, collecting all garbage costs little. Later it discards optimised code, for between two calls nothing
+ * refers to the functions and shapes of objects that the code was compiled for: an ADD of the coordinator takes a tenth longer, for some hundreds of
+ * ADDs. @limit
  */
 export const COLD_CALLS = 200;
 

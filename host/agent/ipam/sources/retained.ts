@@ -220,7 +220,10 @@ export class RetainedAddresses implements AddressSource {
     this.#found = undefined;
   }
 
-  /** Another pod of this node tries to claim the address, which is retained for this one: the API server will refuse that. Rejects with CniError 11 when it takes too long. */
+  /**
+   * Another pod of this node tries to claim the address, which is retained for this one: the API server will refuse that. Rejects with CniError 11
+   * when it takes too long.
+   */
   async #awaitClaim(holder: Allocation): Promise<void> {
     const { deadline } = this.#search.demand;
     this.#handOver ??= deadline.handOver();
@@ -248,9 +251,10 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * What is retained first, or was until an earlier pod took it over, the last one before others; then what earlier pods have, the oldest before others, which are left of claims that are being
- * undone, and of what one of them has the object that was created first: taking over what was retained is a later write to an older object; then what is
- * orphaned. One list of the API server for each workload of the demand.
+ * What a live pod of a migrating machine has first, what is orphaned last; what is fresh after what the member had before. Of equal ones what is
+ * retained first, or was until an earlier pod took it over, the last one before others; then what earlier pods have, the oldest before others, which are
+ * left of claims that are being undone, and of what one of them has the object that was created first: taking over what was retained is a later write
+ * to an older object. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -322,9 +326,10 @@ function choosePicks(retained: readonly Retained[], isWanted: (pick: Picked) => 
 }
 
 /**
- * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them; or in no selected pool, unless the
- * NIC still lacks an address of the family: the pool that has it may only be renamed, or generated, of which this agent has not been told. Then it is
- * released only to another NIC of the demand, and where the namespace may have no other address beside it. What is retained for a NIC that is not part of the demand may be what that NIC will want.
+ * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them; or in no selected pool, unless
+ * the NIC still lacks an address of the family: the pool that has it may only be renamed, or generated, of which this agent has not been told. Then
+ * it is released only to another NIC of the demand, and where the namespace may have no other address beside it. What is retained for a NIC that is
+ * not part of the demand may be what that NIC will want.
  */
 function surplusOf(
   retained: readonly Retained[],
