@@ -235,7 +235,8 @@ export class Ledger implements Segment {
     const [text, awaited = ""] =
       /^Address (\S+) is retained .* still has it on node "\S+"/.exec(String(Object(error).message)) ?? [];
     if (text === undefined) this.#awaiting.delete(uid);
-    else if (this.#awaiting.get(uid)?.address !== awaited)
+    // Another pod than before: its agent finds out by itself that it is gone.
+    else if (this.#awaiting.get(uid)?.text !== `${name} (${uid}): ${text}`)
       this.#awaiting.set(uid, { text: `${name} (${uid}): ${text}`, address: awaited, forMs: 0 });
     // The API server may hear of it later than the pod, or never.
     const [, quarantined] = /^Address (\S+) of pool .* it is quarantined/.exec(String(Object(error).message)) ?? [];
