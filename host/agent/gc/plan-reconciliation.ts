@@ -4,6 +4,7 @@
  *   object that names this node, without a row in the journal (an orphan)
  *     Bound, its NIC has no address of the family    adopt it
  *     Bound, its NIC has another                     release it at the second observation
+ *     Bound and fresh, its member's own still cools  the same: the NIC's next ADD takes that one, and this one is a late write (retention)
  *     Bound, its NIC has another that was adopted    the same, but only when the pod is gone: it is unknown which of them is on the NIC
  *     Cooling; Quarantined for a conflict            adopt it as it is
  *     Quarantined because this node was lost         when the pod that had it is alive, adopt it as Bound; else release it at the second
@@ -22,6 +23,7 @@ import { parseMac } from "../../net/mac.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { isSameMember } from "../../resources/member.ts";
 
 export type OrphanObjectAction =
   | { readonly kind: "leave" }
@@ -95,14 +97,21 @@ function decideNodeLost({ object, node, ownRows, nowMs }: OrphanObjectFacts): Or
 function decideBound(object: IpAllocation, node: string, ownRows: readonly Allocation[]): OrphanObjectAction {
   const holder = holderOf(object, node);
   if (holder === undefined) return { kind: "release", adoption: coolingOf(object, node), ifPodGone: false };
-  const others = ownRows.filter((row) => isOnNic(row, holder.ifName, object.spec.ip.family));
+  const isOfNic = (row: Allocation): boolean => isOnNic(row, holder.ifName, object.spec.ip.family);
+  const others = ownRows.filter((row) => isOfNic(row) && (row.state === "Bound" || isOwnBefore(row, object)));
   if (others.length === 0) return { kind: "adopt", adoption: adoptionOf(object, node) };
   const isUncertain = others.every(({ containerId }) => containerId === UNKNOWN_CONTAINER);
   return { kind: "release", adoption: coolingOf(object, node), ifPodGone: isUncertain };
 }
 
-function isOnNic({ state, ifName, ip }: Allocation, nic: string, family: Family): boolean {
-  return state === "Bound" && ifName === nic && ip.family === family;
+function isOnNic({ ifName, ip }: Allocation, nic: string, family: Family): boolean {
+  return ifName === nic && ip.family === family;
+}
+
+/** Returns whether the row cools, because the machine has booted or the sandbox ended, and was the member's before the object was claimed for it. */
+function isOwnBefore({ state, isConfirmed, workload }: Allocation, { spec }: IpAllocation): boolean {
+  if (state !== "Cooling" || isConfirmed !== true || spec.workload?.isFresh !== true) return false;
+  return workload?.isFresh !== true && isSameMember(workload, spec.workload);
 }
 
 function adoptionOf(object: IpAllocation, node: string): Adoption {

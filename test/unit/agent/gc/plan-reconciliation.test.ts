@@ -76,6 +76,34 @@ describe("undo: an object without a row in the journal", () => {
       ...{ object: object(), ownRows: [row({ ip: other, state: "Cooling" })], decision: "adopt Bound u1/eth0" },
     },
     {
+      what: "retention: is released when it is new to the member, whose own address only cools",
+      ...{ object: object({ workload: { ...workload, isFresh: true } }) },
+      ...{ ownRows: [row({ ip: other, state: "Cooling", workload })], decision: "release Cooling u1/eth0" },
+    },
+    {
+      what: "retention: is adopted when it is new to the member, and what cools is so, too",
+      ...{ object: object({ workload: { ...workload, isFresh: true } }) },
+      ownRows: [row({ ip: other, state: "Cooling", workload: { ...workload, isFresh: true } })],
+      decision: "adopt Bound u1/eth0",
+    },
+    {
+      what: "retention: is adopted when it is new to the member, and no ADD was answered with what cools",
+      ...{ object: object({ workload: { ...workload, isFresh: true } }) },
+      ownRows: [row({ ip: other, state: "Cooling", workload, isConfirmed: false })],
+      decision: "adopt Bound u1/eth0",
+    },
+    {
+      what: "retention: is adopted when it is new to the member, and what cools was no member's",
+      ...{ object: object({ workload: { ...workload, isFresh: true } }) },
+      ownRows: [row({ ip: other, state: "Cooling" })],
+      decision: "adopt Bound u1/eth0",
+    },
+    {
+      what: "retention: is adopted when the member had it before, although another address cools",
+      ...{ object: object({ workload }), ownRows: [row({ ip: other, state: "Cooling", workload })] },
+      decision: "adopt Bound u1/eth0",
+    },
+    {
       what: "is released when its NIC has another address",
       ...{ object: object(), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
     },
