@@ -130,6 +130,7 @@ class NetworkClient implements KubeClient {
         if (!(error instanceof AttemptFailed)) throw unavailable(operation, attempt, last ?? error);
         const { failure } = error;
         last = error.cause;
+        if (failure.kind === "no answer") call.onUnanswered?.();
         if (!mayPass(failure) && last instanceof ApiError) throw last;
         if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last);
         const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;

@@ -27,6 +27,8 @@ export interface KubeCall {
   readonly lane?: Lane;
   /** How long the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
   readonly patienceMs?: number;
+  /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
+  readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }

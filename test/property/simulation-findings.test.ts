@@ -116,6 +116,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["the same while pools are renamed and shrunk", { seed: 690_000_007, profile: "pools", steps: 15_000, faults: 2 }],
   ["the same while machines are cut off", { seed: 690_000_004, profile: "partition", steps: 12_500, faults: 2 }],
+  [
+    "an attempt to create a record is carried out after a later one was undone",
+    { seed: 690_000_000, profile: "restores", steps: 36_000, nodes: 8, pods: 40 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -133,8 +133,13 @@ export class AddressStates {
     if (write === "delete") this.invalidate(name);
     else if (!isAnswered) {
       this.invalidate(name);
-      this.#change(name, { lateUntilMs: this.#nowMs() + LATE_WRITE_MS });
+      this.noteUnanswered(name);
     }
+  }
+
+  /** An attempt of a create or change had no answer, whatever becomes of the next one. */
+  noteUnanswered(name: string): void {
+    this.#change(name, { lateUntilMs: this.#nowMs() + LATE_WRITE_MS });
   }
 
   /** An earlier agent may have sent a write that is not carried out yet. */

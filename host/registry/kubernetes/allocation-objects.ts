@@ -66,10 +66,13 @@ export class AllocationObjects {
     }
   }
 
-  /** Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. */
-  async create(spec: IpAllocationSpec, terms: CallTerms): Promise<IpAllocation> {
+  /**
+   * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in {@link KubeCall}; no precondition
+   * prevents a late attempt from creating the object once more after it was deleted.
+   */
+  async create(spec: IpAllocationSpec, terms: CallTerms, onUnanswered: () => void): Promise<IpAllocation> {
     const body = encodeIpAllocation(spec, metadataOf(spec));
-    return decode(await this.#api.call({ ...terms, method: "POST", path: COLLECTION, body }));
+    return decode(await this.#api.call({ ...terms, onUnanswered, method: "POST", path: COLLECTION, body }));
   }
 
   async replace(

@@ -349,7 +349,8 @@ export class ObjectSync {
     const { name, terms } = task;
     if (action.kind === "create") {
       task.isNew = true;
-      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms));
+      const onUnanswered = (): void => this.#states.noteUnanswered(name);
+      task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms, onUnanswered));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);

@@ -135,6 +135,15 @@ describe("a call", () => {
     expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
   });
 
+  it("says of each attempt without an answer that it may be carried out yet, and of no other", async () => {
+    const broken: StubAnswer = (response) => response.destroy();
+    const busy: StubAnswer = (response) => sendStatus(response, 503, "Busy");
+    const { client, requests } = await open(first(broken, busy, broken));
+    let unanswered = 0;
+    await client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
+    expect([requests.length, unanswered]).toEqual([4, 2]);
+  });
+
   it("ends when its patience does, with a body that never ends", async () => {
     const { client } = await open((response) => response.writeHead(200).write("{"));
     await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toBeInstanceOf(ApiUnavailable);

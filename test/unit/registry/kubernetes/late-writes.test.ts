@@ -281,6 +281,25 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([]);
   });
 
+  it("nothing is kept when an attempt to create it is carried out after a later one was undone", async () => {
+    const node = await openClusterNode();
+    let runLate = (): unknown => undefined;
+    node.gate = async ({ method, onUnanswered }, commit) => {
+      if (method !== "POST") return commit();
+      onUnanswered?.();
+      runLate = commit;
+      return commit();
+    };
+    const claimed = await node.registry.claim(ofWeb("eth0"));
+    await node.registry.undo(claimed.kind === "bound" ? claimed.created : []);
+    await node.registry.idle();
+    expect(allocationLines(node.server)).toEqual([]);
+    runLate();
+    expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
+    await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+    expect(allocationLines(node.server)).toEqual([]);
+  });
+
   it("nothing is kept when the caller hangs up while it is created", async () => {
     const node = await openClusterNode();
     const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
