@@ -120,6 +120,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an attempt to create a record is carried out after a later one was undone",
     { seed: 690_000_000, profile: "restores", steps: 36_000, nodes: 8, pods: 40 },
   ],
+  [
+    "a pod that was deleted by force runs on while its member gets what a lost node had",
+    { seed: 700_000_009, profile: "silence", steps: 39_100 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

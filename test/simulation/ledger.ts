@@ -410,7 +410,7 @@ export class Ledger implements Segment {
         if (undecided?.has(had) === true && undecided.has(address)) continue;
         const leftBehind = this.#leftBehindOf(key);
         // Two addresses of the member are retained until one of them counts as surplus.
-        if (this.#isLeftBehind(had) || (leftBehind.has(address) && !this.#isShown(had, uid))) leftBehind.add(had);
+        if (this.#isLeftBehind(had) || (leftBehind.has(address) && !this.#isMigrating(had, uid))) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
@@ -489,9 +489,10 @@ export class Ledger implements Segment {
     return holders.length > 0 && this.#options.nowMs() - lostMs <= LATE_WRITE_MS;
   }
 
-  /** Whether another pod has the address: one of the member's, from which a machine migrates. */
-  #isShown(address: string, uid: string): boolean {
-    return [...(this.#live.get(address) ?? [])].some((nic) => nic.uid !== uid && !nic.isReleased);
+  /** Whether another launcher has the address, from which the machine migrates. */
+  #isMigrating(address: string, uid: string): boolean {
+    const isLauncher = (nic: Nic): boolean => this.#identityOf(nic) !== nic.pod;
+    return [...(this.#live.get(address) ?? [])].some((nic) => nic.uid !== uid && !nic.isReleased && isLauncher(nic));
   }
 
   #leftBehindOf(key: string): Set<string> {
