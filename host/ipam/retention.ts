@@ -15,7 +15,7 @@ import type { VendorConf } from "../config/vendor-conf.ts";
 import { bitsOf, type Family } from "../net/ip.ts";
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { Holder, Workload } from "../resources/ip-allocation.ts";
-import { LAUNCHER_LABEL, type Pod } from "../resources/pod.ts";
+import { LAUNCHER_LABEL, MIGRATION_LABEL, type Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
 import { announcedNics, demandedNics } from "./announced-nics.ts";
@@ -49,6 +49,11 @@ function runOf(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   const isRun = owner?.kind === "VirtualMachineInstance" && isKubevirt(owner.apiVersion);
   return isRun && pod.labels[LAUNCHER.label] === LAUNCHER.value ? owner : undefined;
+}
+
+/** Returns whether a virtual machine that runs in another pod migrates, or has migrated, to this one. */
+export function isMigrationTarget(pod: Pod): boolean {
+  return runOf(pod) !== undefined && pod.labels[MIGRATION_LABEL] !== undefined;
 }
 
 /** Returns the address owner of a run. `machine`: its VirtualMachine, if there is one. */

@@ -98,6 +98,8 @@ export interface Claim {
   readonly proposals: readonly Proposal[];
   /** The address owner, which retains the addresses when the pod goes; undefined if there is none. */
   readonly workload?: Workload | undefined;
+  /** A virtual machine that runs in another pod migrates to this one, and has its addresses there. Absent: none does. */
+  readonly isMigrationTarget?: boolean | undefined;
   /**
    * The same ADD claims again because it lost the address of one family. The NIC's other addresses are not written; the outcome is `taken` if another
    * sandbox has them by now. (Every claim gives a NIC only the families that it lacks.)
@@ -122,6 +124,11 @@ export type ClaimOutcome =
        * and that no ADD was answered with. Absent in the embedded registry, where the pool cache knows.
        */
       readonly fresh?: readonly Allocation[];
+      /**
+       * Of a migration's target: those of `held` and `created` that its member had before, and that no other pod has now. Where the machine runs, its NIC may
+       * have others.
+       */
+      readonly presumed?: readonly Allocation[];
     }
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }

@@ -17,6 +17,9 @@ export const CONFIG_MIRROR = "kubernetes.io/config.mirror";
 /** Label of the pods in which virtual machines run. */
 export const LAUNCHER_LABEL = "kubevirt.io";
 
+/** Label of those to which a virtual machine migrates; its value is the migration's UID. */
+export const MIGRATION_LABEL = "kubevirt.io/migrationJobUID";
+
 /** Annotations that Berth reads besides its own. */
 const OTHER_ANNOTATIONS = [NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION, CONFIG_HASH, CONFIG_MIRROR];
 
@@ -72,7 +75,7 @@ export function decodePod(value: unknown, source: string): Pod {
   const cut = trimMetadata(value, ({ labels, annotations, ownerReferences }) => {
     foreign = foreignAnnotations(annotations);
     return {
-      labels: keepLabels(labels, [LAUNCHER_LABEL]),
+      labels: keepLabels(labels, [LAUNCHER_LABEL, MIGRATION_LABEL]),
       annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
       ownerReferences: keepController(ownerReferences),
     };

@@ -124,6 +124,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a pod that was deleted by force runs on while its member gets what a lost node had",
     { seed: 700_000_009, profile: "silence", steps: 39_100 },
   ],
+  [
+    "a machine's target finds what a lost node has retained where its search starts",
+    { seed: 690_000_009, profile: "machines", steps: 20_000, nodes: 8, pods: 40 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -110,7 +110,7 @@ export class VirtualMachines {
     if (source === undefined || machine.target !== undefined || !this.#options.isUp(source.uid)) return;
     const nodes = this.#options.readyNodes().filter((node) => node !== source.node);
     if (nodes.length === 0) return;
-    const uid = this.#launch(machine, random.pick(nodes));
+    const uid = this.#launch(machine, random.pick(nodes), { "kubevirt.io/migrationJobUID": "migration" });
     machine.target = { uid, startedMs: this.#options.nowMs(), isUp: false, endMs: 0 };
   }
 
@@ -123,8 +123,9 @@ export class VirtualMachines {
 
   /** It is deleted, with its claims; one of its name is created after so long, once its pods are gone. */
   delete(random: Seeded, forMs: number): void {
-    const machine = random.pick(this.#machines.filter(({ isAbsent }) => !isAbsent));
-    if (machine === undefined) return;
+    const present = this.#machines.filter(({ isAbsent }) => !isAbsent);
+    if (present.length === 0) return;
+    const machine = random.pick(present);
     const { server, collections, forgetMember } = this.#options;
     const { name } = machine;
     machine.isAbsent = true;
@@ -301,7 +302,7 @@ export class VirtualMachines {
   }
 
   /** Returns the UID of the launcher. */
-  #launch(machine: VirtualMachine, node: string): string {
+  #launch(machine: VirtualMachine, node: string, labels: Readonly<Record<string, string>> = {}): string {
     const { server, collections, newUid } = this.#options;
     const uid = newUid();
     const name = `${machine.name}-${machine.life}-${++this.#lastLauncher}`;
@@ -313,7 +314,7 @@ export class VirtualMachines {
         uid,
         namespace: "shop",
         finalizers: ["simulation/kubelet"],
-        labels: { "kubevirt.io": "virt-launcher" },
+        labels: { "kubevirt.io": "virt-launcher", ...labels },
         annotations: { ...networksOf(machine), ...this.#poolsOf(machine) },
         ownerReferences: [{ ...owner, controller: true }],
       },

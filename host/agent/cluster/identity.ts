@@ -8,6 +8,7 @@ import { type AnnotationRules, decodePodAnnotations } from "../../config/annotat
 import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
+import { isMigrationTarget } from "../../ipam/retention.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
@@ -100,6 +101,7 @@ export function identityOfPod(
   const { namespace, name, labels, labelCount, annotations, foreignAnnotations } = pod;
   return {
     foreignAnnotations,
+    ...(isMigrationTarget(pod) ? { isMigrationTarget: true } : {}),
     owner: owner ?? ownerOfPod(pod) ?? "",
     namespace,
     name,

@@ -21,6 +21,7 @@ import {
   type AllocateDeps,
   Assignments,
   type Bound,
+  isSameAddress,
   type Search,
   type Setback,
   usablePools,
@@ -177,12 +178,13 @@ class AddressAllocator {
   /** Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share, and is retained from now on. */
   async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
-    const { fresh = [] } = bound;
+    const { fresh = [], presumed = [] } = bound;
     try {
       const refusal = refuseFresh(demand, fresh);
       if (refusal !== undefined) throw refusal;
       const owned = fresh.map((row) => ({ ...row, workload: workloadOf(demand, row.ifName) }));
-      const retained = owned.filter(({ workload }) => workload !== undefined);
+      const isOther = (row: Allocation): boolean => !fresh.some((each) => isSameAddress(each, row));
+      const retained = [...owned.filter(({ workload }) => workload !== undefined), ...presumed.filter(isOther)];
       if (retained.length > 0) await registry.retain(retained);
       return { ...bound, picked };
     } catch (error) {

@@ -59,7 +59,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
   const { workloads, requested } = followClaims(deps, nic, nics);
-  const { owner, namespace, name, workload } = identity;
+  const { owner, namespace, name, workload, isMigrationTarget } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
   const most =
     2 * announcedNics(annotations, subject.firstNic).length + nics.flatMap(({ families }) => families).length;
@@ -75,7 +75,7 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
       requested,
       workloads,
       limits,
-      claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload },
+      claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload, isMigrationTarget },
       seedText: seedOf(identity),
       coversPod:
         nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),

@@ -21,6 +21,8 @@ export interface PodIdentity {
   readonly node?: string | undefined;
   /** The owner of the pod's addresses after it is deleted; undefined: they are not retained. */
   readonly workload?: Workload | undefined;
+  /** A virtual machine migrates to the pod. Absent: none does. */
+  readonly isMigrationTarget?: boolean | undefined;
   /** The IPAMClaims that its NICs refer to, by interface: they retain the addresses of these NICs. */
   readonly claims?: ReadonlyMap<string, NicClaim> | undefined;
   /** Names of its annotations of other IPAMs. */

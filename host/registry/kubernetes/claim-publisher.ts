@@ -27,6 +27,8 @@ interface Result {
   readonly replaces: number | undefined;
   /** The NIC's address owner did not have the address before. */
   readonly isNewToOwner: boolean;
+  /** As in {@link Bound.presumed}. */
+  readonly isPresumed: boolean;
   readonly outcome: PublishOutcome | { readonly kind: "failed"; readonly error: unknown };
 }
 
@@ -224,9 +226,14 @@ export class ClaimPublisher {
     try {
       const publishing = this.#objectSync.publish(published, terms, replaces, onTakeOver);
       const outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
-      return { row: isNewToOwner ? row : { ...row, workload }, replaces, isNewToOwner, outcome };
+      const isPresumed =
+        claim.isMigrationTarget === true &&
+        workload !== undefined &&
+        !isNewToOwner &&
+        !(outcome.kind === "published" && outcome.isShared);
+      return { row: isNewToOwner ? row : { ...row, workload }, replaces, isNewToOwner, isPresumed, outcome };
     } catch (error) {
-      return { row, replaces, isNewToOwner, outcome: { kind: "failed", error } };
+      return { row, replaces, isNewToOwner, isPresumed: false, outcome: { kind: "failed", error } };
     }
   }
 
@@ -317,18 +324,21 @@ export class ClaimPublisher {
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
       const rows = results
-        .filter(({ isNewToOwner }) => !isNewToOwner)
+        .filter(({ isNewToOwner, isPresumed }) => !isNewToOwner && !isPresumed)
         .map(({ row }) => ({ ...row, isConfirmed: true }));
       await this.#confirm(rows, results);
       if (!open.isTouched || (await this.#isHeld(claim, outcome))) {
         for (const result of results) this.#noteSource(result);
         const fresh = results.filter(isFresh).map(({ row }) => row);
-        const complete = (row: Allocation): Allocation => rows.find((each) => nameOf(each) === nameOf(row)) ?? row;
+        const presumed = results.filter(({ isPresumed }) => isPresumed).map(({ row }) => row);
+        const complete = (row: Allocation): Allocation =>
+          [...rows, ...presumed].find((each) => nameOf(each) === nameOf(row)) ?? row;
         // What an earlier agent claimed and never answered is undone like what this claim wrote.
-        const created = [
-          ...new Set([...outcome.created, ...results.filter((each) => each.isNewToOwner).map(({ row }) => row)]),
-        ].map(complete);
-        const completed = { ...outcome, held: outcome.held.map(complete), created, fresh: fresh.map(complete) };
+        const unanswered = results.filter((each) => each.isNewToOwner || each.isPresumed).map(({ row }) => row);
+        const isWritten = (row: Allocation): boolean => outcome.created.some((each) => nameOf(each) === nameOf(row));
+        const created = [...outcome.created, ...unanswered.filter((row) => !isWritten(row))].map(complete);
+        const bound = { ...outcome, held: outcome.held.map(complete), created, fresh: fresh.map(complete) };
+        const completed = presumed.length > 0 ? { ...bound, presumed } : bound;
         return this.#withPredecessors(this.#withAdopted(claim, completed));
       }
     }

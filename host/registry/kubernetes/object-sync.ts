@@ -60,8 +60,13 @@ interface ObjectSyncOptions extends LiveStatus {
 }
 
 export type PublishOutcome =
-  /** `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. */
-  | { readonly kind: "published"; readonly isNew: boolean; readonly isTakenOver: boolean }
+  /** `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. `isShared`: another pod has the address, too. */
+  | {
+      readonly kind: "published";
+      readonly isNew: boolean;
+      readonly isTakenOver: boolean;
+      readonly isShared: boolean;
+    }
   | { readonly kind: "taken"; readonly by: Allocation };
 
 /** One sync of one address, with what its calls have found. */
@@ -122,7 +127,12 @@ export class ObjectSync {
           case "synced":
             this.#backlog.done(name);
             this.#states.noteSynced(name);
-            return { kind: "published", isNew: task.isNew, isTakenOver: task.isTakenOver };
+            return {
+              kind: "published",
+              isNew: task.isNew,
+              isTakenOver: task.isTakenOver,
+              isShared: typeof task.object === "object" && task.object.sharers !== undefined,
+            };
           case "taken": {
             const by = await this.#readHolder(task);
             const { needsProbe, predecessor, by: { namespace, pod } = predecessor ?? by } = action;

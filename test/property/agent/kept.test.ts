@@ -38,6 +38,8 @@ interface LivePod {
 interface StartOptions extends Pick<DemandOptions, "requested" | "source"> {
   /** All NICs are claimed with the first ADD, as with `ippools`. */
   readonly isAtOnce?: boolean;
+  /** The machine migrates to the pod. */
+  readonly isMigrationTarget?: boolean;
 }
 
 /** Members of workloads and plain pods that come and go on several nodes of a cluster. */
@@ -89,7 +91,7 @@ class World {
 
   /** Its pod starts there: an ADD for each NIC. Rejects as the first ADD that is refused; then the pod is gone again. */
   async start(member: Member, node: ClusterNode, options: StartOptions = {}): Promise<LivePod> {
-    const { isAtOnce = false, requested, source } = options;
+    const { isAtOnce = false, isMigrationTarget = false, requested, source } = options;
     const pod = this.#podOf(member);
     this.#pods.set(`${pod.namespace}/${pod.name}`, pod);
     // An ADD that waits lets time pass for all.
@@ -103,6 +105,7 @@ class World {
           this.#depsOf(node),
           node.demand(pod.name, nics, {
             ...{ owner: `${pod.uid}`, ifName, containerId: `${pod.uid}-${index}`, workload: member.workload, clock },
+            isMigrationTarget,
             ...(index > 0 ? {} : { requested, source }),
             seedText: member.workload ? memberKey(member.workload) : pod.name,
             coversPod: isAtOnce || this.#nics.length === 1,
@@ -278,6 +281,23 @@ it.each<[title: string, at: number, source: StartOptions["source"], left: number
   expect(world.surplus()).toHaveLength(left);
 });
 
+it("retention: a machine migrates with the address that it has, although another one is kept where the search for it starts", async () => {
+  const world = new World([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.40"] })], ["eth0"]);
+  const machine = machineOf("m");
+  const first = await world.start(machine, await world.node());
+  await world.end(first);
+  const kept = `${first.addresses.get("eth0/4")}`;
+  const record = world.server.objects.get(kept) ?? expect.fail(`There is no ${kept}`);
+  const requested = kept === "10.6.0.7" ? "10.6.0.8" : "10.6.0.7";
+  const source = await world.start(machine, await world.node(), { requested });
+  await world.pass(31_000);
+  // A node that was lost and is back has retained it.
+  world.server.put(ALLOCATIONS, kept, record);
+  expect(world.surplus()).toEqual([`uid-m/m/eth0/4 ${requested} ${kept}`]);
+  const target = await world.start(machine, await world.node(), { isMigrationTarget: true });
+  expect(target.addresses).toEqual(source.addresses);
+});
+
 const BLUE = (last: number, selection: "hash" | "ascending"): IpPool =>
   pool("blue", "10.6.0.0/24", { ips: [`10.6.0.1-10.6.0.${last}`], selection });
 const SIX = (last: number): IpPool => pool("six", "fd00::/64", { ips: [`fd00::1-fd00::${last.toString(16)}`] });
@@ -302,7 +322,7 @@ async function fuzz(seed: number): Promise<Tally> {
     const others = nodes.filter((node) => node !== source);
     const node = random.chance(0.3) ? await world.node() : random.pick(others);
     try {
-      const started = await world.start(member, node, { isAtOnce });
+      const started = await world.start(member, node, { isAtOnce, isMigrationTarget: source !== undefined });
       tally.started(started, what);
       live.set(member, started);
       return started;

@@ -407,8 +407,8 @@ export const FAULTS: readonly Fault[] = [
       ),
       edit(
         RETAINED,
-        "if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created)))",
-        "if (this.#found === undefined && fresh.length === created.length && (fresh.length > 0 || this.#isMovedByRequest(created)))",
+        "if (this.#found === undefined && isUnsure)",
+        "if (this.#found === undefined && fresh.length === created.length && isUnsure)",
       ),
     ],
   },

@@ -4,6 +4,7 @@ import {
   claimsOf,
   decideHolder,
   findAddressOwner,
+  isMigrationTarget,
   mayBeShared,
   refuseClaim,
   requestedByClaim,
@@ -132,6 +133,17 @@ describe("a machine", () => {
     ["Failed", true],
   ])("in phase %s is finished: %s", (phase, isFinished) => {
     expect(machineOf([], phase).isFinished).toBe(isFinished);
+  });
+});
+
+describe("a pod to which a machine migrates", () => {
+  const MIGRATION = { "kubevirt.io/migrationJobUID": "m-1" };
+  it.each<[title: string, owners: readonly Owner[], labels: object, wanted: boolean]>([
+    ["a launcher with a migration's label", [RUN], { ...LAUNCHER, ...MIGRATION }, true],
+    ["a launcher without one", [RUN], LAUNCHER, false],
+    ["any other pod with one", [SET], { ...LAUNCHER, ...MIGRATION }, false],
+  ])("%s", (_title, owners, labels, wanted) => {
+    expect(isMigrationTarget(podOf(owners, { labels }))).toBe(wanted);
   });
 });
 

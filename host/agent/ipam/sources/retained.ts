@@ -135,16 +135,17 @@ export class RetainedAddresses implements AddressSource {
    */
   async prefer(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
     const { registry, assignments } = this.#search;
-    const { held, created, fresh = [] } = bound;
+    const { held, created, fresh = [], presumed = [] } = bound;
     try {
       // One that was retained is fresh if its earlier pod's claim was undone meanwhile.
       if (picked.some((pick) => isGone(pick, fresh))) this.#found = undefined;
-      if (this.#found === undefined && (fresh.length > 0 || this.#isMovedByRequest(created)))
-        this.#found = await findRetained(this.#search);
+      const isUnsure = fresh.length > 0 || presumed.length > 0 || this.#isMovedByRequest(created);
+      if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search);
       this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-      const isFresh: IsWanted = (nic) => fresh.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
+      const isOneOf = (rows: readonly Allocation[]) => (nic: Pick<Picked, "ifName" | "ip">) =>
+        rows.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
       const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
-      const chosen = this.#choose(isFresh, isCreated);
+      const chosen = this.#choose(isOneOf([...fresh, ...presumed]), isCreated, isOneOf(presumed));
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
         const rest = created.flatMap(({ workload, ...row }) => {
@@ -181,12 +182,14 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /** `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better. */
-  #choose(isWanted: IsWanted, isBare: IsWanted = () => true): readonly Picked[] {
-    const usable = (this.#found ?? []).filter(
-      ({ kept, isOrphaned, isLate }) =>
-        !this.#refused.has(kept.version) && (kept.isInUse === true || !(isOrphaned || isLate) || isBare(kept)),
-    );
+  /**
+   * `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better.
+   * `isPresumed`: it has one that the member had before. Only what the pod has from which a machine migrates is better.
+   */
+  #choose(isWanted: IsWanted, isBare: IsWanted = () => true, isPresumed: IsWanted = () => false): readonly Picked[] {
+    const isBetter = ({ kept, isOrphaned, isLate }: Retained): boolean =>
+      kept.isInUse === true || (!isPresumed(kept) && (!(isOrphaned || isLate) || isBare(kept)));
+    const usable = (this.#found ?? []).filter((each) => !this.#refused.has(each.kept.version) && isBetter(each));
     const { poolCache } = this.#search;
     return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
   }

@@ -153,3 +153,47 @@ describe("of several addresses of a machine's NIC a search learns which ones liv
     expect([found, read]).toEqual([["a undefined", "b undefined"], []]);
   });
 });
+
+describe("what is kept for a machine is presumed to be the address of a pod to which it migrates", () => {
+  const target = (containerId: string, replaces?: number): Claim => ({
+    ...claim("b", [proposal(NAME, replaces === undefined ? {} : { replaces })], { workload: MACHINE }),
+    ...{ containerId, isMigrationTarget: true },
+  });
+  const PRESUMED = { presumed: [{ ip: ip(NAME), workload: MACHINE }] };
+
+  const ended = async (): Promise<ClusterNode> => {
+    const node = await openClusterNode({ isLivePod: async () => true, readHolderStatus: async () => "migrating" });
+    await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: MACHINE }));
+    await node.registry.release(FIRST);
+    await node.pass(0);
+    return node;
+  };
+
+  it("until the search knows what the machine has where it runs, also if the agent is killed before", async () => {
+    const node = await ended();
+    expect(await node.registry.claim(target("c-b"))).toMatchObject(PRESUMED);
+    await node.open();
+    const again = await node.registry.claim(target("next"));
+    expect(again).toMatchObject({ ...PRESUMED, created: [{ ip: ip(NAME) }] });
+    await node.registry.retain(again.kind === "bound" ? (again.presumed ?? []) : []);
+    expect(await node.registry.claim(target("third"))).not.toHaveProperty("presumed");
+  });
+
+  it("and kept again when that claim is undone", async () => {
+    const node = await ended();
+    const outcome = await node.registry.claim(target("c-b"));
+    await node.registry.undo(outcome.kind === "bound" ? outcome.created : []);
+    await node.pass(0);
+    expect(records(node)).toEqual([`${NAME} Kept`]);
+  });
+
+  it("and not when the pod shares it with the other one, or when none migrates", async () => {
+    const source = await openClusterNode({ name: "n2" });
+    await claimAndRetain(source.registry, claim("a", [proposal(NAME)], { workload: MACHINE }));
+    const live = { isLivePod: async () => true, readHolderStatus: async () => "migrating" as const };
+    const node = await openClusterNode({ server: source.server, ...live });
+    expect(await node.registry.claim(target("c-b"))).not.toHaveProperty("presumed");
+    const plain = { ...target("c-b"), isMigrationTarget: false };
+    expect(await (await ended()).registry.claim(plain)).not.toHaveProperty("presumed");
+  });
+});
