@@ -165,6 +165,22 @@ export const FAULTS: readonly Fault[] = [
     ],
   },
   {
+    name: "no record says that its address is new to the member",
+    breaks: "retention",
+    profile: "statefulsets",
+    violation: " had ",
+    faults: 3,
+    steps: 10_000,
+    limit: 400_000,
+    edits: [
+      edit(
+        "host/resources/member.ts",
+        "return isFresh ? { ...workload, isFresh } : workload;",
+        "return isFresh === undefined ? { ...workload, isFresh } : workload;",
+      ),
+    ],
+  },
+  {
     name: "another pod takes over what a member has just released",
     breaks: "retention",
     profile: "statefulsets",
