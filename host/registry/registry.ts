@@ -50,7 +50,7 @@ export interface Allocation {
    * NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
-  /** Whether a live pod of another node has it: of several that are found for one NIC of a machine, which migrates ({@link Registry.findRetained}). */
+  /** Whether a pod of another node has it that has not ended: of several that are found for one NIC of a machine ({@link Registry.findRetained}). */
   readonly isInUse?: boolean | undefined;
   /** Whether the API server is known to have an object for the row (cluster only). */
   readonly isConfirmed?: boolean | undefined;
@@ -284,9 +284,14 @@ export interface Registry {
   readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
   /**
    * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any node (retention). The caller
-   * proposes those in the selected pools with `replaces`, and {@link claim} decides. Empty in the embedded registry.
+   * proposes those in the selected pools with `replaces`, and {@link claim} decides. `target`: the pod to which the member, a machine, migrates; only for that
+   * {@link Allocation.isInUse} is found out. Empty in the embedded registry.
    */
-  findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]>;
+  findRetained(
+    workload: Workload,
+    target?: Pick<Claim, "namespace" | "pod">,
+    signal?: AbortSignal,
+  ): Promise<readonly Allocation[]>;
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;

@@ -128,6 +128,18 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a machine's target finds what a lost node has retained where its search starts",
     { seed: 690_000_009, profile: "machines", steps: 20_000, nodes: 8, pods: 40 },
   ],
+  [
+    "of two addresses that may be unanswered the one stays that a lookup has put first",
+    { seed: 700_000_001, profile: "machines", steps: 16_000, faults: 3 },
+  ],
+  [
+    "a pod gets its own address again that it gave up for one that cannot be probed",
+    { seed: 700_000_015, profile: "machines", steps: 20_000, faults: 2 },
+  ],
+  [
+    "the pod from which a machine migrates keeps its address, whatever the other one has",
+    { seed: 700_000_020, profile: "machines", steps: 40_000, nodes: 8, pods: 40 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

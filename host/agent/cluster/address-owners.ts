@@ -118,7 +118,7 @@ interface EvictDeps {
 /** Returns whether the holder may have the address. `readPod` reads from the API server. */
 export async function readHolderStatus(
   readPod: (of: { readonly namespace: string; readonly name: string }) => Promise<Pod | undefined>,
-  { namespace, pod: name }: Allocation,
+  { namespace, pod: name }: Pick<Allocation, "namespace" | "pod">,
   holder: Holder,
 ): Promise<HolderStatus> {
   if (namespace === holder.namespace && name === holder.pod) return "gone";

@@ -149,7 +149,9 @@ export interface LiveStatus {
    * Reads another pod of the row's member that has the address (retention): whether it is gone, runs the same machine, which migrates, or is alive.
    * Absent: it is gone.
    */
-  readonly readHolderStatus?: ((row: Allocation, holder: Holder) => Promise<HolderStatus>) | undefined;
+  readonly readHolderStatus?:
+    | ((row: Pick<Allocation, "namespace" | "pod">, holder: Holder) => Promise<HolderStatus>)
+    | undefined;
   /** Reads the node of an earlier pod of the row's member (node-lost, retention). Absent: it is off. */
   readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
 }

@@ -249,31 +249,43 @@ export class KubernetesRegistry implements Registry {
     return usage;
   }
 
-  async findRetained(workload: Workload, signal?: AbortSignal): Promise<readonly Allocation[]> {
+  async findRetained(
+    workload: Workload,
+    target?: Pick<Claim, "namespace" | "pod">,
+    signal?: AbortSignal,
+  ): Promise<readonly Allocation[]> {
     const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
     const found = await orRegistryError(this.#foreign.findRetained(workload, terms));
     const isUndone = await Promise.all(found.map((each) => this.#isUndone(each)));
-    return this.#withLiving(found.filter((_, index) => isUndone[index] !== true));
+    const left = found.filter((_, index) => isUndone[index] !== true);
+    return target === undefined ? left : this.#withUse(left, target);
   }
 
-  /** What a machine migrates with is its address, whatever else is recorded: of several of one NIC reads which ones live pods of other nodes have. */
-  #withLiving(found: readonly Allocation[]): Promise<readonly Allocation[]> {
+  /** What a machine migrates with is its address, whatever else is recorded: of several of one NIC reads which ones pods of other nodes have. */
+  #withUse(found: readonly Allocation[], target: Pick<Claim, "namespace" | "pod">): Promise<readonly Allocation[]> {
     const isOne = (row: Allocation): boolean =>
       found.every((other) => other === row || other.ifName !== row.ifName || other.ip.family !== row.ip.family);
     const complete = async (row: Allocation): Promise<Allocation> =>
       row.state !== "Bound" || !mayBeShared(row.workload) || isOne(row)
         ? row
-        : { ...row, isInUse: await this.#isInUse(row) };
+        : { ...row, isInUse: await this.#isInUse(row, target) };
     return orRegistryError(Promise.all(found.map(complete)));
   }
 
-  async #isInUse(row: Allocation): Promise<boolean> {
-    const { isLivePod, node } = this.#options;
+  /** A pod of an earlier run that has ended is gone, whether it is deleted or not. */
+  async #isInUse(row: Allocation, target: Pick<Claim, "namespace" | "pod">): Promise<boolean> {
+    const { readHolderStatus = async () => "gone", node } = this.#options;
     const known = this.#foreign.find(nameOf(row));
-    const first = { namespace: row.namespace, pod: row.pod, podUid: row.owner, node: known?.node };
+    const first = {
+      namespace: row.namespace,
+      pod: row.pod,
+      podUid: row.owner,
+      ifName: row.ifName,
+      node: known?.node ?? "",
+    };
     const others = (known?.sharers ?? [first]).filter((holder) => holder.node !== node);
-    const areLive = others.map(({ namespace, pod, podUid }) => isLivePod(namespace, pod, podUid));
-    return (await Promise.all(areLive)).includes(true);
+    const statuses = await Promise.all(others.map((holder) => readHolderStatus(target, holder)));
+    return statuses.some((status) => status !== "gone");
   }
 
   /** Returns whether the object of this node is left of a claim that was undone. A row of another pod is older than the object: a journal was restored. */

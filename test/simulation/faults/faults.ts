@@ -146,7 +146,7 @@ export const FAULTS: readonly Fault[] = [
     edits: [
       edit(
         RETAINED,
-        "const all = await registry.findRetained(member, demand.deadline.signal);",
+        "const all = await registry.findRetained(member, target, demand.deadline.signal);",
         "const all: readonly Allocation[] = [];",
       ),
     ],

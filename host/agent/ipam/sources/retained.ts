@@ -48,6 +48,8 @@ export class RetainedAddresses implements AddressSource {
   readonly #own: OwnAddresses;
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: readonly Retained[] | undefined;
+  /** What lookups have put first. */
+  #chosen: readonly Picked[] = [];
   /** Versions of what was found and the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
@@ -145,7 +147,11 @@ export class RetainedAddresses implements AddressSource {
       const isOneOf = (rows: readonly Allocation[]) => (nic: Pick<Picked, "ifName" | "ip">) =>
         rows.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
       const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
-      const chosen = this.#choose(isOneOf([...fresh, ...presumed]), isCreated, isOneOf(presumed));
+      // What a lookup has put first is not given up for what it has put after it.
+      const isFirst = (row: Allocation): boolean =>
+        row.workload?.isFresh === true && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
+      const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
+      const chosen = this.#choose(isOneOf(open), isCreated, isOneOf(presumed));
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
         const rest = created.flatMap(({ workload, ...row }) => {
@@ -191,13 +197,16 @@ export class RetainedAddresses implements AddressSource {
       kept.isInUse === true || (!isPresumed(kept) && (!(isOrphaned || isLate) || isBare(kept)));
     const usable = (this.#found ?? []).filter((each) => !this.#refused.has(each.kept.version) && isBetter(each));
     const { poolCache } = this.#search;
-    return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
+    const chosen = choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
+    this.#chosen = [...this.#chosen, ...chosen];
+    return chosen;
   }
 
-  /** What was found is not to be had: what is will be looked up again. */
-  #forget({ replaces }: Picked): void {
+  /** What was found is not to be had: what is will be looked up again. The pod may have given up its own for it, which cools. */
+  #forget({ replaces }: Pick<Picked, "replaces">): void {
     this.#found = undefined;
     this.#refused.add(replaces);
+    this.#own.skipCooling = false;
   }
 
   /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
@@ -241,11 +250,7 @@ export class RetainedAddresses implements AddressSource {
     if (former.version < 0) {
       assignments.drop(former);
       if (mayHave(demand, former)) assignments.assign([{ ...pick, replaces: former.version, needsProbe: true }]);
-      else {
-        this.#refused.add(former.version);
-        // It may have been preferred to one that the pod has given up for it.
-        this.#found = undefined;
-      }
+      else this.#forget({ replaces: former.version });
       return;
     }
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
@@ -260,12 +265,14 @@ export class RetainedAddresses implements AddressSource {
  * to an older object. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
+  // What a target has is not what the pod is to have from which the machine migrates to it.
+  const target = demand.claimant.isMigrationTarget === true ? demand.claimant : undefined;
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
   const found: Retained[] = [];
   const shared: Allocation[] = [];
   for (const member of members) {
     const nics = demand.nics.filter(({ ifName }) => workloadOf(demand, ifName) === member);
-    const all = await registry.findRetained(member, demand.deadline.signal);
+    const all = await registry.findRetained(member, target, demand.deadline.signal);
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       const isOwn = kept.owner === demand.claimant.owner;
       // What this pod itself has is in the journal, or left of a claim that is being undone; another pod's row there will give way.
@@ -398,9 +405,9 @@ function isReplaceable({ version, quarantine }: Allocation): boolean {
   return version >= 0 || quarantine !== undefined;
 }
 
-/** Returns whether the pick was retained when it was chosen, and has become a fresh address. */
+/** Returns whether the pick was retained when it was chosen, and has become free since: the claim has created its object. */
 function isGone(pick: Picked, fresh: readonly Allocation[]): boolean {
-  return pick.source === "retained" && fresh.some((row) => isAt(pick, row));
+  return pick.source === "retained" && fresh.some((row) => row.workload?.isFresh !== true && isAt(pick, row));
 }
 
 /** Returns whether a claim of another pod of this node is under way. */

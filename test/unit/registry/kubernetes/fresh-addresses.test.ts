@@ -1,7 +1,9 @@
 /** retention: of several recorded addresses of a member the one that it had before; and what a machine has that migrates. */
 
 import { describe, expect, it } from "vitest";
+import type { HolderStatus } from "../../../../host/ipam/retention.ts";
 import type { Adoption } from "../../../../host/registry/journal.ts";
+import type { LiveStatus } from "../../../../host/registry/kubernetes/decide.ts";
 import type { Claim } from "../../../../host/registry/registry.ts";
 import { type ClusterNode, decodeStored, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
@@ -126,31 +128,42 @@ describe("what was never answered, and a lost journal has retained", () => {
   });
 });
 
-describe("of several addresses of a machine's NIC a search learns which ones live pods of other nodes have", () => {
-  const machines = async (live: readonly string[], rest: Partial<Claim> = {}) => {
+describe("of several addresses of a machine's NIC a search learns which ones pods of other nodes have that have not ended", () => {
+  const machines = async (statuses: Readonly<Record<string, HolderStatus>>, rest: Partial<Claim> = {}) => {
     const read: string[] = [];
-    const isLivePod = async (_namespace: string, _pod: string, uid: string): Promise<boolean> => {
-      read.push(uid);
-      return live.includes(uid);
+    const readHolderStatus: LiveStatus["readHolderStatus"] = async ({ pod }, { podUid }) => {
+      read.push(`${podUid} for ${pod}`);
+      return statuses[podUid] ?? "gone";
     };
     const source = await openClusterNode({ name: "n2" });
     await claimAndRetain(source.registry, claim("a", [proposal(NAME)], { workload: MACHINE }));
     await claimAndRetain(source.registry, claim("b", [proposal(OTHER, { ifName: "eth0" })], { workload: MACHINE, ...rest })); // biome-ignore format: one row
-    const node = await openClusterNode({ server: source.server, isLivePod });
-    const found = await node.registry.findRetained(MACHINE);
+    const node = await openClusterNode({ server: source.server, readHolderStatus });
+    const found = await node.registry.findRetained(MACHINE, { namespace: "shop", pod: "target" });
     return { node, read, found: found.map(({ owner, isInUse }) => `${owner} ${isInUse}`) };
   };
 
-  it.each<[live: readonly string[], found: readonly string[]]>([
-    [["a"], ["a true", "b false"]],
-    [["b"], ["a false", "b true"]],
-  ])("%j", async (live, wanted) => {
-    expect((await machines(live)).found).toEqual(wanted);
+  it.each<[statuses: Readonly<Record<string, HolderStatus>>, found: readonly string[]]>([
+    [{ a: "migrating" }, ["a true", "b false"]],
+    [{ b: "alive" }, ["a false", "b true"]],
+    // Its pod is still there, and finished.
+    [{ a: "gone", b: "migrating" }, ["a false", "b true"]],
+  ])("%j", async (statuses, wanted) => {
+    const { found, read } = await machines(statuses);
+    expect([found, read]).toEqual([wanted, ["a for target", "b for target"]]);
   });
 
   it("and asks for no pod where one NIC has one address", async () => {
-    const { found, read } = await machines(["a"], { ifName: "net1", proposals: [proposal(OTHER, { ifName: "net1" })] });
+    const { found, read } = await machines(
+      { a: "alive" },
+      { ifName: "net1", proposals: [proposal(OTHER, { ifName: "net1" })] },
+    );
     expect([found, read]).toEqual([["a undefined", "b undefined"], []]);
+  });
+
+  it("nor where no pod is to have them", async () => {
+    const { node } = await machines({});
+    expect(await node.registry.findRetained(MACHINE)).not.toContainEqual(expect.objectContaining({ isInUse: false }));
   });
 });
 

@@ -96,7 +96,7 @@ describe("who has the address of a member", () => {
     isLive = true,
   ) => {
     const task = taskOf(objectOf(holders, "there"));
-    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<HolderStatus> =>
+    const readHolderStatus = async (_row: unknown, { podUid }: Holder): Promise<HolderStatus> =>
       statuses[podUid] ?? "alive";
     return takeOver({ node: "n2", isLivePod: async () => isLive, readHolderStatus }, bound, task);
   };
@@ -157,7 +157,7 @@ describe("who has the address of a member", () => {
     ["lost", "not at all: no probe can tell, as the other answers", { kind: "taken", predecessor: third }],
     ["off", "at once, beside the other", BOTH],
   ] as const)("node-lost: of two pods one is gone, on a node that is %s: %s", async (nodeStatus, _what, wanted) => {
-    const readHolderStatus = async (_row: Allocation, { podUid }: Holder): Promise<HolderStatus> =>
+    const readHolderStatus = async (_row: unknown, { podUid }: Holder): Promise<HolderStatus> =>
       podUid === "x" ? "gone" : "migrating";
     const deps = {
       isLivePod: async () => true,

@@ -54,8 +54,8 @@ function open(options: Options = {}) {
   const { search, clock } = openSearch({
     ...{ pools: [BLUE, SIX, LAB], nics, isAlone },
     registry: {
-      findRetained: async (member) => {
-        said.push("lookup");
+      findRetained: async (member, target) => {
+        said.push(target === undefined ? "lookup" : `lookup for ${target.pod}`);
         return retained.filter(({ workload }) => workload !== undefined && isSameMember(member, workload));
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
@@ -182,6 +182,13 @@ describe("retention: a search that is short takes what is retained", () => {
     };
     expect([await source.next(taken(0, 4)), said]).toEqual([false, []]);
     expect([await source.next(taken(4, -1)), said]).toEqual([true, ["lookup"]]);
+  });
+
+  it("asks what other pods have only for the pod to which a machine migrates", async () => {
+    const claimant = { ...CLAIMANT, workload: WEB, isMigrationTarget: true };
+    const { source, short, said } = open({ demand: { claimant } });
+    await source.next(short);
+    expect(said).toEqual([`lookup for ${CLAIMANT.pod}`]);
   });
 
   it("only for NICs and families that lack an address", async () => {
@@ -326,7 +333,10 @@ describe("retention: another owner has the address", () => {
     expect(probing.search.assignments.all).toMatchObject([{ replaces: -5, needsProbe: true }]);
     const never = open({ demand: { canProbe: () => false } });
     never.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
+    never.own.skipCooling = true;
     expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
+    // The pod may have given up its own address for it.
+    expect(never.own.skipCooling).toBe(false);
   });
 
   it("node-lost: an address that cannot be probed is not preferred to the one that was claimed in its place", async () => {
@@ -455,6 +465,22 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(said).toEqual(["lookup", "undo 10.6.0.1,fd00:6::1, superseded 10.6.0.1"]);
     expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined undefined"]);
     expect(own.skipCooling).toBe(false);
+  });
+
+  it("stays if a lookup has put it first, although it may never have been answered: what comes after it is no better", async () => {
+    const retained = [
+      kept("10.6.0.9", { version: -9, workload: FRESH }),
+      kept("10.6.0.8", { version: -8, workload: FRESH }),
+    ];
+    const claimed = rowOf("10.6.0.9", { isConfirmed: false, workload: FRESH });
+    const { source, short, said, assigned } = open({ retained });
+    await source.next(short);
+    expect(assigned()).toEqual(["eth0 10.6.0.9 -9 retained"]);
+    const picked = [pick("10.6.0.9", { source: "retained", replaces: -9 })];
+    expect(await source.prefer(bound([claimed]), picked)).toBe(false);
+    expect(said).toEqual(["lookup", "release 10.6.0.8"]);
+    const unseen = open({ retained: [kept("10.6.0.8", { version: -8, workload: FRESH })] });
+    expect(await unseen.source.prefer(bound([claimed]), [pick("10.6.0.9")])).toBe(true);
   });
 
   it("is undone for the retained address of one family: that of the other, which the member had, is waited for as well", async () => {
