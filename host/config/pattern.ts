@@ -48,32 +48,86 @@ export function isWellFormedPattern(text: string): boolean {
   return parsePattern(text) !== undefined;
 }
 
-/** Returns a function that says whether a whole name matches. A malformed pattern matches nothing. Takes at most pattern length times name length steps. */
+/** Returns a function that says whether a whole name matches. A malformed pattern matches nothing. */
 export function compilePattern(pattern: string): (name: string) => boolean {
   const steps = parsePattern(pattern);
   if (steps === undefined) return () => false;
-  return (name) => matchSteps(steps, name);
+  const automaton = new Automaton(steps);
+  return (name) => automaton.accepts(name);
 }
 
-/** Backtracks to the latest `*` only: an earlier one could not match more. */
-function matchSteps(steps: readonly Step[], name: string): boolean {
-  let step = 0;
-  let star = -1;
-  let starAt = 0;
-  for (let at = 0; at < name.length; ) {
-    const current = steps[step];
-    if (current === "*") {
-      star = step++;
-      starAt = at;
-    } else if (current?.(name.charAt(at))) {
-      step++;
-      at++;
-    } else if (star >= 0) {
-      step = star + 1;
-      at = ++starAt;
-    } else {
-      return false;
+/**
+ * The steps as an automaton whose states are bits, all followed at once (Navarro, Raffinot: Flexible Pattern Matching in Strings, §4.2): state n is reached
+ * when the first n steps that take a character have taken one each.
+ *
+ *   pattern  p*1     state 0 --p--> 1 --1--> 2     stays: 1, where the star is
+ *
+ * A character of the name costs one step for 32 of the pattern, whatever that is: tenants write patterns, and an agent compares each with the names of all
+ * pools.
+ */
+class Automaton {
+  readonly #takers: readonly Exclude<Step, "*">[];
+  readonly #words: number;
+  /** States that any character leaves as they are. */
+  readonly #stays: Int32Array;
+  /** By UTF-16 unit: the states to which the character leads. */
+  readonly #entered: Int32Array[] = [];
+
+  constructor(steps: readonly Step[]) {
+    this.#takers = steps.filter((step) => step !== "*");
+    this.#words = (this.#takers.length >> 5) + 1;
+    this.#stays = new Int32Array(this.#words);
+    let taken = 0;
+    for (const step of steps) {
+      if (step === "*") setBit(this.#stays, taken);
+      else taken++;
     }
   }
-  return steps.slice(step).every((remaining) => remaining === "*");
+
+  accepts(name: string): boolean {
+    const last = this.#takers.length;
+    if (name.length < last) return false;
+    return this.#words === 1 ? this.#acceptsByWord(name, 1 << last) : this.#acceptsByWords(name, last);
+  }
+
+  /** The usual case: all states are in one word. */
+  #acceptsByWord(name: string, last: number): boolean {
+    const stays = this.#stays[0] as number;
+    let states = 1;
+    for (let at = 0; at < name.length && states !== 0; at++) {
+      const entered = this.#enteredBy(name.charCodeAt(at))[0] as number;
+      states = ((states << 1) & entered) | (states & stays);
+    }
+    return (states & last) !== 0;
+  }
+
+  #acceptsByWords(name: string, last: number): boolean {
+    const stays = this.#stays;
+    const states = new Int32Array(this.#words);
+    states[0] = 1;
+    for (let at = 0; at < name.length; at++) {
+      const entered = this.#enteredBy(name.charCodeAt(at));
+      let carried = 0;
+      for (let word = 0; word < states.length; word++) {
+        const before = states[word] as number;
+        states[word] = (((before << 1) | carried) & (entered[word] as number)) | (before & (stays[word] as number));
+        carried = before >>> 31;
+      }
+    }
+    return ((states[last >> 5] as number) & (1 << (last & 31))) !== 0;
+  }
+
+  #enteredBy(unit: number): Int32Array {
+    const known = this.#entered[unit];
+    if (known !== undefined) return known;
+    const bits = new Int32Array(this.#words);
+    const character = String.fromCharCode(unit);
+    for (const [at, takes] of this.#takers.entries()) if (takes(character)) setBit(bits, at + 1);
+    this.#entered[unit] = bits;
+    return bits;
+  }
+}
+
+function setBit(bits: Int32Array, at: number): void {
+  bits[at >> 5] = (bits[at >> 5] as number) | (1 << (at & 31));
 }

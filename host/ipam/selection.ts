@@ -47,6 +47,8 @@ interface Known {
   readonly matches: Map<string, readonly Candidate[]>;
   /** By family and list of names. */
   readonly lists: Map<string, readonly Candidate[]>;
+  /** What patterns found, by family and name: patterns of one annotation may all match the same pools. */
+  readonly matched: Map<string, Candidate>;
 }
 
 /**
@@ -54,7 +56,8 @@ interface Known {
  * annotation cannot be followed.
  */
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
-  const offer: Offer = { pools, refused, known: { names: new Map(), matches: new Map(), lists: new Map() } };
+  const known: Known = { names: new Map(), matches: new Map(), lists: new Map(), matched: new Map() };
+  const offer: Offer = { pools, refused, known };
   const warnings: string[] = [];
   const nics =
     selectGenerated(subject, offer, warnings) ??
@@ -289,9 +292,17 @@ function matchPools(pattern: string, family: Family, subject: Subject, offer: Of
   const known = matches.get(key);
   if (known !== undefined) return known;
   const names = sortedNames(family, offer).filter(compilePattern(pattern));
-  const found = names.map((name): Candidate => ({ ...evaluatePool(name, family, subject, offer), isMatched: true }));
+  const found = names.map((name) => evaluateMatched(name, family, subject, offer));
   matches.set(key, found);
   return found;
+}
+
+function evaluateMatched(name: string, family: Family, subject: Subject, offer: Offer): Candidate {
+  const { matched } = offer.known;
+  const key = `${family} ${name}`;
+  const known = matched.get(key) ?? { ...evaluatePool(name, family, subject, offer), isMatched: true };
+  matched.set(key, known);
+  return known;
 }
 
 function sortedNames(family: Family, { pools, known }: Offer): readonly string[] {

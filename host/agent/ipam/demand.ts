@@ -14,7 +14,7 @@ import { equalIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { memberKey } from "../../resources/member.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import type { AddDeadline } from "../add-deadline.ts";
+import type { AddDeadline, Timeout } from "../add-deadline.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
@@ -133,20 +133,41 @@ interface Selected {
 
 /** The watch reports a pool a moment after its creator has been told that it exists: a NIC that no pool can serve selects once more. */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
-  const poolChanges = deps.cluster?.poolChanges;
   const timeout = deadline.newPool();
   for (;;) {
-    const since = poolChanges?.changeCount ?? 0;
-    const hasChanged = async (): Promise<boolean> =>
-      (await poolChanges?.changed(deadline.signal, { since, withinMs: timeout.leftMs })) ?? false;
+    const since = deps.cluster?.poolChanges.changeCount ?? 0;
     const snapshot = await deps.inventory.loaded();
+    const hasOther = (): Promise<boolean> => hasOtherSnapshot(deps, { snapshot, since, timeout }, deadline.signal);
     try {
       const selected = selectNow(deps, nic, snapshot);
-      if (isServable(selected.selection.nics) || !(await hasChanged())) return selected;
+      if (isServable(selected.selection.nics) || !(await hasOther())) return selected;
     } catch (error) {
-      if (!(await hasChanged())) throw error;
+      if (!(await hasOther())) throw error;
     }
   }
+}
+
+interface SnapshotWait {
+  readonly snapshot: Snapshot;
+  /** `changeCount` before it was taken. */
+  readonly since: number;
+  readonly timeout: Timeout;
+}
+
+/** Resolves when there is another snapshot; with false when the time is over. Addresses that become free, as with each DEL, change nothing in selection. */
+async function hasOtherSnapshot(
+  { cluster, inventory }: DemandDeps,
+  { snapshot, since, timeout }: SnapshotWait,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (cluster === undefined) return false;
+  const { poolChanges } = cluster;
+  let seen = since;
+  while (await poolChanges.changed(signal, { since: seen, withinMs: timeout.leftMs })) {
+    if (inventory.snapshot !== snapshot) return true;
+    seen = poolChanges.changeCount;
+  }
+  return false;
 }
 
 function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {

@@ -37,6 +37,18 @@ const rows: [pattern: string, name: string, expected: boolean][] = [
   ["[9-0]", "5", false],
 ];
 
+/** The automaton has a bit for each step, 32 in a word. */
+for (const length of [30, 31, 32, 33, 63, 64, 65, 252]) {
+  rows.push(
+    ["a".repeat(length), "a".repeat(length), true],
+    ["a".repeat(length), "a".repeat(length - 1), false],
+    ["a".repeat(length), "a".repeat(length + 1), false],
+    [`*${"?".repeat(length)}b`, `${"a".repeat(length + 9)}b`, true],
+    [`${"a".repeat(length)}*b`, `${"a".repeat(length)}ccb`, true],
+    [`${"a".repeat(length)}*b`, `${"a".repeat(length - 1)}ccb`, false],
+  );
+}
+
 it.each(rows)("pattern %s and name %s: %s", (pattern, name, expected) => {
   expect(compilePattern(pattern)(name)).toBe(expected);
 });

@@ -3,6 +3,7 @@ import { addAddresses } from "../../../../host/agent/ipam/add.ts";
 import { identifyRequest, type NicClaim } from "../../../../host/agent/ipam/pod-identity.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { decodeIpamClaim } from "../../../../host/resources/workloads/ipam-claim.ts";
+import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { addRequest, openNode } from "../../../world/node.ts";
 import { decodedSnapshot, ipPool, vendorConf } from "../../../world/subjects.ts";
 
@@ -65,4 +66,48 @@ it.each<[what: string, ifName: string, other: string, specs: Record<string, obje
 it("those of an IPAMClaim that requests none are claimed with the first NIC's", async () => {
   const [first] = await bound(["eth0"], {});
   expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
+});
+
+/** An ADD for which there is no pool, while these happen one after the other. Returns the refusal, or "served", and how often pools were selected. */
+async function selections(...events: ("freed" | "other pools" | "the pool")[]) {
+  const others = ipPool("green", "10.7.0.0/24", { namespaceName: ["bank"] });
+  const settings = vendorConf("enableIPv6: false");
+  const node = await openNode({ snapshot: decodedSnapshot(settings, others) });
+  const happen = {
+    freed: () => {},
+    "other pools": () => node.follow(decodedSnapshot(settings, others)),
+    "the pool": () => node.follow(decodedSnapshot(settings, others, ipPool("blue", "10.6.0.0/24", { default: true }))),
+  };
+  let changeCount = 0;
+  const poolChanges = {
+    get changeCount() {
+      return changeCount;
+    },
+    changed: async () => {
+      const event = events.shift();
+      if (event === undefined) return false;
+      happen[event]();
+      changeCount++;
+      return true;
+    },
+  };
+  let selected = 0;
+  const { networks } = node.ipam();
+  const networkNames: typeof networks.networkNames = (nic) => {
+    selected++;
+    return networks.networkNames(nic);
+  };
+  const deps = node.ipam({ networks: { ...networks, networkNames }, cluster: clusterIpam({ poolChanges }) });
+  const outcome = await addAddresses(deps, addRequest("eth0"), new AbortController().signal).then(
+    () => "served",
+    ({ code }) => code,
+  );
+  return [outcome, selected, events.length];
+}
+
+it("an ADD that no pool can serve selects anew when pools change, and not when addresses become free", async () => {
+  expect(await selections()).toEqual([100, 1, 0]);
+  expect(await selections("freed", "freed", "freed")).toEqual([100, 1, 0]);
+  expect(await selections("freed", "other pools", "freed", "freed")).toEqual([100, 2, 0]);
+  expect(await selections("freed", "the pool", "freed")).toEqual(["served", 2, 1]);
 });
