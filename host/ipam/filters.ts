@@ -78,7 +78,7 @@ function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
   const { labels = {}, labelCount = 0 } = pod ?? {};
   // The tenant could otherwise choose which labels are cut off.
   if (spec.podAffinity !== undefined && labelCount > MAX_CACHED_LABELS)
-    return { refusal: `podAffinity is not judged for a pod of ${labelCount} labels, only up to ${MAX_CACHED_LABELS}` };
+    return { refusal: `podAffinity is not judged for a pod of more than ${MAX_CACHED_LABELS} labels` };
   return refuseLabels("podAffinity", spec.podAffinity, labels, "pod");
 }
 

@@ -1,5 +1,7 @@
 /** The API server as a port: one call, one watch. client.ts implements it over the network. */
 
+import type { Part } from "../lib/prune-json.ts";
+
 /** An object as received; the decoders of host/resources check it. */
 export type KubeObject = Readonly<Record<string, unknown>>;
 
@@ -51,6 +53,8 @@ export interface KubeApi {
 
 export interface KubeWatch {
   readonly path: string;
+  /** What is read of the objects. The rest of a large one may be left out. Default: all. */
+  readonly reads?: Part | undefined;
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Default `application/json`. */
   readonly accept?: string | undefined;

@@ -3,6 +3,7 @@
  */
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
+import type { Part } from "../lib/prune-json.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure, pauseMs } from "./http/retry.ts";
 import { KindArrival } from "./kind-arrival.ts";
@@ -48,6 +49,8 @@ export interface ReflectorOptions<T> {
   readonly labelSelector?: string | undefined;
   /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
+  /** What `decode` reads; default: all. */
+  readonly reads?: Part | undefined;
   /** Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as absent, and costs no memory. */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
@@ -223,7 +226,7 @@ export class Reflector<T> {
   }
 
   async #watch(version: string): Promise<void> {
-    const { api, path, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
+    const { api, path, reads, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
     this.#counts.watches++;
     const untold = new AbortController();
     const timer = setTimeout(() => {
@@ -232,6 +235,7 @@ export class Reflector<T> {
     try {
       await api.watch({
         path,
+        reads,
         accept: metadataOnly ? METADATA : undefined,
         query: {
           fieldSelector,

@@ -1,8 +1,9 @@
 /** The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts decodes the configuration in it. */
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
+import type { Part } from "../lib/prune-json.ts";
 import { metadata } from "./fields/metadata.ts";
-import { trimMetadata } from "./fields/trim-metadata.ts";
+import { IDENTITY_PARTS, trimMetadata } from "./fields/trim-metadata.ts";
 
 /** Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces. @limit */
 export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
@@ -30,6 +31,16 @@ const definitionSchema = z.object({
   metadata,
   spec: z.object({ config: z.string().nullish() }).nullish(),
 });
+
+/** What {@link decodeNetworkDefinition} reads of a NetworkAttachmentDefinition. */
+export const DEFINITION_PARTS: Part = {
+  members: {
+    apiVersion: "all",
+    kind: "all",
+    metadata: { members: IDENTITY_PARTS },
+    spec: { members: { config: "all" } },
+  },
+};
 
 /** Decodes a NetworkAttachmentDefinition; `source` names it in the error. Throws ConfigError. */
 export function decodeNetworkDefinition(value: unknown, source: string): NetworkAttachmentDefinition {

@@ -2,11 +2,21 @@
 import * as z from "zod";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
-import { foreignAnnotations } from "../config/foreign-annotations.ts";
+import { foreignAnnotations, isForeignAnnotation } from "../config/foreign-annotations.ts";
 import type { Labels } from "../config/label-selector.ts";
+import type { Part } from "../lib/prune-json.ts";
 import { refuseSlips } from "../lib/schema.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
-import { countLabels, keepAnnotations, keepController, keepLabels, trimMetadata } from "./fields/trim-metadata.ts";
+import {
+  CONTROLLER_PART,
+  countLabels,
+  IDENTITY_PARTS,
+  keepAnnotations,
+  keepController,
+  keepLabels,
+  MAX_CACHED_LABELS,
+  trimMetadata,
+} from "./fields/trim-metadata.ts";
 
 /** Annotation of a mirror pod that identifies its static pod (static-pods in docs/allocation.md). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
@@ -31,7 +41,7 @@ export interface Pod {
   readonly uid?: string | undefined;
   /** At most MAX_CACHED_LABELS. */
   readonly labels: Labels;
-  /** Number of labels of the object. */
+  /** Number of labels of the object; of a large one only whether it is above MAX_CACHED_LABELS. */
   readonly labelCount: number;
   /** Only those that Berth reads. */
   readonly annotations: Readonly<Record<string, string>>;
@@ -68,6 +78,28 @@ const podSchema = z
   .superRefine(({ metadata, spec }, context) => {
     if (!isServed(metadata) && spec !== undefined) refuseSlips(spec, Object.keys(podSpec.shape), context, ["spec"]);
   });
+
+const ANNOTATIONS_PART: Part = {
+  entries: (key) => key.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(key) || isForeignAnnotation(key),
+};
+
+/** What {@link decodePod} reads of a Pod. */
+export const POD_PARTS: Part = {
+  members: {
+    apiVersion: "all",
+    kind: "all",
+    metadata: {
+      members: {
+        ...IDENTITY_PARTS,
+        labels: { entries: (key, at) => at <= MAX_CACHED_LABELS || key === LAUNCHER_LABEL },
+        annotations: ANNOTATIONS_PART,
+        ownerReferences: CONTROLLER_PART,
+      },
+    },
+    spec: { members: { nodeName: "all", hostNetwork: "all" } },
+    status: { members: { phase: "all", reason: "all", podIPs: "all", conditions: "all" } },
+  },
+};
 
 /** Decodes a Pod; `source` names it in the error. Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {

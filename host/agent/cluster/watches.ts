@@ -13,11 +13,12 @@ import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import {
+  DEFINITION_PARTS,
   decodeNetworkDefinition,
   type NetworkAttachmentDefinition,
 } from "../../resources/network-attachment-definition.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
-import { decodePod, type Pod } from "../../resources/pod.ts";
+import { decodePod, POD_PARTS, type Pod } from "../../resources/pod.ts";
 import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../../resources/vendor-conf-map.ts";
 
@@ -104,6 +105,7 @@ export function openWatches(options: WatchesOptions): Watches {
       keyOf,
       optional: true,
       onChange: () => {},
+      reads: DEFINITION_PARTS,
       decode: (object) => decodeNetworkDefinition(object, describeObject(object)),
     }),
     vendorConf: follow({
@@ -128,6 +130,7 @@ export function openWatches(options: WatchesOptions): Watches {
       fieldSelector: `spec.nodeName=${node}`,
       keyOf,
       onChange: onPod,
+      reads: POD_PARTS,
       decode: (object) => decodePod(object, describeObject(object)),
     }),
   };

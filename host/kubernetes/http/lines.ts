@@ -4,20 +4,21 @@
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
+const BLANK = 0x20;
 
 /** Splits at newlines only, which are never part of another character in UTF-8. */
 export class Lines {
   #parts: Uint8Array[] = [];
   #lengthBytes = 0;
 
-  /** Returns the lines that this piece completes, without newlines and empty lines. Throws RangeError for a line that is too long. */
-  push(piece: Uint8Array): string[] {
-    const lines: string[] = [];
+  /** Returns the lines that this piece completes, without newlines and blank lines. Throws RangeError for a line that is too long. */
+  push(piece: Uint8Array): Buffer[] {
+    const lines: Buffer[] = [];
     let start = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
       this.#keep(piece.subarray(start, end));
       const line = this.#take();
-      if (line.trim() !== "") lines.push(line);
+      if (!isBlank(line)) lines.push(line);
       start = end + 1;
     }
     this.#keep(piece.subarray(start));
@@ -25,7 +26,7 @@ export class Lines {
   }
 
   /** Returns what came after the last newline. */
-  rest(): string {
+  rest(): Buffer {
     return this.#take();
   }
 
@@ -36,10 +37,15 @@ export class Lines {
     this.#parts.push(part);
   }
 
-  #take(): string {
-    const text = Buffer.concat(this.#parts).toString("utf8");
+  #take(): Buffer {
+    const line = Buffer.concat(this.#parts);
     this.#parts = [];
     this.#lengthBytes = 0;
-    return text;
+    return line;
   }
+}
+
+/** Returns whether there is nothing but blanks. */
+export function isBlank(line: Uint8Array): boolean {
+  return line.every((byte) => byte <= BLANK);
 }

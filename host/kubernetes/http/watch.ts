@@ -3,15 +3,19 @@
  * Effects: a request on the exchange.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { pruneJson } from "../../lib/prune-json.ts";
 import { BACKGROUND_ATTEMPT_MS } from "../client.ts";
 import { ApiError, ApiUnavailable, type KubeWatch } from "../kube-api.ts";
 import { openDeadline } from "./deadline.ts";
 import type { Answer, Exchanges } from "./exchange.ts";
-import { Lines } from "./lines.ts";
+import { isBlank, Lines } from "./lines.ts";
 import { describeFailure } from "./retry.ts";
 import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts";
 
-/** Shortest event after which a watch pauses: UTF-16 units. Decoding one of a megabyte takes milliseconds, and so does collecting the garbage. @limit */
+/**
+ * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a megabyte takes milliseconds, and so does
+ * collecting the garbage. @limit
+ */
 export const LARGE_EVENT = 65_536;
 
 /**
@@ -60,15 +64,14 @@ async function readEvents({ body }: Answer, watch: KubeWatch, operation: string)
     watch.onBytes?.(piece.length);
     for (const line of linesOf(lines, piece, operation)) {
       const startedMs = performance.now();
-      const event = eventOf(line, operation);
+      const event = eventOf(line, watch.reads, operation);
       // An earlier event of the same piece may have aborted the watch.
       watch.signal.throwIfAborted();
       watch.onEvent(event);
       if (line.length >= LARGE_EVENT) await sleep(LARGE_EVENT_PAUSE * (performance.now() - startedMs));
     }
   }
-  const rest = lines.rest();
-  if (rest.trim() !== "") throw malformed(operation, "ended in the middle of an event");
+  if (!isBlank(lines.rest())) throw malformed(operation, "ended in the middle of an event");
 }
 
 async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operation: string): AsyncGenerator<Buffer> {
@@ -79,7 +82,7 @@ async function* piecesOf(body: AsyncIterable<Buffer>, watch: KubeWatch, operatio
   }
 }
 
-function linesOf(lines: Lines, piece: Buffer, operation: string): string[] {
+function linesOf(lines: Lines, piece: Buffer, operation: string): Buffer[] {
   try {
     return lines.push(piece);
   } catch (error) {
@@ -87,9 +90,11 @@ function linesOf(lines: Lines, piece: Buffer, operation: string): string[] {
   }
 }
 
-function eventOf(line: string, operation: string) {
+function eventOf(line: Buffer, reads: KubeWatch["reads"], operation: string) {
+  const isPruned = reads !== undefined && line.length >= LARGE_EVENT;
+  const pruned = isPruned ? pruneJson(line, { members: { type: "all", object: reads } }) : undefined;
   try {
-    return decodeEvent(operation, line);
+    return decodeEvent(operation, (pruned ?? line).toString("utf8"));
   } catch (error) {
     throw error instanceof MalformedError ? malformed(operation, error.message) : error;
   }

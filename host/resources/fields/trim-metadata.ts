@@ -3,6 +3,7 @@
  * may have megabytes of labels, annotations and owners. The raw object is trimmed before decoding: decoding thousands of entries would delay ADDs.
  */
 import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
+import type { Part } from "../../lib/prune-json.ts";
 import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
 
 /** Most labels of a pod that are cached. A pool with `podAffinity` does not serve a pod with more. @limit */
@@ -10,6 +11,20 @@ export const MAX_CACHED_LABELS = 128;
 
 /** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. @limit */
 export const MAX_CACHED_ANNOTATIONS = 32;
+
+/** What is read of the metadata of every kind. */
+export const IDENTITY_PARTS: Readonly<Record<string, Part>> = {
+  name: "all",
+  namespace: "all",
+  uid: "all",
+  resourceVersion: "all",
+  generation: "all",
+  creationTimestamp: "all",
+  deletionTimestamp: "all",
+};
+
+/** Of `ownerReferences`, what {@link keepController} reads. */
+export const CONTROLLER_PART: Part = { containing: '"controller":true' };
 
 type Raw = Readonly<Record<string, unknown>>;
 

@@ -41,7 +41,7 @@ describe("a pool is refused", () => {
     const pod = (labelCount: number) =>
       subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } });
     check({ podAffinity: selector }, undefined, pod(128));
-    check({ podAffinity: selector }, "podAffinity is not judged for a pod of 129 labels, only up to 128", pod(129));
+    check({ podAffinity: selector }, "podAffinity is not judged for a pod of more than 128 labels", pod(129));
     check({}, undefined, pod(129));
   });
 

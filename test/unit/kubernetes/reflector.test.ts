@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { LARGE_EVENT } from "../../../host/kubernetes/http/watch.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import type { Part } from "../../../host/lib/prune-json.ts";
 import { until } from "../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
@@ -50,7 +52,12 @@ const silence: StubAnswer = (response) => response.writeHead(200).flushHeaders()
 
 async function play(
   { lists, watches = [silence], version = "1000" }: Script,
-  options: { optional?: boolean; onChange?: (change: Change<string>) => void } = {},
+  options: {
+    optional?: boolean;
+    onChange?: (change: Change<string>) => void;
+    reads?: Part;
+    decode?: (object: KubeObject) => string;
+  } = {},
 ): Promise<Scene> {
   const next = { list: 0, watch: 0 };
   const stub = await startStub((response, request) => {
@@ -66,7 +73,8 @@ async function play(
     name: "things",
     path: "/apis/x/v1/things",
     fieldSelector: "spec.node=n1",
-    decode: nameOf,
+    reads: options.reads,
+    decode: options.decode ?? nameOf,
     keyOf: nameOf,
     onChange: (change) => {
       changes.push(`${change.kind === "set" ? "+" : "-"}${change.key}`);
@@ -112,6 +120,23 @@ describe("a reflector", () => {
     expect(watch?.get("allowWatchBookmarks")).toBe("true");
     expect(watch?.get("fieldSelector")).toBe("spec.node=n1");
     expect(Number(watch?.get("timeoutSeconds"))).toBeGreaterThanOrEqual(300);
+  });
+
+  it("gets of a large object what it reads", async () => {
+    const decoded: KubeObject[] = [];
+    const large = { ...object("a", "8"), spec: { text: "x".repeat(LARGE_EVENT) } };
+    const { changes } = await play(
+      { lists: [answer(list("7", []))], watches: [lines(line("ADDED", large)), silence] },
+      {
+        reads: { members: { metadata: "all" } },
+        decode: (value) => {
+          decoded.push(value);
+          return nameOf(value);
+        },
+      },
+    );
+    await until(() => changes.length === 1, "the object");
+    expect(decoded).toEqual([object("a", "8")]);
   });
 
   it("continues from the last version, also that of a bookmark, when the server ends the watch", async () => {

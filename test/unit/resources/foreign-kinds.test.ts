@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
+import { pruneJson } from "../../../host/lib/prune-json.ts";
 import { MAX_CACHED_LABELS } from "../../../host/resources/fields/trim-metadata.ts";
 import { decodeNamespace } from "../../../host/resources/namespace.ts";
 import {
@@ -8,7 +9,7 @@ import {
   refuseOversize,
 } from "../../../host/resources/network-attachment-definition.ts";
 import { decodeNode } from "../../../host/resources/node.ts";
-import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+import { decodePod, POD_PARTS, type Pod } from "../../../host/resources/pod.ts";
 
 const METADATA = { name: "web-0", namespace: "shop", uid: "u1", resourceVersion: "7" };
 
@@ -62,6 +63,61 @@ describe("of a pod is kept", () => {
     const unknown = hugePod({ annotations: many(5_000, (index) => [`ipam.vendor.io/${index}`, "x"]) });
     expect(sizeOf(unknown)).toBeLessThan(2_000);
     expect(() => decodePodAnnotations(unknown.annotations)).toThrow("found an unknown annotation");
+  });
+
+  it.each<[what: string, metadata: object]>([
+    ["nothing more", {}],
+    [
+      "owners",
+      { ownerReferences: [...Array.from({ length: 500 }, (_, index) => owner(index)), owner(7, { controller: true })] },
+    ],
+    [
+      "owners that name a controller",
+      { ownerReferences: [owner(1, { name: '"controller":true' }), owner(2, { controller: false })] },
+    ],
+    ["few labels", { labels: { app: "größer", tier: "" } }],
+    ["many labels", { labels: { ...many(500, (index) => [`l-${index}`, "x"]), "kubevirt.io": "virt-launcher" } }],
+    [
+      "annotations",
+      {
+        annotations: {
+          ...many(500, (index) => [`a/${index}`, '{"x":["y"]}']),
+          "ipam.vendor.io/ippool": '{"ipv4":["blue"]}',
+          "kubernetes.io/config.hash": "c",
+        },
+      },
+    ],
+    [
+      "annotations of another IPAM",
+      { annotations: { ...many(500, (index) => [`a/${index}`, "x"]), "cni.projectcalico.org/ipAddrs": "[]" } },
+    ],
+    [
+      "times",
+      {
+        creationTimestamp: "2026-01-01T00:00:00Z",
+        deletionTimestamp: "2026-01-02T00:00:00Z",
+        managedFields: [{ fieldsV1: { "f:spec": {} } }],
+      },
+    ],
+  ])("as much of what is left of a large one before it is parsed: with %s", (_, metadata) => {
+    const status = { phase: "Running", podIPs: [{ ip: "10.0.0.1" }], conditions: [{ type: "Ready", status: "True" }] };
+    const spec = { nodeName: "n1", hostNetwork: true, containers: [{ name: "main", env: [] }] };
+    const rest = { spec, status: { ...status, containerStatuses: [] } };
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "w", namespace: "shop", uid: "u", resourceVersion: "5", ...metadata },
+      ...rest,
+    };
+    const pruned = JSON.parse(`${pruneJson(Buffer.from(JSON.stringify(pod)), POD_PARTS)}`);
+    const { labelCount, ...decoded } = decodePod(pod, "pod");
+    expect(decodePod(pruned, "pod")).toEqual({
+      ...decoded,
+      labelCount: expect.toSatisfy((count) =>
+        count > MAX_CACHED_LABELS ? labelCount > MAX_CACHED_LABELS : count === labelCount,
+      ),
+    });
+    expect(JSON.stringify(pruned)).not.toMatch(/containers|containerStatuses|managedFields/);
   });
 
   // A schema that looked at all of it would take several times as long as JSON.parse.
