@@ -1,6 +1,7 @@
 /**
  * What one tenant can do to the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a built agent of a real API server with
- * 1,000 pools, while other pods come and go. Printed: the agent's memory before and after, and how long the others' ADDs took, quiet and meanwhile.
+ * 1,000 pools, while other pods come and go. Printed: the agent's memory before and after, how long the others' ADDs took, quiet and meanwhile, and the
+ * same of the bare creation of their objects, in which Berth has no part: what an attack does to the API server itself.
  *
  *   node_modules/.bin/vitest run --project long test/long/tenant-attacks.test.ts
  */
@@ -46,7 +47,7 @@ const agent = () => world.node(NODE).agent;
 const netns = () => world.node(NODE).netnsPath;
 
 beforeAll(async () => {
-  world = await startWorld({ nodes: [NODE], namespaces: ["shop", "evil", "bank"] });
+  world = await startWorld({ nodes: [NODE], namespaces: ["shop", "evil", "bank"], isDirect: true });
   const pools = Array.from({ length: POOLS }, (_, at) => at);
   await inParallel(pools, 8, (at) => world.client.create(objects.POOLS, poolOf(at)));
   await vi.waitFor(async () => expect(await agent().get("/v1/pools")).toHaveLength(POOLS), { timeout: 60_000 });
@@ -97,19 +98,33 @@ async function del(namespace: string, name: string) {
   expect((await runPlugin({ ...call, command: "DEL", stdin, env: agent().env })).exitCode).toBe(0);
 }
 
-/** Milliseconds of `times` ADDs of other pods, one after the other. */
-async function others(times: number): Promise<number[]> {
-  const tookMs: number[] = [];
+/** Milliseconds of other pods. */
+class Samples {
+  readonly addMs: number[] = [];
+  /** Of the creation of their objects. */
+  readonly createMs: number[] = [];
+
+  take({ addMs, createMs }: Samples): void {
+    this.addMs.push(...addMs);
+    this.createMs.push(...createMs);
+  }
+}
+
+/** `times` other pods, one after the other. */
+async function others(times: number): Promise<Samples> {
+  const samples = new Samples();
   for (let count = 0; count < times; count++) {
+    const createdMs = performance.now();
     const pod = await objects.createPod(world.client, { name: `other-${pods++}`, node: NODE });
     const startedMs = performance.now();
+    samples.createMs.push(startedMs - createdMs);
     const { exitCode, text } = await add(pod);
-    tookMs.push(performance.now() - startedMs);
+    samples.addMs.push(performance.now() - startedMs);
     expect(exitCode, text).toBe(0);
     await del("shop", pod.name);
     await objects.deletePod(world.client, pod);
   }
-  return tookMs;
+  return samples;
 }
 
 /** Strikes until it is over; resolves to how often. */
@@ -123,44 +138,56 @@ const repeat =
     return count;
   };
 
-/** Gives how often the attack was repeated until the others had come and gone, and the milliseconds of their ADDs. */
-async function attacked(attack: Attack, times: number): Promise<{ count: number; tookMs: number[] }> {
+/** Gives how often the attack was repeated until the others had come and gone, and their milliseconds. */
+async function attacked(attack: Attack, times: number): Promise<{ count: number; samples: Samples }> {
   let isOver = false;
   const attacking = attack(() => isOver);
-  const tookMs = await others(times).finally(() => {
+  const samples = await others(times).finally(() => {
     isOver = true;
   });
-  return { count: await attacking, tookMs };
+  return { count: await attacking, samples };
 }
 
-/** By what others' ADDs are slower while the attack goes on: the 99th of a hundred against that of turns in between, which are quiet or have `load`. */
-async function measure(what: string, attack: Attack, load?: Attack): Promise<number> {
+/**
+ * By what the 99th of a hundred ADDs of others is slower in turns with an attack than in those between, which are quiet or have `load`, and by what it may
+ * be. `isFloored`: where bare creations, which are the API server's own, become slower than MAX_RATIO, an ADD may as well.
+ */
+async function measure(what: string, attack: Attack, options: { load?: Attack; isFloored?: boolean } = {}) {
+  const { load, isFloored = false } = options;
   const { pid } = agent();
-  const quietTurn = async (): Promise<number[]> =>
-    load === undefined ? others(ADDS / TURNS) : (await attacked(load, ADDS / TURNS)).tookMs;
-  const quietMs = await quietTurn();
+  const quietTurn = async (): Promise<Samples> =>
+    load === undefined ? others(ADDS / TURNS) : (await attacked(load, ADDS / TURNS)).samples;
+  const quiet = await quietTurn();
   const beforeMib = daemonRssMib(pid);
-  const attackedMs: number[] = [];
+  const meanwhile = new Samples();
   let times = 0;
   for (let turn = 0; turn < TURNS; turn++) {
-    const { count, tookMs } = await attacked(attack, ADDS / TURNS);
+    const { count, samples } = await attacked(attack, ADDS / TURNS);
     times += count;
-    attackedMs.push(...tookMs);
-    if (turn + 1 < TURNS) quietMs.push(...(await quietTurn()));
+    meanwhile.take(samples);
+    if (turn + 1 < TURNS) quiet.take(await quietTurn());
   }
   const afterMib = daemonRssMib(agent().pid);
-  const [quiet = 1, meanwhile = 0] = [quietMs, attackedMs].map((samples) => percentile(samples, 0.99));
-  const ratio = meanwhile / quiet;
-  const memory = `RSS ${beforeMib.toFixed(1)} -> ${afterMib.toFixed(1)} MiB`;
-  const medians = [quietMs, attackedMs].map((samples) => percentile(samples, 0.5).toFixed(1)).join(" -> ");
-  rows.push([
-    `${what} (${times} times)`,
-    `${memory}, p50 of others ${medians} ms, p99 ${quiet.toFixed(1)} -> ${meanwhile.toFixed(1)} ms, x ${ratio.toFixed(2)}, wanted ${MAX_RATIO}: ${ratio <= MAX_RATIO ? "met" : "MISSED"}`,
-  ]);
+  const change = (of: "addMs" | "createMs", share: number) =>
+    [quiet, meanwhile].map((samples) => percentile(samples[of], share).toFixed(1)).join(" -> ");
+  const slower = (of: "addMs" | "createMs") => percentile(meanwhile[of], 0.99) / percentile(quiet[of], 0.99);
+  const [ratio, createRatio] = [slower("addMs"), slower("createMs")];
+  const limit = isFloored ? Math.max(MAX_RATIO, createRatio) : MAX_RATIO;
+  const verdict = `x ${ratio.toFixed(2)}, wanted ${limit.toFixed(2)}: ${ratio <= limit ? "met" : "MISSED"}`;
+  rows.push(
+    [
+      `${what} (${times} times)`,
+      `RSS ${beforeMib.toFixed(1)} -> ${afterMib.toFixed(1)} MiB, p50 of others ${change("addMs", 0.5)} ms, p99 ${change("addMs", 0.99)} ms, ${verdict}`,
+    ],
+    [
+      "   bare creations meanwhile",
+      `p50 ${change("createMs", 0.5)} ms, p99 ${change("createMs", 0.99)} ms, x ${createRatio.toFixed(2)}`,
+    ],
+  );
   expect(agent().pid, `${what}: the agent is another one`).toBe(pid);
   expect((await agent().request("/v1/health")).status).toBeLessThan(500);
   expect(afterMib - beforeMib).toBeLessThan(MAX_GROWTH_MIB);
-  return ratio;
+  return { ratio, limit };
 }
 
 /** A pod of the tenant that asks for addresses; gives the refusal, or "". */
@@ -191,11 +218,11 @@ describe("one tenant", () => {
   it("H1: with 480 NICs of all pools in one annotation", async () => {
     const { refusal } = await strike({ ippools: list(480, ["*"]) });
     expect(refusal).toContain("found 480 NICs, want at most 32");
-    const ratio = await measure(
+    const { ratio, limit } = await measure(
       "H1, 480 NICs of *",
       repeat(() => strike({ ippools: list(480, ["*"]) })),
     );
-    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+    expect(ratio).toBeLessThanOrEqual(limit);
   });
 
   it("H1: with as many NICs and patterns as there may be, none of which has an address", async () => {
@@ -214,12 +241,13 @@ describe("one tenant", () => {
     );
     rows.push(["longest log line", `${longest} characters`]);
     expect(longest).toBeLessThan(16_384);
-    expect(await measure("H1, 32 NICs, refused", repeat(attack))).toBeLessThanOrEqual(MAX_RATIO);
-    const ratio = await measure(
+    const refused = await measure("H1, 32 NICs, refused", repeat(attack));
+    expect(refused.ratio).toBeLessThanOrEqual(refused.limit);
+    const { ratio, limit } = await measure(
       "H1, 64 patterns",
       repeat(() => strike({ ippool: { ipv4: patterns } })),
     );
-    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+    expect(ratio).toBeLessThanOrEqual(limit);
   });
 
   it("H2: with a list of NICs that the pod does not have", async () => {
@@ -233,11 +261,11 @@ describe("one tenant", () => {
     const bound = await boundOf("evil");
     rows.push(["H2, addresses of a pod with one NIC and a list of 32", `${bound}`]);
     expect(bound).toBe(1);
-    const ratio = await measure(
+    const { ratio, limit } = await measure(
       "H2, lists of 32 NICs",
       repeat(() => strike({ ippools: list(32, ["p*"]) })),
     );
-    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+    expect(ratio).toBeLessThanOrEqual(limit);
   });
 
   it("H3: with 32 pools of 1,024 addresses for an owner of a made-up kind", async () => {
@@ -293,7 +321,7 @@ describe("one tenant", () => {
     ]);
     await del("evil", one.name);
     const count = () => pods++;
-    const ratio = await measure(
+    const { ratio, limit } = await measure(
       "H3, made-up owners",
       repeat(async () => {
         const name = `thing-${count()}`;
@@ -312,7 +340,7 @@ describe("one tenant", () => {
       "H3, the controller",
       `RSS ${daemonRssMib(controller.pid).toFixed(1)} MiB, is leading: ${(await controller.status()).isLeading}`,
     ]);
-    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+    expect(ratio).toBeLessThanOrEqual(limit);
   });
 
   it("H4: with objects as large as the API server takes", async () => {
@@ -339,13 +367,19 @@ describe("one tenant", () => {
       };
       await world.client.create("/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions", object);
     };
-    const steady: Attack = (isOver) => tenant.attack(NODE, isOver, CLIENT_RATE);
-    expect(await measure("H4, large pods", steady)).toBeLessThanOrEqual(MAX_RATIO);
-    // One after the other they take all of the API server's one processor, whichever node they are on: only the agent's part of it is judged.
+    const steady = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver, CLIENT_RATE);
+    // Five in a second take most of the API server's one processor, and one after the other all of it, whichever node they are on.
+    const pods = await measure("H4, large pods", steady(NODE), { isFloored: true });
+    expect(pods.ratio).toBeLessThanOrEqual(pods.limit);
+    const agents = await measure("H4, large pods, against the same on another node", steady(NODE), {
+      load: steady("elsewhere"),
+    });
+    expect(agents.ratio).toBeLessThanOrEqual(agents.limit);
     const flood = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver);
     await measure("H4, a flood of large pods", flood(NODE));
     const ofElsewhere = "H4, a flood of large pods, against the same on another node";
-    expect(await measure(ofElsewhere, flood(NODE), flood("elsewhere"))).toBeLessThanOrEqual(MAX_RATIO);
+    const flooded = await measure(ofElsewhere, flood(NODE), { load: flood("elsewhere") });
+    expect(flooded.ratio).toBeLessThanOrEqual(flooded.limit);
     await measure(
       "H4, definitions of 1.4 MB",
       repeat(() => (definitions < DEFINITIONS ? definition() : strike({ [NETWORKS]: "d1" }))),
@@ -356,10 +390,10 @@ describe("one tenant", () => {
     await vi.waitFor(async () => expect((await agent().request("/v1/health")).status).toBeLessThan(500), {
       timeout: 60_000,
     });
-    const tookMs = await others(ADDS);
+    const { addMs } = await others(ADDS);
     rows.push([
       "H4, an agent that starts among them",
-      `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(tookMs, 0.99).toFixed(1)} ms`,
+      `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(addMs, 0.99).toFixed(1)} ms`,
     ]);
   });
 });

@@ -44,9 +44,14 @@ export interface WorldOptions {
   /** Of the proxies' dice. Default: 1. */
   readonly seed?: number;
   readonly agent?: Partial<AgentOptions>;
+  /** Of all nodes; see {@link NodeOptions}. */
+  readonly isDirect?: boolean;
   /** Whether the kind NetworkAttachmentDefinition is installed from the start. Default: true. */
   readonly hasDefinitions?: boolean;
 }
+
+/** What a world keeps of its options. */
+type WorldSettings = Pick<WorldOptions, "seed" | "agent" | "isDirect">;
 
 /** A node with a built agent. */
 export interface LabNode {
@@ -62,6 +67,8 @@ export interface NodeOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly proxy?: ProxyOptions;
   readonly agent?: Partial<AgentOptions>;
+  /** The agent calls the API server itself, so that nothing in this process is on its way: for measurements. Its proxy is idle. */
+  readonly isDirect?: boolean;
 }
 
 const DEFAULT_SETTINGS = {
@@ -90,14 +97,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 }
 
 /** A control plane with kinds, accounts and policies, and nothing else. */
-export async function openWorld(start = () => startPlane(), options: Pick<WorldOptions, "seed" | "agent"> = {}) {
+export async function openWorld(start = () => startPlane(), options: WorldSettings = {}) {
   return new World(await start(), options);
 }
 
 export class World {
   readonly plane: ControlPlane;
   readonly ledger = new Ledger();
-  readonly #options: Pick<WorldOptions, "seed" | "agent">;
+  readonly #options: WorldSettings;
   readonly #stack = new AsyncDisposableStack();
   readonly #nodes = new Map<string, LabNode>();
   readonly #agents = new Map<string, AgentNode>();
@@ -107,7 +114,7 @@ export class World {
   #netns: Promise<Netns> | undefined;
   #controllerKubeconfig: Promise<string> | undefined;
 
-  constructor(plane: ControlPlane, options: Pick<WorldOptions, "seed" | "agent">) {
+  constructor(plane: ControlPlane, options: WorldSettings) {
     this.plane = plane;
     this.#options = options;
     this.defer(() => plane.stop());
@@ -140,7 +147,10 @@ export class World {
     const args = ["--node", name, ...(agentOptions.args ?? [])];
     const cniConf = { "10-underlay.conflist": CONFLIST };
     const wrapper = [...onlyNetns(netnsPath), ...(agentOptions.wrapper ?? [])];
-    const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig: proxy.kubeconfig, args, wrapper });
+    const { isDirect = this.#options.isDirect ?? false } = options;
+    const direct = () => this.plane.writeKubeconfig(`${name}.kubeconfig`, { token });
+    const kubeconfig = isDirect ? await direct() : proxy.kubeconfig;
+    const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig, args, wrapper });
     this.defer(() => agent.delete());
     const runtime = new NodeRuntime({ agent, ledger, netnsPath });
     const node = { name, proxy, agent, runtime, netnsPath };
