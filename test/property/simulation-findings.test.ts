@@ -140,6 +140,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the pod from which a machine migrates keeps its address, whatever the other one has",
     { seed: 700_000_020, profile: "machines", steps: 40_000, nodes: 8, pods: 40 },
   ],
+  [
+    "of two fresh addresses a member keeps the one whose record was created first",
+    { seed: 700_000_109, profile: "statefulsets", steps: 31_500, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -41,6 +41,8 @@ interface Retained {
   readonly isOrphaned: boolean;
   /** Bound, and written after the object of an address that the NIC has: if it is an earlier pod's, left of a claim that was undone. */
   readonly isLate: boolean;
+  /** Bound and fresh, and its object was created after that of a fresh address that the NIC has: another claim's that is being undone, or was carried out late. */
+  readonly isYounger: boolean;
 }
 
 export class RetainedAddresses implements AddressSource {
@@ -149,7 +151,7 @@ export class RetainedAddresses implements AddressSource {
       const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
       // What a lookup has put first is not given up for what it has put after it.
       const isFirst = (row: Allocation): boolean =>
-        row.workload?.isFresh === true && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
+        isFresh(row) && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
       const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
       const chosen = this.#choose(isOneOf(open), isCreated, isOneOf(presumed));
       if (chosen.length > 0) {
@@ -190,11 +192,12 @@ export class RetainedAddresses implements AddressSource {
 
   /**
    * `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better.
-   * `isPresumed`: it has one that the member had before. Only what the pod has from which a machine migrates is better.
+   * `isPresumed`: it has one that the member had before. Only what the pod has from which a machine migrates is better. Of two fresh ones the younger is
+   * not better.
    */
   #choose(isWanted: IsWanted, isBare: IsWanted = () => true, isPresumed: IsWanted = () => false): readonly Picked[] {
-    const isBetter = ({ kept, isOrphaned, isLate }: Retained): boolean =>
-      kept.isInUse === true || (!isPresumed(kept) && (!(isOrphaned || isLate) || isBare(kept)));
+    const isBetter = ({ kept, isOrphaned, isLate, isYounger }: Retained): boolean =>
+      kept.isInUse === true || (!isYounger && !isPresumed(kept) && (!(isOrphaned || isLate) || isBare(kept)));
     const usable = (this.#found ?? []).filter((each) => !this.#refused.has(each.kept.version) && isBetter(each));
     const { poolCache } = this.#search;
     const chosen = choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
@@ -283,7 +286,10 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       const isOlder = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
       const isLate = kept.state === "Bound" && all.some(isOlder);
-      found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate });
+      const isFirst = (each: Allocation): boolean =>
+        each.owner === demand.claimant.owner && isSameNic(each, kept) && isFresh(each) && isCreatedBefore(each, kept);
+      const isYounger = kept.state === "Bound" && isFresh(kept) && all.some(isFirst);
+      found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate, isYounger });
     }
   }
   // Versions of objects are negative.
@@ -300,7 +306,7 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       (a, b) =>
         Number(b.kept.isInUse === true) - Number(a.kept.isInUse === true) ||
         Number(a.isOrphaned) - Number(b.isOrphaned) ||
-        Number(a.kept.workload?.isFresh === true) - Number(b.kept.workload?.isFresh === true) ||
+        Number(isFresh(a.kept)) - Number(isFresh(b.kept)) ||
         rankOf(a) - rankOf(b) ||
         compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
         b.kept.version - a.kept.version,
@@ -316,6 +322,14 @@ function wasKept(earlier: Allocation, allKept: readonly Allocation[]): boolean {
   const { createdAt } = earlier;
   if (earlier.state !== "Bound" || createdAt === undefined || others.length === 0) return false;
   return others.every((kept) => createdAt < (kept.createdAt ?? "") && earlier.version < kept.version);
+}
+
+function isFresh({ workload }: Allocation): boolean {
+  return workload?.isFresh === true;
+}
+
+function isCreatedBefore({ createdAt }: Allocation, other: Allocation): boolean {
+  return createdAt !== undefined && createdAt < (other.createdAt ?? "");
 }
 
 /** Returns whether one NIC of an earlier pod has both: one of them is left of a claim that is being undone. */

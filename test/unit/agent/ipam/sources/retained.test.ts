@@ -573,6 +573,29 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(said).toEqual(["lookup", ...released]);
   });
 
+  const isNew = { workload: { ...WEB, isFresh: true } };
+  const early = { ...isNew, createdAt: "2026-01-01T00:00:01Z" };
+  const late = { ...isNew, createdAt: "2026-01-01T00:00:02Z" };
+  it.each<[what: string, own: Partial<Allocation>, other: Allocation, isUndone: boolean]>([
+    ["stays beside a younger fresh one of an earlier pod", early, earlier("10.6.0.9", late), false],
+    ["gives way to an older fresh one of an earlier pod", late, earlier("10.6.0.9", early), true],
+    ["gives way to a fresh one of the same age", early, earlier("10.6.0.9", early), true],
+    ["gives way to a younger one that is not fresh", early, earlier("10.6.0.9", { createdAt: late.createdAt }), true],
+    ["gives way to a younger fresh one that is retained", early, kept("10.6.0.9", late), true],
+    ["gives way to a fresh one if it is of unknown age", isNew, earlier("10.6.0.9", late), true],
+    ["gives way to a younger one if it is not fresh", { createdAt: early.createdAt }, earlier("10.6.0.9", late), true],
+    [
+      "gives way whatever the age of another NIC's address",
+      { ...early, ifName: "net1" },
+      earlier("10.6.0.9", late),
+      true,
+    ],
+  ])("that has taken over what is fresh %s", async (_, own, other, isUndone) => {
+    const retained = [earlier("10.6.0.1", { owner: "u1", ...own }), other];
+    const { source } = open({ rows: [fresh], retained });
+    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(isUndone);
+  });
+
   it("is undone when the lookup fails", async () => {
     const { source, search, said } = open();
     const failure = new RegistryError("The API server does not answer");
