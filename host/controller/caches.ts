@@ -15,7 +15,7 @@ import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from ".
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
-import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
+import { openCachedDecoder, type VersionedAllocation } from "./cached-allocation.ts";
 import { openPoolDecoder } from "./cached-pool.ts";
 import {
   type ControlledCoordinator,
@@ -77,8 +77,9 @@ class Followed<T> implements Cache<T> {
 
 /** Starts to watch at once. */
 export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
-  const follow = <T>(own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode">): Followed<T> =>
-    new Followed<T>({ api, log, random, keyOf, ...own });
+  const follow = <T>(
+    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "versionIn">,
+  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
   const caches = {
     pools: follow<ControlledPool>({
       name: "IPPools",
@@ -95,10 +96,11 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       path: collectionPath(RESERVED_IPS),
       decode: decodeControlledReservation,
     }),
-    allocations: follow<CachedAllocation>({
+    allocations: follow<VersionedAllocation>({
       name: "IPAllocations",
       path: collectionPath(IP_ALLOCATIONS),
       decode: openCachedDecoder(),
+      versionIn: ({ version }) => version,
     }),
     coordinators: follow<ControlledCoordinator>({
       name: "Coordinators",

@@ -17,7 +17,7 @@ import {
   type WatchEvent,
 } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Change, isVersion, Mirror } from "./mirror.ts";
+import { type Change, isVersion, Mirror, type PackedVersion } from "./mirror.ts";
 
 /** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. @limit */
 export const WATCH_LIFE_S = 300;
@@ -54,6 +54,8 @@ export interface ReflectorOptions<T> {
   /** Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as absent, and costs no memory. */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
+  /** The version that a value keeps of itself; without it the reflector keeps one for each object, which takes more memory. */
+  readonly versionIn?: (value: T) => PackedVersion;
   /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
   /** Called once, when the first list is complete. */

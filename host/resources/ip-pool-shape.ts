@@ -33,7 +33,12 @@ export function poolShape({ spec }: Pick<IpPool, "spec">, reserved: readonly Res
       last: compareIp(last, whole.last) > 0 ? whole.last : last,
     }));
   const masked = [...single.map((ip) => ({ first: ip, last: ip })), ...spec.excluded, ...reservedHere];
-  return { ranges: joinRanges(spec.ranges, spec.family), masked: joinRanges(masked, spec.family) };
+  const ranges = joinRanges(spec.ranges, spec.family);
+  // Mostly they are joined already: what keeps both holds them once.
+  return {
+    ranges: isSameList(ranges, spec.ranges, equalRange) ? spec.ranges : ranges,
+    masked: joinRanges(masked, spec.family),
+  };
 }
 
 /** Returns whether both shapes have the same ranges and masked addresses. */

@@ -27,14 +27,24 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
+/** Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs changes. @limit */
+export const MAX_TALLIES_AWAKE = 256;
+
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
+  readonly #mostAwake: number;
   readonly #pools = new Map<string, CountedPool>();
+  /** The one that was used last comes last. */
+  readonly #awake = new Set<PoolTally>();
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
+
+  constructor({ mostAwake = MAX_TALLIES_AWAKE }: { readonly mostAwake?: number } = {}) {
+    this.#mostAwake = mostAwake;
+  }
 
   /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
@@ -45,7 +55,8 @@ export class UsageCounter {
     if (fresh.length === 0) return;
     const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
     for (const { spec } of allocations) {
-      for (const { name, tally } of index.find(spec.addressSpace, spec.ip)) tally.take(spec.ip, name === spec.pool);
+      for (const pool of index.find(spec.addressSpace, spec.ip))
+        this.#wake(pool).take(spec.ip, pool.name === spec.pool);
     }
   }
 
@@ -70,7 +81,8 @@ export class UsageCounter {
 
   /** Returns undefined if there is no such pool. */
   usageOf(pool: string): PoolUsage | undefined {
-    return this.#pools.get(pool)?.tally.usage(this.statesOf(pool));
+    const counted = this.#pools.get(pool);
+    return counted && this.#wake(counted).usage(this.statesOf(pool));
   }
 
   /** Returns a new count if the pool has none of its current shape. */
@@ -81,22 +93,41 @@ export class UsageCounter {
       this.#pools.set(name, { ...counted, spec, reserved });
       return [];
     }
-    const fresh = { name, spec, reserved, tally: new PoolTally(this.#space, poolShape(pool, reserved)) };
     this.#forget(name);
+    const fresh = { name, spec, reserved, tally: new PoolTally(this.#space, poolShape(pool, reserved)) };
     this.#pools.set(name, fresh);
+    this.#wake(fresh);
     this.changed.add(name);
     return [fresh];
   }
 
   #forget(name: string): void {
-    this.#pools.get(name)?.tally.close();
+    const tally = this.#pools.get(name)?.tally;
+    if (tally === undefined) return;
+    tally.close();
+    this.#awake.delete(tally);
     this.#pools.delete(name);
+  }
+
+  /** Returns the pool's tally, awake until many others have been needed. */
+  #wake({ spec, reserved, tally }: CountedPool): PoolTally {
+    if (tally.isAsleep) tally.wake(this.#space, poolShape({ spec }, reserved));
+    this.#awake.delete(tally);
+    this.#awake.add(tally);
+    const [longest] = this.#awake;
+    if (this.#awake.size > this.#mostAwake && longest !== undefined) {
+      longest.sleep();
+      this.#awake.delete(longest);
+    }
+    return tally;
   }
 
   #count({ pool, state, addressSpace, ip }: CachedAllocation["spec"], step: 1 | -1): void {
     this.#countState(pool, state, step);
     this.changed.add(pool);
-    for (const { name, tally } of this.#index.find(addressSpace, ip)) {
+    for (const counted of this.#index.find(addressSpace, ip)) {
+      const { name } = counted;
+      const tally = this.#wake(counted);
       if (step === 1) tally.take(ip, name === pool);
       else tally.drop(ip, name === pool);
       this.changed.add(name);
