@@ -80,12 +80,18 @@ const keyOf = ({ destination, metric }: RouteState): string => `${formatPrefix(d
 
 const gatewayValue = ({ gateway }: NextHopState): bigint => gateway?.value ?? 0n;
 
+/** The kernel takes a route over the link alone beside those of routers, but not as one of their next hops. */
+function withoutLinkRoute(same: readonly RouteState[]): readonly RouteState[] {
+  const routed = same.filter((route) => route.gateway !== undefined || route.nextHops !== undefined);
+  return routed.length > 0 ? routed : same;
+}
+
 /**
  * Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. Its next hops are
  * in the order of their gateways: the kernel's order changes with every route that is added again.
  */
 function joinSame(routes: readonly RouteState[]): RouteState[] {
-  return [...Map.groupBy(routes, keyOf).values()].flatMap((same) => {
+  return [...Map.groupBy(routes, keyOf).values()].map(withoutLinkRoute).flatMap((same) => {
     if (same.length === 1) return same;
     const hops = same.flatMap(({ link, gateway, nextHops, flags }): readonly NextHopState[] => {
       if (nextHops !== undefined) return nextHops;

@@ -71,12 +71,12 @@ export const AGENT_NOTES: readonly Note[] = [
     file: "host/agent/ipam/sources/retained.ts",
     text: 'earlier.state !== "Bound"',
     to: "false",
-    note: "open: an address in quarantine for a lost node, beside a retained one",
+    note: "unit, by a test that came after this run: an address in quarantine for a lost node, beside a retained one",
   },
   {
     file: "host/agent/ipam/sources/retained.ts",
     text: "one === other",
-    note: "open: an address in quarantine for a lost node, beside those of earlier pods",
+    note: "unit, by a test that came after this run: an address in quarantine for a lost node, beside those of other earlier pods",
   },
   {
     file: "host/agent/ipam/sources/retained.ts",

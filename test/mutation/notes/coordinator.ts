@@ -10,7 +10,7 @@ export const COORDINATOR_NOTES: readonly Note[] = [
   {
     file: "host/coordinator/plan/plan-pod-routes.ts",
     text: "gateway?.value",
-    note: "open: a default route over the link alone, beside a router's of the same metric",
+    note: "unit, by a test that came after this run: a next hop over the link alone, beside gateways",
   },
   {
     file: "host/coordinator/probe.ts",

@@ -90,6 +90,8 @@ const kept = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { state: "Kept", owner: "", containerId: "", workload: WEB, version: -5, ...rest });
 const earlier = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
+/** Of an earlier pod, whose node is lost. */
+const LOST: Partial<Allocation> = { state: "Quarantined", quarantine: PROBE_FIRST };
 const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
   ...{ ifName: "eth0", pool: BLUE, ip: ip(address) },
   ...rest,
@@ -269,6 +271,16 @@ describe("retention: a search that is short takes what is retained", () => {
     const { source, short, assigned } = open({ retained: [orphan], rows: [other] });
     await source.next(short);
     expect(assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
+  });
+
+  it.each<[what: string, retained: readonly Allocation[], wanted: string]>([
+    ["after what is retained, of which it was not taken over, older or not", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { ...LOST, version: -9, createdAt: "2026-11-20T04:00:00Z" })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
+    ["before what another earlier pod has that is younger", [earlier("10.6.0.8", { version: -9, owner: "u9" }), earlier("10.6.0.9", LOST)], "eth0 10.6.0.9 -5 retained"], // biome-ignore format: one row
+    ["after what another earlier pod has that is older", [earlier("10.6.0.8", { owner: "u9" }), earlier("10.6.0.9", { ...LOST, version: -9 })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
+  ])("node-lost: what is in quarantine for a lost node: %s", async (_, retained, wanted) => {
+    const { source, short, assigned } = open({ retained, demand: { canProbe: () => true } });
+    await source.next(short);
+    expect(assigned()).toEqual([wanted]);
   });
 
   it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
