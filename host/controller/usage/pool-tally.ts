@@ -16,7 +16,7 @@ export type StateCounts = Readonly<Record<AllocationState, number>>;
 
 export const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantined: 0 };
 
-export interface TallyCounts {
+interface TallyCounts {
   /** The allocatable addresses; at most Number.MAX_SAFE_INTEGER. */
   readonly total: number;
   /** How many of them are not free. */
