@@ -6,6 +6,16 @@ const REQUEST_LINE = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/;
 const FOREIGN = /[^\x20-\x7e\r\n]/;
 const NAME = /^[\w-]+$/;
 
+const BLANK = 0x20;
+
+/** The lower-case names of the headers as the shim writes them: looking one up costs less than a name of its own for each request. */
+const SHIM_HEADERS: ReadonlyMap<string, string> = new Map(
+  [
+    ...["Host", "Connection", "Content-Type", "Content-Length", "Traceparent"],
+    ...["CNI-Command", "CNI-ContainerID", "CNI-Netns", "CNI-IfName", "CNI-Args", "CNI-Path", "CNI-Netns-Override"],
+  ].map((name) => [name, name.toLowerCase()]),
+);
+
 /** Headers that say something of a body, or of what is to follow the request. */
 const BEYOND_HEAD = /^(?:content-length|transfer-encoding|expect|upgrade):/im;
 
@@ -29,10 +39,14 @@ export function parseShimRequest(bytes: Buffer): RawRequest | string {
   const headers: Record<string, string> = {};
   for (const line of lines) {
     const colon = line.indexOf(":");
-    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
-    if (!NAME.test(name)) return `"${line}" is no header`;
+    const written = line.slice(0, Math.max(0, colon));
+    const known = SHIM_HEADERS.get(written);
+    const name = known ?? written.toLowerCase();
+    if (known === undefined && !NAME.test(name)) return `"${line}" is no header`;
     if (Object.hasOwn(headers, name)) return `Header "${name}" was given twice`;
-    headers[name] = line.slice(colon + 1).trim();
+    const value = line.slice(line.startsWith(" ", colon + 1) ? colon + 2 : colon + 1);
+    const isTrimmed = value.charCodeAt(0) > BLANK && value.charCodeAt(value.length - 1) > BLANK;
+    headers[name] = isTrimmed ? value : value.trim();
   }
   const length = headers["content-length"];
   const bodyBytes = bytes.length - end - 4;
