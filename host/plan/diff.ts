@@ -61,11 +61,20 @@ const neighbourIdentity: Identity<NeighbourState> = {
 
 const addressIdentity: Identity<AddressState> = { key: formatAddress, value: formatAddress };
 
+function tableText({ sets, ...table }: NftTable): string {
+  const inOrder = sets.map(({ name, interfaces }) => ({ name, interfaces: [...interfaces].sort() }));
+  return textOf({ ...table, sets: inOrder });
+}
+
+/** The texts of tables. Those that are wanted, and the node's until it changes, are the same objects for each pod. */
+const tableTexts = new WeakMap<NftTable, string>();
+
 const tableIdentity: Identity<NftTable> = {
   key: ({ name }) => name,
-  value: ({ sets, ...table }) => {
-    const inOrder = sets.map(({ name, interfaces }) => ({ name, interfaces: [...interfaces].sort() }));
-    return textOf({ ...table, sets: inOrder });
+  value: (table) => {
+    const text = tableTexts.get(table) ?? tableText(table);
+    tableTexts.set(table, text);
+    return text;
   },
 };
 

@@ -27,8 +27,17 @@ import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS 
 import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
-/** In the pod: marks connections that come in by the pair, and the replies to them. */
+/** Each made once: what is compared and sent of a table is remembered by the table (plan/diff.ts, kernel/netlink/nftables). */
+const replyTables = new Map<string, NftTable>();
+
+/** In the pod: marks connections that come in by the pair, and the replies to them. `link` is the name of the pod's end, which all pairs share. */
 export function replyTable(link: string): NftTable {
+  const table = replyTables.get(link) ?? makeReplyTable(link);
+  replyTables.set(link, table);
+  return table;
+}
+
+function makeReplyTable(link: string): NftTable {
   const mark = [REPLY_MARK, REPLY_MARK] as const;
   return {
     name: NFT_TABLE,
@@ -73,6 +82,10 @@ const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
  * anyway, and sees the client's address.
  */
 export function snatTable(): NftTable {
+  return SNAT_TABLE;
+}
+
+function makeSnatTable(): NftTable {
   const leave = [...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)), ...masquerade()];
   const rules = [
     [...matchGroup("iifgroup", SNAT_GROUPS.all), ...leave],
@@ -81,6 +94,8 @@ export function snatTable(): NftTable {
   const place = { type: "nat", hook: NF_INET_POST_ROUTING, priority: NF_IP_PRI_NAT_SRC } as const;
   return { name: NFT_TABLE, sets: [], chains: [{ name: "services", ...place, rules }] };
 }
+
+const SNAT_TABLE = makeSnatTable();
 
 /**
  * Returns which connections Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none of that

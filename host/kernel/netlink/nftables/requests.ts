@@ -81,10 +81,15 @@ function addRequests(table: string, set: NftSet): Request[] {
   return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
 }
 
+/** What creates a table, by the table: that of the reply path is the same object for each pod. */
+const creations = new WeakMap<NftTable, readonly Request[]>();
+
 /** Throws NetlinkError with EEXIST if there already is a table of that name. */
 export function createTable(conversation: Conversation, table: NftTable): void {
   const { name } = table;
-  commit(conversation, `add table "${name}"`, [newTable(name, NLM_F_EXCL), ...contentsOf(table)]);
+  const requests = creations.get(table) ?? [newTable(name, NLM_F_EXCL), ...contentsOf(table)];
+  creations.set(table, requests);
+  commit(conversation, `add table "${name}"`, requests);
 }
 
 /** Returns whether the table was there. */
