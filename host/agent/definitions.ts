@@ -58,13 +58,24 @@ interface DirectoryContent {
 const NETWORK_NAME = /\.(conflist|conf|json)$/;
 const PLUGIN_NAME = /\.conf$/;
 
-/** Returns complete settings: a definition's override those of the Coordinator resource, which override the defaults. */
-export function effectiveSettings(
-  definition: CoordinatorSettings | undefined,
-  { coordinator }: Pick<Snapshot, "coordinator">,
-): CoordinatorConf {
-  return resolveCoordinatorConf(...(definition === undefined ? [] : [definition]), ...coordinatorLayers(coordinator));
+/**
+ * Complete settings: a definition's override those of the Coordinator resource, which override the defaults. They are resolved once for each of both: an
+ * ADD of a network without detection needs nothing else of them.
+ */
+export class ResolvedSettings {
+  #coordinator: Snapshot["coordinator"];
+  #known = new WeakMap<CoordinatorSettings, CoordinatorConf>();
+
+  of(definition: CoordinatorSettings = NO_SETTINGS, { coordinator }: Pick<Snapshot, "coordinator">): CoordinatorConf {
+    if (coordinator !== this.#coordinator) this.#known = new WeakMap();
+    this.#coordinator = coordinator;
+    const conf = this.#known.get(definition) ?? resolveCoordinatorConf(definition, ...coordinatorLayers(coordinator));
+    this.#known.set(definition, conf);
+    return conf;
+  }
 }
+
+const NO_SETTINGS: CoordinatorSettings = { warnings: [] };
 
 export class Definitions {
   readonly #directory: string;

@@ -23,11 +23,18 @@ export const ipamConfSchema = z.strictObject({
 
 export type IpamConf = Readonly<z.output<typeof ipamConfSchema>>;
 
+/** By the object, where no family is disabled: the calls of a network share one (cni/net-conf.ts). */
+const decoded = new WeakMap<object, IpamConf>();
+
 /** Decodes the object. The names of a disabled family are not validated. Throws ConfigError. */
 export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
   const disabled = [
     ...(rules.enableIPv4 ? [] : ["default_ipv4_ippool"]),
     ...(rules.enableIPv6 ? [] : ["default_ipv6_ippool"]),
   ];
-  return decodeConfig(ipamConfSchema, ignoreNames(value, disabled), source);
+  if (disabled.length > 0 || typeof value !== "object" || value === null)
+    return decodeConfig(ipamConfSchema, ignoreNames(value, disabled), source);
+  const conf = decoded.get(value) ?? decodeConfig(ipamConfSchema, value, source);
+  decoded.set(value, conf);
+  return conf;
 }

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ClusterResources } from "../../host/agent/cluster/resources.ts";
-import { effectiveSettings } from "../../host/agent/definitions.ts";
+import { ResolvedSettings } from "../../host/agent/definitions.ts";
 import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";
@@ -276,7 +276,8 @@ it("an agent follows it without a restart", async () => {
   });
   resources.start();
   try {
-    const settings = () => effectiveSettings(undefined, resources.state.snapshot);
+    const resolved = new ResolvedSettings();
+    const settings = () => resolved.of(undefined, resources.state.snapshot);
     const hasServices = (networks: readonly string[]) => () =>
       settings().serviceCIDR.map(formatPrefix).join() === networks.join();
     await until("the agent has the services", hasServices(services));

@@ -18,7 +18,7 @@ import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { type Definitions, effectiveSettings } from "../definitions.ts";
+import { type Definitions, ResolvedSettings } from "../definitions.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import type { NicReference, NicSettings } from "../nic-definition.ts";
 
@@ -46,6 +46,7 @@ export class ClusterDefinitions implements NicSettings {
   readonly #sources: DefinitionSources;
   /** Decoded definitions; a changed definition is another object. */
   readonly #decoded = new WeakMap<NetworkAttachmentDefinition, Network | Error>();
+  readonly #settings = new ResolvedSettings();
 
   constructor(sources: DefinitionSources) {
     this.#sources = sources;
@@ -114,7 +115,7 @@ export class ClusterDefinitions implements NicSettings {
     this.#sources.node.networks.find(({ name }) => name === network)?.plugins;
 
   readonly settingsFor: NicSettings["settingsFor"] = (nic) =>
-    effectiveSettings(this.#coordinatorOf(nic), this.#sources.snapshot());
+    this.#settings.of(this.#coordinatorOf(nic), this.#sources.snapshot());
 
   readonly isCoordinated: NicSettings["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
 

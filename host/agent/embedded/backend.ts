@@ -10,7 +10,7 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry, startRegistryThread } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
-import { Definitions, effectiveSettings, type NodeNetwork } from "../definitions.ts";
+import { Definitions, type NodeNetwork, ResolvedSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
@@ -42,6 +42,7 @@ class EmbeddedBackend implements Backend {
   ) {
     const { node, nodeLabels, nowMs, log, metrics, audit } = options;
     const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
+    const settings = new ResolvedSettings();
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;
     this.#registry = registry;
@@ -50,7 +51,7 @@ class EmbeddedBackend implements Backend {
       identifier: openManifestIdentifier(snapshot),
       networks: {
         networkNames: () => undefined,
-        settingsFor: ({ network }) => effectiveSettings(definitions.settingsOf(network), snapshot()),
+        settingsFor: ({ network }) => settings.of(definitions.settingsOf(network), snapshot()),
         isCoordinated: ({ network }) => definitions.settingsOf(network) !== undefined,
         nicsOf: (pod) => describeNodeNics(definitions.networks, pod, firstNicOf(snapshot())),
         pluginsOf: (network) => definitions.networks.find(({ name }) => name === network)?.plugins,

@@ -105,9 +105,10 @@ export class IpamPlugin implements Plugin {
   }
 }
 
-/** Throws CniError 50 if no ADD can be served. */
-export function requireReady({ ready, problems }: Readiness): void {
-  if (ready) return;
+/** Throws CniError 50 if no ADD can be served. An agent that is ready is not asked for its problems, which takes a look at the definitions. */
+export function requireReady(readiness: Readiness): void {
+  if (readiness.ready) return;
+  const { problems } = readiness;
   throw new CniError(ErrorCode.PluginNotAvailable, `Berth is not ready: ${problems[0] ?? "it is starting"}`, {
     details: problems.join("\n"),
   });

@@ -15,9 +15,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
   Definitions,
-  effectiveSettings,
   MAX_DEFINITION_BYTES,
   MAX_DEFINITION_FILES,
+  ResolvedSettings,
 } from "../../../host/agent/definitions.ts";
 import { STAMP_GRAIN_MS } from "../../../host/agent/stamped-files.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
@@ -290,11 +290,17 @@ it("the effective settings are the definition's over the resource's over the def
   );
   const definition = { hostRuleTable: 601, detectOptions: { windowMs: 50 }, warnings: [] };
   const { detectOptions } = DEFAULT_COORDINATOR_CONF;
-  expect(effectiveSettings(undefined, { coordinator: undefined })).toEqual(DEFAULT_COORDINATOR_CONF);
-  expect(effectiveSettings(definition, { coordinator })).toEqual({
+  const expected = {
     ...DEFAULT_COORDINATOR_CONF,
     hostRuleTable: 601,
     detectIPConflict: true,
     detectOptions: { ...detectOptions, windowMs: 50, retry: 5 },
-  });
+  };
+  const resolved = new ResolvedSettings();
+  expect(resolved.of(undefined, { coordinator: undefined })).toEqual(DEFAULT_COORDINATOR_CONF);
+  expect(resolved.of(definition, { coordinator })).toEqual(expected);
+  expect(resolved.of(definition, { coordinator })).toBe(resolved.of(definition, { coordinator }));
+  expect(resolved.of({ ...definition, hostRuleTable: 602 }, { coordinator })).toMatchObject({ hostRuleTable: 602 });
+  expect(resolved.of(definition, { coordinator: undefined })).toMatchObject({ detectIPConflict: false });
+  expect(resolved.of(undefined, { coordinator })).toMatchObject({ hostRuleTable: 600 });
 });
