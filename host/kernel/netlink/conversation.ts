@@ -17,8 +17,7 @@ import {
   type Acknowledgement,
   decodeAcknowledgement,
   decodeMessages,
-  encodeMessage,
-  joinAligned,
+  encodeMessages,
   type Message,
 } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
@@ -173,18 +172,18 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
   let sequence = 0;
   const ask = ({ type, flags = 0, payload }: Request, more: number): number => {
     sequence = (sequence + 1) >>> 0;
-    datagrams.send(encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }));
+    datagrams.send(encodeMessages([{ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }]));
     return sequence;
   };
   /** Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the first number. */
   const sendTogether = (requests: readonly Request[], isAcknowledged: (index: number) => boolean): number => {
     const first = (sequence + 1) >>> 0;
-    const parts = requests.map(({ type, flags = 0, payload }, index) => {
+    const messages = requests.map(({ type, flags = 0, payload }, index) => {
       sequence = (sequence + 1) >>> 0;
       const more = isAcknowledged(index) ? NLM_F_ACK : 0;
-      return encodeMessage({ type, flags: NLM_F_REQUEST | flags | more, sequence, payload });
+      return { type, flags: NLM_F_REQUEST | flags | more, sequence, payload };
     });
-    datagrams.send(joinAligned(parts));
+    datagrams.send(encodeMessages(messages));
     return first;
   };
   return {

@@ -60,24 +60,20 @@ export function requireFixedPart({ type, payload }: Message, fixed: FixedPart): 
   }
 }
 
-/** Encodes the message with port 0; the kernel fills in the socket's. */
-export function encodeMessage({ type, flags, sequence, payload }: Message): Uint8Array {
-  const bytes = new Uint8Array(HEADER_BYTES + payload.length);
-  putUint32(bytes, 0, bytes.length);
-  putUint16(bytes, 4, type);
-  putUint16(bytes, 6, flags);
-  putUint32(bytes, 8, sequence);
-  bytes.set(payload, HEADER_BYTES);
-  return bytes;
-}
-
-/** Returns one datagram of the messages, each padded to a multiple of 4. */
-export function joinAligned(messages: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(messages.reduce((total, { length }) => total + align(length), 0));
+/** Encodes the messages, each padded to a multiple of 4, as one datagram with port 0; the kernel fills in the socket's. */
+export function encodeMessages(messages: readonly Message[]): Uint8Array {
+  const bytes = new Uint8Array(
+    messages.reduce((total, { payload }) => total + align(HEADER_BYTES + payload.length), 0),
+  );
   let at = 0;
-  for (const message of messages) {
-    bytes.set(message, at);
-    at += align(message.length);
+  for (const { type, flags, sequence, payload } of messages) {
+    const length = HEADER_BYTES + payload.length;
+    putUint32(bytes, at, length);
+    putUint16(bytes, at + 4, type);
+    putUint16(bytes, at + 6, flags);
+    putUint32(bytes, at + 8, sequence);
+    bytes.set(payload, at + HEADER_BYTES);
+    at += align(length);
   }
   return bytes;
 }

@@ -11,7 +11,7 @@ import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
 import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 import { decodeMessages, type Message } from "./message.ts";
-import { kernelAddress, MAX_DATAGRAM_BYTES, receiveCopy, requireResult } from "./socket.ts";
+import { kernelAddress, MAX_DATAGRAM_BYTES, receiveView, requireResult } from "./socket.ts";
 
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;
@@ -57,15 +57,15 @@ export interface Monitor extends Disposable {
 export const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
-  /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. */
+  /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is overwritten afterwards. */
   message(message: Message): void;
   /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */
   lost(error: NetlinkError): void;
 }
 
-/** Returns undefined if there is nothing more to read. */
+/** Returns undefined if there is nothing more to read. The payloads are views into the buffer. */
 function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
-  const datagram = receiveCopy(native, fd, buffer);
+  const datagram = receiveView(native, fd, buffer);
   return datagram && decodeMessages(datagram);
 }
 

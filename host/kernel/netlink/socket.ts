@@ -80,10 +80,10 @@ function receiveInto(native: Native, fd: number, buffer: Uint8Array): number | u
   return length;
 }
 
-/** Receives one datagram into `buffer` and returns a copy of it; undefined if none has come. */
-export function receiveCopy(native: Native, fd: number, buffer: Uint8Array): Uint8Array | undefined {
+/** Receives one datagram into `buffer` and returns that part of it; undefined if none has come. */
+export function receiveView(native: Native, fd: number, buffer: Uint8Array): Uint8Array | undefined {
   const length = receiveInto(native, fd, buffer);
-  return length === undefined ? undefined : buffer.slice(0, length);
+  return length === undefined ? undefined : buffer.subarray(0, length);
 }
 
 /** Memory for several answers: allocating and freeing an array for each costs as much as receiving it. */

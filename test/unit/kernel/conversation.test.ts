@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { EAGAIN, EINTR, ENOBUFS } from "../../../host/kernel/errno.ts";
 import { NLM_F_DUMP_INTR } from "../../../host/kernel/netlink/constants.ts";
 import { createConversation, DUMP_ATTEMPTS, Refusal } from "../../../host/kernel/netlink/conversation.ts";
-import { decodeMessages, encodeMessage } from "../../../host/kernel/netlink/message.ts";
+import { decodeMessages, encodeMessages } from "../../../host/kernel/netlink/message.ts";
 import { answersOf, restamp, type Step, scriptDatagrams } from "./scripted-datagrams.ts";
 import { addressesAbsent, addressesV0, linkNameTooLong, linkV0, type Vector } from "./vectors.ts";
 
@@ -32,7 +32,7 @@ describe("request", () => {
   });
 
   it("passes over answers to questions given up, and over NOOP", () => {
-    const noop = encodeMessage({ type: 1, flags: 0, sequence: 1, payload: new Uint8Array() });
+    const noop = encodeMessages([{ type: 1, flags: 0, sequence: 1, payload: new Uint8Array() }]);
     const stale = [...answersOf(linkNameTooLong, 7), ...answersOf(addressesV0, 0), noop];
     const datagrams = scriptDatagrams([[...stale, ...answersOf(linkV0)]]);
     expect(createConversation(datagrams).request(question)).toHaveLength(1);

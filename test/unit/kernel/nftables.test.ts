@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { attribute, decodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
 import { type Conversation, createConversation, type Request } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
-import { encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
+import { encodeMessages, type Message } from "../../../host/kernel/netlink/message.ts";
 import {
   NFT_MSG_NEWCHAIN,
   NFT_MSG_NEWRULE,
@@ -139,7 +139,7 @@ describe("a batch", () => {
   const answer = (sequence: number, errno: number) => {
     const payload = new Uint8Array(20);
     new DataView(payload.buffer).setInt32(0, -errno, true);
-    return encodeMessage({ type: 2, flags: 0x100, sequence, payload });
+    return encodeMessages([{ type: 2, flags: 0x100, sequence, payload }]);
   };
 
   it("is one datagram, whose last request but the end is acknowledged", () => {

@@ -13,7 +13,7 @@ import {
 } from "../../../host/kernel/netlink/constants.ts";
 import { type Conversation, createConversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
-import { decodeMessages, encodeMessage, type Message } from "../../../host/kernel/netlink/message.ts";
+import { decodeMessages, encodeMessages, type Message } from "../../../host/kernel/netlink/message.ts";
 import type { Recorded, RecordedMessage } from "./record/record.ts";
 
 export type Family = "link" | "kinds" | "address" | "route" | "rule" | "neighbour" | "netconf" | "nftables";
@@ -78,7 +78,7 @@ function replay(row: Recorded): { sent: Message[]; conversation: Conversation } 
     send: (datagram) => void sent.push(...decodeMessages(datagram)),
     receive: () => {
       const sequence = sent.at(-1)?.sequence ?? 0;
-      const parts = answers.splice(0).map((message) => encodeMessage({ ...messageOf(message), sequence }));
+      const parts = answers.splice(0).map((message) => encodeMessages([{ ...messageOf(message), sequence }]));
       if (parts.length === 0) throw new NetlinkError({ operation: "receive from the kernel", errno: EAGAIN });
       // an acknowledgement without its attributes: they are tested in message.test.ts
       for (const part of parts) if (part[4] === NLMSG_ERROR) part.fill(0, 6, 8);
