@@ -106,7 +106,7 @@ function takeWords(pool: usize, policy: i32, start: u32, count: u32): u32 {
   let found = findFrom(pool, start);
   while (found >= 0) {
     const word = <u32>found & ~63;
-    const bits = lowest(freeWord(bitmap, <u32>found) & (ALL << (found & 63)), count - taken);
+    const bits = lowest(freeWord(bitmap, <u32>found) & (ALL << found), count - taken);
     if (setBits(bitmap, <u32>found, bits, USED) != OK) break;
     const index = taken;
     taken += <u32>popcnt<u64>(bits);

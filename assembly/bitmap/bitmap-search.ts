@@ -2,28 +2,26 @@
  * Searches in the bitmap: the next free ordinal in a handful of loads at any fill, and runs word by word.
  */
 import { NONE } from "../abi";
-import { ALL, chunkAt, groupAt, MASKED, TOP, USED, windowOf } from "./bitmap";
+import { ALL, entryOf, groupAt, maskedWord, summaryAt, TOP, usedWord, windowOf } from "./bitmap";
 
-/** The bits above position `at`, 0 to 63. */
+/** The bits above position `at` modulo 64. */
 function above(at: u32): u64 {
   return (ALL << at) << 1;
 }
 
 /** The free bits of the ordinal's word. */
 export function freeWord(bitmap: usize, ordinal: u32): u64 {
-  const at = chunkAt(bitmap, ordinal >>> 12);
-  return at == 0 ? ALL : freeBits(at, (ordinal >>> 6) & 63);
+  return freeBits(entryOf(bitmap, ordinal >>> 12), ordinal);
 }
 
-function freeBits(at: usize, word: u32): u64 {
-  const cell = at + (word << 4);
-  return ~(load<u64>(cell, USED) | load<u64>(cell, MASKED));
+function freeBits(entry: u32, ordinal: u32): u64 {
+  return ~(usedWord(entry, ordinal) | maskedWord(entry, ordinal));
 }
 
 /** The first chunk after `chunk` that is not full; NONE when there is none. */
 function findChunk(bitmap: usize, chunk: u32): i32 {
   let group = chunk >>> 6;
-  let chunks = ~load<u64>(groupAt(bitmap, group)) & above(chunk & 63);
+  let chunks = ~load<u64>(groupAt(bitmap, group)) & above(chunk);
   if (chunks == 0) {
     const groups = ~load<u64>(bitmap, TOP) & above(group);
     if (groups == 0) return NONE;
@@ -36,28 +34,17 @@ function findChunk(bitmap: usize, chunk: u32): i32 {
 /** The first free ordinal at or after `start`, which is below the window; NONE when there is none. */
 export function findFree(bitmap: usize, start: u32): i32 {
   let chunk = start >>> 12;
-  let at = chunkAt(bitmap, chunk);
-  if (at == 0) return start;
-  let word = (start >>> 6) & 63;
-  const bits = freeBits(at, word) & (ALL << (start & 63));
+  const bits = freeWord(bitmap, start) & (ALL << start);
   if (bits != 0) return (start & ~63) | <u32>ctz<u64>(bits);
-  let words = ~load<u64>(at) & above(word);
+  let words = ~load<u64>(summaryAt(bitmap, chunk)) & above(start >>> 6);
   if (words == 0) {
     const next = findChunk(bitmap, chunk);
     if (next < 0) return NONE;
     chunk = <u32>next;
-    at = chunkAt(bitmap, chunk);
-    if (at == 0) return next << 12;
-    words = ~load<u64>(at);
+    words = ~load<u64>(summaryAt(bitmap, chunk));
   }
-  word = <u32>ctz<u64>(words);
-  return (chunk << 12) | (word << 6) | <u32>ctz<u64>(freeBits(at, word));
-}
-
-/** The used bits of the ordinal's word. */
-function usedWord(bitmap: usize, ordinal: u32): u64 {
-  const at = chunkAt(bitmap, ordinal >>> 12);
-  return at == 0 ? 0 : load<u64>(at + (((ordinal >>> 6) & 63) << 4), USED);
+  const first = (chunk << 12) | ((<u32>ctz<u64>(words)) << 6);
+  return first | <u32>ctz<u64>(freeWord(bitmap, first));
 }
 
 /** What a scan looks for. */
@@ -69,11 +56,12 @@ const A_TAKEN: u32 = 2;
 function scan(bitmap: usize, first: u32, end: u32, wanted: u32): u32 {
   let ordinal = first;
   while (ordinal < end) {
-    let bits = wanted == A_TAKEN ? ~freeWord(bitmap, ordinal) : usedWord(bitmap, ordinal);
+    const entry = entryOf(bitmap, ordinal >>> 12);
+    let bits = wanted == A_TAKEN ? ~freeBits(entry, ordinal) : usedWord(entry, ordinal);
     if (wanted == AN_UNUSED) bits = ~bits;
-    bits &= ALL << (ordinal & 63);
+    bits &= ALL << ordinal;
     if (bits != 0) return min<u32>(end, (ordinal & ~63) | <u32>ctz<u64>(bits));
-    ordinal = (ordinal | (chunkAt(bitmap, ordinal >>> 12) == 0 ? 4095 : 63)) + 1;
+    ordinal = (ordinal | (entry == 0 ? 4095 : 63)) + 1;
   }
   return end;
 }

@@ -1,5 +1,5 @@
 /**
- * Blocks of linear memory: power-of-two sizes and one odd size (a bitmap's chunk), each with a free list.
+ * Blocks of linear memory: power-of-two sizes, each with a free list.
  * Called by whatever owns memory. Blocks are freed with the size they were asked for. Fresh memory is zero and
  * untouched, so an unused block costs no resident memory.
  * Effects: linear memory; may grow it.
@@ -10,10 +10,6 @@ import { FREE_LISTS, HEAP_START, HEAP_USED } from "../abi";
 const STEP_PAGES: u32 = 16;
 const MIN_CLASS: u32 = 5;
 const MAX_CLASS: u32 = 30;
-/** The list of chunks lies before those of the powers of two. */
-const CHUNK_CLASS: u32 = 0;
-/** A chunk: a summary word and a spare one, then 64 pairs of a word of used bits and one of masked bits. */
-export const CHUNK_BYTES: u32 = 16 + 512 + 512;
 
 /** The smallest class whose blocks hold `bytes`; above MAX_CLASS when none does. */
 function classOf(bytes: u32): u32 {
@@ -35,24 +31,15 @@ function extend(bytes: u32): usize {
   return <usize>start;
 }
 
-function take(list: u32, bytes: u32, zeroed: bool): usize {
-  const head = FREE_LISTS + (list << 2);
-  const block = load<u32>(head);
-  if (block == 0) return extend(bytes);
-  store<u32>(head, load<u32>(block));
-  if (zeroed) memory.fill(block, 0, bytes);
-  return block;
-}
-
-function give(list: u32, block: usize): void {
-  const head = FREE_LISTS + (list << 2);
-  store<u32>(block, load<u32>(head));
-  store<u32>(head, <u32>block);
-}
-
 function takeBlock(bytes: u32, zeroed: bool): usize {
   const list = classOf(bytes);
-  return list > MAX_CLASS ? 0 : take(list, 1 << list, zeroed);
+  if (list > MAX_CLASS) return 0;
+  const head = FREE_LISTS + (list << 2);
+  const block = load<u32>(head);
+  if (block == 0) return extend(1 << list);
+  store<u32>(head, load<u32>(block));
+  if (zeroed) memory.fill(block, 0, 1 << list);
+  return block;
 }
 
 /** A block of at least `bytes`, contents undefined; 0 when there is no memory. */
@@ -67,14 +54,8 @@ export function allocateZeroed(bytes: u32): usize {
 
 /** Gives back a block that was allocated with the same `bytes`; 0 is no block and ignored. */
 export function free(block: usize, bytes: u32): void {
-  if (block != 0) give(classOf(bytes), block);
-}
-
-/** A chunk, all bytes zero; 0 when there is no memory. */
-export function allocateChunk(): usize {
-  return take(CHUNK_CLASS, CHUNK_BYTES, true);
-}
-
-export function freeChunk(chunk: usize): void {
-  give(CHUNK_CLASS, chunk);
+  if (block == 0) return;
+  const head = FREE_LISTS + (classOf(bytes) << 2);
+  store<u32>(block, load<u32>(head));
+  store<u32>(head, <u32>block);
 }

@@ -49,7 +49,7 @@ function entriesCell(freed: usize, ordinal: u32): usize {
 }
 
 function isFree(bitmap: usize, ordinal: u32): bool {
-  return ((freeWord(bitmap, ordinal) >> (ordinal & 63)) & 1) != 0;
+  return ((freeWord(bitmap, ordinal) >> ordinal) & 1) != 0;
 }
 
 function append(freed: usize, ordinal: u32): void {

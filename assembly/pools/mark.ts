@@ -3,7 +3,7 @@
  * Effects: linear memory; may grow it.
  */
 import { MAX_SPARSE, NO_MEMORY, OUTSIDE, OVER_CEILING, WIDE_HI, WIDE_LO } from "../abi";
-import { claimOrdinal, isSet, MASKED, releaseOrdinal, USED } from "../bitmap/bitmap";
+import { claimOrdinal, entryOf, maskedWord, releaseOrdinal, usedWord } from "../bitmap/bitmap";
 import { findEntry } from "../sets/range-set";
 import { pushFreed } from "./freed";
 import { addSparseMasked, bitmapOf, freedOf, locate, masksOf, setSparse, sparseOf } from "./pool";
@@ -22,8 +22,9 @@ export const RELEASE: u32 = 3;
 export function operateAt(pool: usize, operation: u32, ordinal: u32): i32 {
   const bitmap = bitmapOf(pool);
   if (operation == CLAIM) return claimOrdinal(bitmap, ordinal);
-  if (operation == TEST) return i32(isSet(bitmap, ordinal, USED));
-  if (operation == CONTAINS) return i32(!isSet(bitmap, ordinal, MASKED));
+  const entry = entryOf(bitmap, ordinal >>> 12);
+  if (operation == TEST) return <i32>(usedWord(entry, ordinal) >> ordinal) & 1;
+  if (operation == CONTAINS) return <i32>(~maskedWord(entry, ordinal) >> ordinal) & 1;
   const result = releaseOrdinal(bitmap, ordinal);
   if (result == 1 && freedOf(pool) != 0) pushFreed(freedOf(pool), bitmap, ordinal);
   return result;

@@ -8,7 +8,7 @@
  *                                          48  beyond      u32     64  digest          u64, little-endian as the u32
  */
 
-import { chunkAt, chunkCountOf, maskedOf, usedMaskedOf, usedOf, windowOf } from "../bitmap/bitmap";
+import { chunkCountOf, entryOf, maskedOf, usedMaskedOf, usedOf, windowOf } from "../bitmap/bitmap";
 import { freeWord } from "../bitmap/bitmap-search";
 import { exchangeAt, reserveExchange } from "../memory/exchange";
 import { digestOf } from "../numbers/digest";
@@ -22,7 +22,7 @@ const BYTES: u32 = 72;
 /** Chunks that are not absent. */
 export function presentChunks(bitmap: usize): u32 {
   let present: u32 = 0;
-  for (let chunk: u32 = 0; chunk < chunkCountOf(bitmap); chunk++) present += u32(chunkAt(bitmap, chunk) != 0);
+  for (let chunk: u32 = 0; chunk < chunkCountOf(bitmap); chunk++) present += u32(entryOf(bitmap, chunk) != 0);
   return present;
 }
 

@@ -7,7 +7,7 @@
  *  pool:  family u32 │ bytes u32 │ ranges │ masks │ sparse │ cursor u32 │ freed │ sparse masked u32 │ bitmap ...
  */
 import { MAX_WINDOW, NO_MEMORY, OK, OUTSIDE, WIDE_HI, WIDE_LO } from "../abi";
-import { bitmapBytes, freeChunks, initBitmap, MASKED, setRun, windowOf } from "../bitmap/bitmap";
+import { bitmapBytes, freeBitmap, initBitmap, MASKED, setRun, windowOf } from "../bitmap/bitmap";
 import { allocateZeroed, free } from "../memory/heap";
 import { addHi, less, subHi } from "../numbers/u128";
 import {
@@ -139,7 +139,7 @@ export function freePool(pool: usize): void {
   freeSet(masksOf(pool));
   freeSparse(sparseOf(pool));
   dropFreed(freedOf(pool));
-  freeChunks(bitmapOf(pool));
+  freeBitmap(bitmapOf(pool));
   free(pool, load<u32>(pool, BYTES));
 }
 

@@ -12,7 +12,7 @@
  * end  FNV-1a of all before, u64
  */
 import { NO_MEMORY } from "../abi";
-import { ALL, chunkAt, chunkCountOf, USED, usedOf, windowOf } from "../bitmap/bitmap";
+import { ALL, chunkCountOf, entryOf, usedOf, usedWord, windowOf } from "../bitmap/bitmap";
 import { exchangeAt, reserveExchange } from "../memory/exchange";
 import { checksum, digestOf } from "../numbers/digest";
 import { addHi, subHi } from "../numbers/u128";
@@ -44,12 +44,12 @@ export const RUNS: u32 = 2;
 export const RAW: u32 = 3;
 export const RAW_BYTES: u32 = 512;
 
-/** Length of the run of bits equal to `value` from `start` on, in the 4,096 used bits of the chunk. */
-function runLength(at: usize, start: u32, value: bool): u32 {
+/** Length of the run of bits equal to `value` from `start` on, in the 4,096 used bits of the chunk of that entry. */
+function runLength(entry: u32, start: u32, value: bool): u32 {
   let bit = start;
   while (bit < 4096) {
-    const word = load<u64>(at + ((bit >>> 6) << 4), USED);
-    const other = (value ? ~word : word) & (ALL << (bit & 63));
+    const word = usedWord(entry, bit);
+    const other = (value ? ~word : word) & (ALL << bit);
     if (other != 0) return ((bit & ~63) | <u32>ctz<u64>(other)) - start;
     bit = (bit | 63) + 1;
   }
@@ -58,27 +58,27 @@ function runLength(at: usize, start: u32, value: bool): u32 {
 
 /** What the chunk is told as: EMPTY, FULL or RUNS. */
 function tokenOf(bitmap: usize, chunk: u32): u32 {
-  const at = chunkAt(bitmap, chunk);
-  if (at == 0 || runLength(at, 0, false) == 4096) return EMPTY;
-  return runLength(at, 0, true) == 4096 ? FULL : RUNS;
+  const entry = entryOf(bitmap, chunk);
+  if (runLength(entry, 0, false) == 4096) return EMPTY;
+  return runLength(entry, 0, true) == 4096 ? FULL : RUNS;
 }
 
 /** Writes one chunk as runs, or raw when that is shorter: the address after it. */
-function writeChunk(out: usize, at: usize): usize {
+function writeChunk(out: usize, entry: u32): usize {
   let next = writeVarint(out, RUNS);
   const limit = next + RAW_BYTES;
   let bit: u32 = 0;
   let value = false;
   while (bit < 4096 && next < limit) {
-    const length = runLength(at, bit, value);
+    const length = runLength(entry, bit, value);
     next = writeVarint(next, length);
     bit += length;
     value = !value;
   }
   if (next < limit) return next;
   next = writeVarint(out, RAW); // one byte, as RUNS is
-  for (let word = at; next < limit; word += 16) {
-    store<u64>(next, load<u64>(word, USED));
+  for (bit = 0; bit < 4096; bit += 64) {
+    store<u64>(next, usedWord(entry, bit));
     next += 8;
   }
   return next;
@@ -90,7 +90,7 @@ function writeWindow(out: usize, bitmap: usize): usize {
   while (chunk < chunkCountOf(bitmap)) {
     const token = tokenOf(bitmap, chunk);
     if (token == RUNS) {
-      next = writeChunk(next, chunkAt(bitmap, chunk));
+      next = writeChunk(next, entryOf(bitmap, chunk));
       chunk++;
       continue;
     }

@@ -6,6 +6,7 @@
  *   open(bits, fill, packed, high, low)  makes the pool, whose first address has that high half and those last four bytes
  *                                and is an IPv4 one when the half is 0: the sum of 1,000 searches, modulo 2^32
  *   turn(operation, count)       runs the loop of an operation, by its index in OPERATION_NAMES
+ *   load(bits, count)            loads from random places of 2^bits bytes, one after the other: what memory takes
  */
 #include <node_api.h>
 #include <stdint.h>
@@ -17,20 +18,17 @@ typedef uint32_t u32;
 
 #define ALL (~0ull)
 
-struct word {
-  u64 used, masked;
-};
+/* The address of 64 words of used bits; the lowest bit says that 64 words of masked ones follow. 0 when the chunk is absent. */
+typedef uintptr_t entry;
 
-struct chunk {
-  u64 full, unused;
-  struct word words[64];
-};
+#define HAS_MASKED 1
 
 struct pool {
   u32 window, used, masked, used_masked, family;
   u64 first_high, first_low;
   u64 top, groups[64];
-  struct chunk **chunks;
+  entry *chunks;
+  u64 *summaries;
 };
 
 static struct { struct pool *pool; u32 key; } table[64];
@@ -48,10 +46,18 @@ static struct pool *resolve(u32 handle) {
   return table[index].pool;
 }
 
-static struct chunk *require_chunk(struct pool *p, u32 chunk) {
-  if (!p->chunks[chunk]) p->chunks[chunk] = calloc(1, sizeof(struct chunk));
-  return p->chunks[chunk];
+static entry require_chunk(struct pool *p, u32 chunk, u32 flag) {
+  entry present = p->chunks[chunk];
+  if (present) return present;
+  entry fresh = (entry)calloc(64 << flag, sizeof(u64));
+  return p->chunks[chunk] = fresh ? fresh | flag : 0;
 }
+
+static u64 *word_at(entry e, u32 o) { return (u64 *)(e & ~(entry)HAS_MASKED) + ((o >> 6) & 63); }
+
+static u64 used_word(entry e, u32 o) { return e ? *word_at(e, o) : 0; }
+
+static u64 masked_word(entry e, u32 o) { return e & HAS_MASKED ? word_at(e, o)[64] : 0; }
 
 static int put(u64 *word, u32 bit, int value) {
   u64 before = *word;
@@ -59,31 +65,32 @@ static int put(u64 *word, u32 bit, int value) {
   return (before == ALL) != (*word == ALL);
 }
 
-static void rise(struct pool *p, struct chunk *c, u32 chunk, u32 word, int full) {
-  if (put(&c->full, word, full) && put(&p->groups[chunk >> 6], chunk & 63, full)) put(&p->top, chunk >> 6, full);
+static void rise(struct pool *p, u32 o, int full) {
+  u32 chunk = o >> 12;
+  if (put(&p->summaries[chunk], (o >> 6) & 63, full) && put(&p->groups[chunk >> 6], chunk & 63, full))
+    put(&p->top, chunk >> 6, full);
 }
 
 __attribute__((noinline)) static int test_at(u32 handle, u32 o) {
   struct pool *p = resolve(handle);
   if (!p) return -1;
   if (o >= p->window) return -8;
-  struct chunk *c = p->chunks[o >> 12];
-  return c ? c->words[(o >> 6) & 63].used >> (o & 63) & 1 : 0;
+  return used_word(p->chunks[o >> 12], o) >> (o & 63) & 1;
 }
 
 __attribute__((noinline)) static int claim_at(u32 handle, u32 o) {
   struct pool *p = resolve(handle);
   if (!p) return -1;
   if (o >= p->window) return -8;
-  struct chunk *c = require_chunk(p, o >> 12);
-  if (!c) return -6;
-  u32 word = (o >> 6) & 63;
-  u64 bit = 1ull << (o & 63), used = c->words[word].used, masked = c->words[word].masked;
+  entry e = require_chunk(p, o >> 12, 0);
+  if (!e) return -6;
+  u64 *word = word_at(e, o), bit = 1ull << (o & 63), used = *word;
   if (used & bit) return 0;
-  c->words[word].used = used | bit;
+  *word = used | bit;
   p->used++;
+  u64 masked = masked_word(e, o);
   if (masked & bit) p->used_masked++;
-  else if ((used | bit | masked) == ALL) rise(p, c, o >> 12, word, 1);
+  else if ((used | bit | masked) == ALL) rise(p, o, 1);
   return 1;
 }
 
@@ -91,29 +98,30 @@ __attribute__((noinline)) static int release_at(u32 handle, u32 o) {
   struct pool *p = resolve(handle);
   if (!p) return -1;
   if (o >= p->window) return -8;
-  struct chunk *c = p->chunks[o >> 12];
-  if (!c) return 0;
-  u32 word = (o >> 6) & 63;
-  u64 bit = 1ull << (o & 63), used = c->words[word].used, masked = c->words[word].masked;
+  entry e = p->chunks[o >> 12];
+  if (!e) return 0;
+  u64 *word = word_at(e, o), bit = 1ull << (o & 63), used = *word;
   if (!(used & bit)) return 0;
-  c->words[word].used = used & ~bit;
+  *word = used & ~bit;
   p->used--;
+  u64 masked = masked_word(e, o);
   if (masked & bit) p->used_masked--;
-  else if ((used | masked) == ALL) rise(p, c, o >> 12, word, 0);
+  else if ((used | masked) == ALL) rise(p, o, 0);
   return 1;
 }
 
-static u64 free_bits(struct chunk *c, u32 word) { return ~(c->words[word].used | c->words[word].masked); }
+static u64 free_word(struct pool *p, u32 o) {
+  entry e = p->chunks[o >> 12];
+  return ~(used_word(e, o) | masked_word(e, o));
+}
 
 static u64 above(u32 at) { return ALL << at << 1; }
 
 static int find_from(struct pool *p, u32 start) {
-  u32 chunk = start >> 12, word = (start >> 6) & 63;
-  struct chunk *c = p->chunks[chunk];
-  if (!c) return start;
-  u64 free = free_bits(c, word) & ALL << (start & 63);
+  u32 chunk = start >> 12;
+  u64 free = free_word(p, start) & ALL << (start & 63);
   if (free) return (start & ~63u) | __builtin_ctzll(free);
-  u64 words = ~c->full & above(word);
+  u64 words = ~p->summaries[chunk] & above((start >> 6) & 63);
   if (!words) {
     u32 group = chunk >> 6;
     u64 chunks = ~p->groups[group] & above(chunk & 63);
@@ -124,12 +132,10 @@ static int find_from(struct pool *p, u32 start) {
       chunks = ~p->groups[group];
     }
     chunk = group << 6 | __builtin_ctzll(chunks);
-    c = p->chunks[chunk];
-    if (!c) return chunk << 12;
-    words = ~c->full;
+    words = ~p->summaries[chunk];
   }
-  word = __builtin_ctzll(words);
-  return chunk << 12 | word << 6 | __builtin_ctzll(free_bits(c, word));
+  u32 first = chunk << 12 | __builtin_ctzll(words) << 6;
+  return first | __builtin_ctzll(free_word(p, first));
 }
 
 __attribute__((noinline)) static int find(u32 handle, u32 start) {
@@ -158,8 +164,7 @@ __attribute__((noinline)) static int test_address(u32 handle) {
   u64 low = p->family == 4 ? big32(exchange) : big64(exchange + 8);
   u64 o = low - p->first_low;
   if (high != p->first_high || o >= p->window) return -8;
-  struct chunk *c = p->chunks[o >> 12];
-  return c ? c->words[(o >> 6) & 63].used >> (o & 63) & 1 : 0;
+  return used_word(p->chunks[o >> 12], o) >> (o & 63) & 1;
 }
 
 /* Finds and claims. */
@@ -173,13 +178,16 @@ static u32 make(u32 window) {
   u32 chunks = (window + 4095) >> 12, groups = (chunks + 63) >> 6;
   p->window = window;
   p->chunks = calloc(chunks, sizeof *p->chunks);
+  p->summaries = calloc(chunks, sizeof *p->summaries);
   p->top = groups < 64 ? ALL << groups : 0;
   if (chunks & 63) p->groups[groups - 1] = ALL << (chunks & 63);
   if (window & 4095) {
-    struct chunk *last = require_chunk(p, chunks - 1);
-    for (u32 o = window & 4095; o < 4096; o++) last->words[o >> 6].masked |= 1ull << (o & 63);
-    for (u32 word = 0; word < 64; word++)
-      if (last->words[word].masked == ALL) rise(p, last, chunks - 1, word, 1);
+    entry last = require_chunk(p, chunks - 1, HAS_MASKED);
+    for (u32 o = window; o < chunks << 12; o++) {
+      u64 *masked = word_at(last, o) + 64;
+      *masked |= 1ull << (o & 63);
+      if (*masked == ALL) rise(p, o, 1);
+    }
   }
   table[3].pool = p;
   table[3].key = 7u << 16 | 2;
@@ -266,11 +274,31 @@ static napi_value run_turn(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+static napi_value run_loads(napi_env env, napi_callback_info info) {
+  static u32 *buffers[32];
+  napi_value args[2];
+  size_t count = 2;
+  u32 log, loads, x = 2463534242u, loaded = 0;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  napi_get_value_uint32(env, args[0], &log);
+  napi_get_value_uint32(env, args[1], &loads);
+  if (!buffers[log]) memset(buffers[log] = malloc(1u << log), 0, 1u << log);
+  u32 words = (1u << log) / sizeof(u32);
+  for (u32 i = 0; i < loads; i++) {
+    x = next(x);
+    loaded = buffers[log][(x + loaded) & (words - 1)];
+  }
+  sink = x + loaded;
+  return NULL;
+}
+
 NAPI_MODULE_INIT() {
-  napi_value open, run;
+  napi_value open, run, load;
   napi_create_function(env, "open", NAPI_AUTO_LENGTH, open_pool, NULL, &open);
   napi_create_function(env, "turn", NAPI_AUTO_LENGTH, run_turn, NULL, &run);
   napi_set_named_property(env, exports, "open", open);
+  napi_create_function(env, "load", NAPI_AUTO_LENGTH, run_loads, NULL, &load);
   napi_set_named_property(env, exports, "turn", run);
+  napi_set_named_property(env, exports, "load", load);
   return exports;
 }

@@ -119,7 +119,7 @@ const (
 	CountsAtBeyond = 48
 	// CountsAtFree: u32: ordinals of the window that are neither used nor masked.
 	CountsAtFree = 52
-	// CountsAtChunks: u32: bitmap chunks present, 1,040 bytes each.
+	// CountsAtChunks: u32: bitmap chunks present: 512 bytes each, 1,024 with masked addresses.
 	CountsAtChunks = 56
 	// CountsAtRing: u32: entries in the order of release.
 	CountsAtRing = 60

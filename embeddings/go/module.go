@@ -5,7 +5,7 @@ package core
 import "math/bits"
 
 // ModuleSHA256 is the sum of the berth-core.wasm whose sources this package was made from.
-const ModuleSHA256 = "1b1786eaf382fd46b80bfc9ccaccbbd85d0346029b6a46102346931d52a8db6e"
+const ModuleSHA256 = "259ff035b331dc3cc7ca8d2cc2cb6e0baf3ddc1a2b35b102835be9ac53b15f8c"
 
 // The memory's length, in pages.
 const (
@@ -110,102 +110,99 @@ func (m *module) f0(l0 uint32, l1, l2 uint64) uint32 {
 
 func (m *module) f1(l0, l1, l2, l3 uint32) uint32 {
 	mem := m.memory
-	var l4 uint64
-	var l5 uint32
+	var l4 uint32
+	var l5 uint64
 L0:
 	for {
 		t1 := l1 < l2
 		if t1 {
-			t3 := l1 & 63
-			t4 := uint64(t3)
-			t5 := uint64(18446744073709551615) << (t4 & 63)
-			t6 := l3 == 2
-			var t8 uint64
-			if t6 {
-				t9 := l0 + 32
-				t10 := l1 >> 12
-				t11 := t10 << 2
-				t12 := t9 + t11
-				t13 := load32(mem, t12, 0)
-				l5 = t13
-				var t15 uint64
-				if l5 != 0 {
-					t16 := l1 >> 6
-					t17 := t16 & 63
-					t18 := t17 << 4
-					t19 := l5 + t18
-					l5 = t19
-					t20 := load64(mem, l5, 16)
-					t21 := load64(mem, l5, 24)
-					t22 := t20 | t21
-					t23 := t22 ^ 18446744073709551615
-					t15 = t23
+			t3 := load32(mem, l0, 28)
+			t4 := l1 >> 12
+			t5 := t4 << 2
+			t6 := t3 + t5
+			t7 := load32(mem, t6, 0)
+			l4 = t7
+			t8 := uint64(l1)
+			t9 := uint64(18446744073709551615) << (t8 & 63)
+			t10 := l3 == 2
+			var t12 uint64
+			if t10 {
+				var t14 uint64
+				if l4 != 0 {
+					t15 := l4 & 4294967294
+					t16 := l1 >> 3
+					t17 := t16 & 504
+					t18 := t15 + t17
+					t19 := load64(mem, t18, 0)
+					t14 = t19
 				} else {
-					t15 = 18446744073709551615
+					t14 = 0
 				}
-				t24 := t15 ^ 18446744073709551615
-				t8 = t24
-			} else {
-				t25 := l0 + 32
-				t26 := l1 >> 12
-				t27 := t26 << 2
-				t28 := t25 + t27
-				t29 := load32(mem, t28, 0)
-				l5 = t29
-				var t31 uint64
-				if l5 != 0 {
-					t32 := l1 >> 6
-					t33 := t32 & 63
-					t34 := t33 << 4
-					t35 := l5 + t34
-					t36 := load64(mem, t35, 16)
-					t31 = t36
+				l5 = t14
+				t20 := l4 & 1
+				var t22 uint64
+				if t20 != 0 {
+					t23 := l4 & 4294967294
+					t24 := l1 >> 3
+					t25 := t24 & 504
+					t26 := t23 + t25
+					t27 := load64(mem, t26, 512)
+					t22 = t27
 				} else {
-					t31 = 0
+					t22 = 0
 				}
-				t8 = t31
-			}
-			l4 = t8
-			t37 := l4 ^ 18446744073709551615
-			t38 := l3 == 1
-			var t39 uint64
-			if t38 {
-				t39 = t37
+				t28 := t22 | l5
+				t12 = t28
 			} else {
-				t39 = l4
-			}
-			t40 := t5 & t39
-			l4 = t40
-			t41 := l4 != 0
-			if t41 {
-				t43 := uint64(bits.TrailingZeros64(l4))
-				t44 := uint32(t43)
-				t45 := l1 & 4294967232
-				t46 := t44 | t45
-				l0 = t46
-				t47 := l0 > l2
-				var t48 uint32
-				if t47 {
-					t48 = l2
+				var t30 uint64
+				if l4 != 0 {
+					t31 := l4 & 4294967294
+					t32 := l1 >> 3
+					t33 := t32 & 504
+					t34 := t31 + t33
+					t35 := load64(mem, t34, 0)
+					t30 = t35
 				} else {
-					t48 = l0
+					t30 = 0
 				}
-				return t48
+				t12 = t30
 			}
-			t49 := l0 + 32
-			t50 := l1 >> 12
-			t51 := t50 << 2
-			t52 := t49 + t51
-			t53 := load32(mem, t52, 0)
-			var t54 uint32
-			if t53 != 0 {
-				t54 = 63
+			l5 = t12
+			t36 := l5 ^ 18446744073709551615
+			t37 := l3 == 1
+			var t38 uint64
+			if t37 {
+				t38 = t36
 			} else {
-				t54 = 4095
+				t38 = l5
 			}
-			t55 := l1 | t54
-			t56 := t55 + 1
-			l1 = t56
+			t39 := t9 & t38
+			l5 = t39
+			t40 := l5 != 0
+			if t40 {
+				t42 := uint64(bits.TrailingZeros64(l5))
+				t43 := uint32(t42)
+				t44 := l1 & 4294967232
+				t45 := t43 | t44
+				l0 = t45
+				t46 := l0 > l2
+				var t47 uint32
+				if t46 {
+					t47 = l2
+				} else {
+					t47 = l0
+				}
+				return t47
+			}
+			var t48 uint32
+			if l4 != 0 {
+				t48 = 63
+			} else {
+				t48 = 4095
+			}
+			t49 := l1 | t48
+			t50 := t49 + 1
+			l1 = t50
 			continue L0
 		}
 		break
@@ -269,7 +266,80 @@ func (m *module) f2(l0, l1 uint32, l2, l3 uint64) {
 	}
 }
 
-func (m *module) f3(l0 uint32) uint32 {
+func (m *module) f3(l0, l1 uint32) uint32 {
+	mem := m.memory
+	var l2 uint64
+	var l3 uint64
+	var l4 uint32
+	var l5 uint32
+	t0 := l0 <= 32
+	var t2 uint32
+	if t0 {
+		t2 = 5
+	} else {
+		t3 := l0 - 1
+		t4 := uint32(bits.LeadingZeros32(t3))
+		t5 := 32 - t4
+		t2 = t5
+	}
+	l4 = t2
+	t6 := l4 > 30
+	if t6 {
+		return 0
+	}
+	t8 := l4 << 2
+	t9 := t8 - 4294967232
+	l0 = t9
+	t10 := load32(mem, l0, 0)
+	l5 = t10
+	t11 := l5 == 0
+	if t11 {
+		var t14 uint32
+	L13:
+		switch {
+		default:
+			t15 := uint64(load32(mem, 0, 0))
+			t16 := t15 + 256
+			l2 = t16
+			t17 := uint32(1) << (l4 & 31)
+			t18 := uint64(t17)
+			t19 := l2 + t18
+			l3 = t19
+			t20 := l3 + 65535
+			t21 := t20 >> 16
+			t22 := uint32(t21)
+			t23 := uint32(len(mem) / pageBytes)
+			t24 := t22 - t23
+			l0 = t24
+			t25 := int32(l0) > 0
+			if t25 {
+				t27 := l0 + 15
+				t28 := t27 & 4294967280
+				t29 := m.grow(t28)
+				mem = m.memory
+				t30 := int32(t29) < 0
+				if t30 {
+					t14 = 0
+					break L13
+				}
+			}
+			t31 := l3 - 256
+			store32(mem, 0, 0, uint32(t31))
+			t32 := uint32(l2)
+			t14 = t32
+		}
+		return t14
+	}
+	t33 := load32(mem, l5, 0)
+	store32(mem, l0, 0, t33)
+	if l1 != 0 {
+		t35 := uint32(1) << (l4 & 31)
+		fill(mem, l5, 0, t35)
+	}
+	return l5
+}
+
+func (m *module) f4(l0 uint32) uint32 {
 	mem := m.memory
 	var l1 uint32
 	var l2 uint32
@@ -303,7 +373,7 @@ func (m *module) f3(l0 uint32) uint32 {
 		t9 = t13
 	}
 	l0 = t9
-	t14 := m.f8(l0, 0)
+	t14 := m.f3(l0, 0)
 	mem = m.memory
 	l3 = t14
 	t15 := l3 == 0
@@ -340,12 +410,12 @@ func (m *module) f3(l0 uint32) uint32 {
 	return l3
 }
 
-func (m *module) f4(l0, l1 uint32) uint32 {
+func (m *module) f5(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
 	t0 := l1 * 48
 	t1 := t0 - 4294967232
-	t2 := m.f8(t1, 0)
+	t2 := m.f3(t1, 0)
 	mem = m.memory
 	l2 = t2
 	t3 := l2 == 0
@@ -359,7 +429,7 @@ func (m *module) f4(l0, l1 uint32) uint32 {
 	return l2
 }
 
-func (m *module) f5(l0, l1, l2, l3 uint32) uint32 {
+func (m *module) f6(l0, l1, l2, l3 uint32) uint32 {
 	mem := m.memory
 	var l4 uint32
 	var l5 uint32
@@ -567,7 +637,7 @@ L36:
 	return l0
 }
 
-func (m *module) f6(l0 uint32) uint32 {
+func (m *module) f7(l0 uint32) uint32 {
 	mem := m.memory
 	var l1 uint32
 	var l2 uint32
@@ -631,34 +701,40 @@ func (m *module) f6(l0 uint32) uint32 {
 		return t27
 	}
 	if l0 != 0 {
-		t29 := load32(mem, l0, 8)
-		t30 := t29 * 48
-		t31 := t30 - 4294967232
-		l2 = t31
-		if l0 != 0 {
-			t33 := l2 <= 32
-			t34 := l0
-			var t36 uint32
+	L29:
+		switch {
+		default:
+			t30 := load32(mem, l0, 8)
+			t31 := t30 * 48
+			t32 := t31 - 4294967232
+			l2 = t32
+			t33 := l0 == 0
 			if t33 {
-				t36 = 5
-			} else {
-				t37 := l2 - 1
-				t38 := uint32(bits.LeadingZeros32(t37))
-				t39 := 32 - t38
-				t36 = t39
+				break L29
 			}
-			t40 := t36 << 2
-			t41 := t40 - 4294967232
-			l2 = t41
-			t42 := load32(mem, l2, 0)
-			store32(mem, t34, 0, t42)
+			t34 := l2 <= 32
+			t35 := l0
+			var t37 uint32
+			if t34 {
+				t37 = 5
+			} else {
+				t38 := l2 - 1
+				t39 := uint32(bits.LeadingZeros32(t38))
+				t40 := 32 - t39
+				t37 = t40
+			}
+			t41 := t37 << 2
+			t42 := t41 - 4294967232
+			l2 = t42
+			t43 := load32(mem, l2, 0)
+			store32(mem, t35, 0, t43)
 			store32(mem, l2, 0, l0)
 		}
 	}
 	return l1
 }
 
-func (m *module) f7(l0, l1 uint32) uint32 {
+func (m *module) f8(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
 	var t1 uint32
@@ -733,85 +809,6 @@ L13:
 		t33 = 0
 	}
 	return t33
-}
-
-func (m *module) f8(l0, l1 uint32) uint32 {
-	mem := m.memory
-	var l2 uint32
-	var l3 uint32
-	var l4 uint64
-	var l5 uint64
-	t0 := l0 <= 32
-	var t2 uint32
-	if t0 {
-		t2 = 5
-	} else {
-		t3 := l0 - 1
-		t4 := uint32(bits.LeadingZeros32(t3))
-		t5 := 32 - t4
-		t2 = t5
-	}
-	l0 = t2
-	t6 := l0 > 30
-	if t6 {
-		l0 = 0
-	} else {
-	L8:
-		switch {
-		default:
-			t9 := uint32(1) << (l0 & 31)
-			l2 = t9
-			t10 := l0 << 2
-			t11 := t10 - 4294967232
-			l3 = t11
-			t12 := load32(mem, l3, 0)
-			l0 = t12
-			t13 := l0 == 0
-			if t13 {
-				var t16 uint32
-			L15:
-				switch {
-				default:
-					t17 := uint64(load32(mem, 0, 0))
-					t18 := t17 + 256
-					l4 = t18
-					t19 := uint64(l2)
-					t20 := l4 + t19
-					l5 = t20
-					t21 := l5 + 65535
-					t22 := t21 >> 16
-					t23 := uint32(t22)
-					t24 := uint32(len(mem) / pageBytes)
-					t25 := t23 - t24
-					l0 = t25
-					t26 := int32(l0) > 0
-					if t26 {
-						t28 := l0 + 15
-						t29 := t28 & 4294967280
-						t30 := m.grow(t29)
-						mem = m.memory
-						t31 := int32(t30) < 0
-						if t31 {
-							t16 = 0
-							break L15
-						}
-					}
-					t32 := l5 - 256
-					store32(mem, 0, 0, uint32(t32))
-					t33 := uint32(l4)
-					t16 = t33
-				}
-				l0 = t16
-				break L8
-			}
-			t34 := load32(mem, l0, 0)
-			store32(mem, l3, 0, t34)
-			if l1 != 0 {
-				fill(mem, l0, 0, l2)
-			}
-		}
-	}
-	return l0
 }
 
 func (m *module) f9(l0 uint32, l1, l2 uint64) uint32 {
@@ -977,153 +974,244 @@ func (m *module) f11(l0 uint32) {
 	t0 := load32(mem, l0, 8)
 	l2 = t0
 	if l2 != 0 {
-		t2 := load32(mem, l2, 8)
-		t3 := t2 * 48
-		t4 := t3 - 4294967232
-		l3 = t4
-		if l2 != 0 {
-			t6 := l3 <= 32
-			t7 := l2
-			var t9 uint32
+	L2:
+		switch {
+		default:
+			t3 := load32(mem, l2, 8)
+			t4 := t3 * 48
+			t5 := t4 - 4294967232
+			l3 = t5
+			t6 := l2 == 0
 			if t6 {
-				t9 = 5
-			} else {
-				t10 := l3 - 1
-				t11 := uint32(bits.LeadingZeros32(t10))
-				t12 := 32 - t11
-				t9 = t12
+				break L2
 			}
-			t13 := t9 << 2
-			t14 := t13 - 4294967232
-			l3 = t14
-			t15 := load32(mem, l3, 0)
-			store32(mem, t7, 0, t15)
+			t7 := l3 <= 32
+			t8 := l2
+			var t10 uint32
+			if t7 {
+				t10 = 5
+			} else {
+				t11 := l3 - 1
+				t12 := uint32(bits.LeadingZeros32(t11))
+				t13 := 32 - t12
+				t10 = t13
+			}
+			t14 := t10 << 2
+			t15 := t14 - 4294967232
+			l3 = t15
+			t16 := load32(mem, l3, 0)
+			store32(mem, t8, 0, t16)
 			store32(mem, l3, 0, l2)
 		}
 	}
-	t16 := load32(mem, l0, 12)
-	l2 = t16
+	t17 := load32(mem, l0, 12)
+	l2 = t17
 	if l2 != 0 {
-		t18 := load32(mem, l2, 8)
-		t19 := t18 * 48
-		t20 := t19 - 4294967232
-		l3 = t20
-		if l2 != 0 {
-			t22 := l3 <= 32
-			t23 := l2
-			var t25 uint32
-			if t22 {
-				t25 = 5
-			} else {
-				t26 := l3 - 1
-				t27 := uint32(bits.LeadingZeros32(t26))
-				t28 := 32 - t27
-				t25 = t28
+	L19:
+		switch {
+		default:
+			t20 := load32(mem, l2, 8)
+			t21 := t20 * 48
+			t22 := t21 - 4294967232
+			l3 = t22
+			t23 := l2 == 0
+			if t23 {
+				break L19
 			}
-			t29 := t25 << 2
-			t30 := t29 - 4294967232
-			l3 = t30
-			t31 := load32(mem, l3, 0)
-			store32(mem, t23, 0, t31)
+			t24 := l3 <= 32
+			t25 := l2
+			var t27 uint32
+			if t24 {
+				t27 = 5
+			} else {
+				t28 := l3 - 1
+				t29 := uint32(bits.LeadingZeros32(t28))
+				t30 := 32 - t29
+				t27 = t30
+			}
+			t31 := t27 << 2
+			t32 := t31 - 4294967232
+			l3 = t32
+			t33 := load32(mem, l3, 0)
+			store32(mem, t25, 0, t33)
 			store32(mem, l3, 0, l2)
 		}
 	}
-	t32 := load32(mem, l0, 16)
-	l2 = t32
+	t34 := load32(mem, l0, 16)
+	l2 = t34
 	if l2 != 0 {
-		t34 := load32(mem, l2, 0)
-		t35 := t34 << 4
-		t36 := t35 + 16
-		l3 = t36
-		if l2 != 0 {
-			t38 := l3 <= 32
-			t39 := l2
-			var t41 uint32
-			if t38 {
-				t41 = 5
-			} else {
-				t42 := l3 - 1
-				t43 := uint32(bits.LeadingZeros32(t42))
-				t44 := 32 - t43
-				t41 = t44
+	L36:
+		switch {
+		default:
+			t37 := load32(mem, l2, 0)
+			t38 := t37 << 4
+			t39 := t38 + 16
+			l3 = t39
+			t40 := l2 == 0
+			if t40 {
+				break L36
 			}
-			t45 := t41 << 2
-			t46 := t45 - 4294967232
-			l3 = t46
-			t47 := load32(mem, l3, 0)
-			store32(mem, t39, 0, t47)
+			t41 := l3 <= 32
+			t42 := l2
+			var t44 uint32
+			if t41 {
+				t44 = 5
+			} else {
+				t45 := l3 - 1
+				t46 := uint32(bits.LeadingZeros32(t45))
+				t47 := 32 - t46
+				t44 = t47
+			}
+			t48 := t44 << 2
+			t49 := t48 - 4294967232
+			l3 = t49
+			t50 := load32(mem, l3, 0)
+			store32(mem, t42, 0, t50)
 			store32(mem, l3, 0, l2)
 		}
 	}
-	t48 := load32(mem, l0, 24)
-	l2 = t48
+	t51 := load32(mem, l0, 24)
+	l2 = t51
 	if l2 != 0 {
-		t50 := load32(mem, l2, 0)
-		t51 := t50 * 5
-		t52 := t51 + 16
-		l3 = t52
-		if l2 != 0 {
-			t54 := l3 <= 32
-			t55 := l2
-			var t57 uint32
-			if t54 {
-				t57 = 5
-			} else {
-				t58 := l3 - 1
-				t59 := uint32(bits.LeadingZeros32(t58))
-				t60 := 32 - t59
-				t57 = t60
+	L53:
+		switch {
+		default:
+			t54 := load32(mem, l2, 0)
+			t55 := t54 * 5
+			t56 := t55 + 16
+			l3 = t56
+			t57 := l2 == 0
+			if t57 {
+				break L53
 			}
-			t61 := t57 << 2
-			t62 := t61 - 4294967232
-			l3 = t62
-			t63 := load32(mem, l3, 0)
-			store32(mem, t55, 0, t63)
+			t58 := l3 <= 32
+			t59 := l2
+			var t61 uint32
+			if t58 {
+				t61 = 5
+			} else {
+				t62 := l3 - 1
+				t63 := uint32(bits.LeadingZeros32(t62))
+				t64 := 32 - t63
+				t61 = t64
+			}
+			t65 := t61 << 2
+			t66 := t65 - 4294967232
+			l3 = t66
+			t67 := load32(mem, l3, 0)
+			store32(mem, t59, 0, t67)
 			store32(mem, l3, 0, l2)
 		}
 	}
-	t64 := l0 + 32
-	l2 = t64
-L65:
+L68:
 	for {
-		t66 := load32(mem, l2, 4)
-		t67 := l1 < t66
-		if t67 {
-			t69 := l2 + 32
-			t70 := l1 << 2
-			t71 := t69 + t70
-			t72 := load32(mem, t71, 0)
-			l3 = t72
+		t69 := load32(mem, l0, 36)
+		t70 := l1 < t69
+		if t70 {
+			t72 := load32(mem, l0, 60)
+			t73 := l1 << 2
+			t74 := t72 + t73
+			t75 := load32(mem, t74, 0)
+			l2 = t75
+			t76 := l2 & 4294967294
+			l3 = t76
 			if l3 != 0 {
-				t74 := load32(mem, 64, 0)
-				store32(mem, l3, 0, t74)
-				store32(mem, 64, 0, l3)
+				t78 := l2 & 1
+				t79 := uint32(512) << (t78 & 31)
+				l2 = t79
+				t80 := l2 <= 32
+				t81 := l3
+				var t83 uint32
+				if t80 {
+					t83 = 5
+				} else {
+					t84 := l2 - 1
+					t85 := uint32(bits.LeadingZeros32(t84))
+					t86 := 32 - t85
+					t83 = t86
+				}
+				t87 := t83 << 2
+				t88 := t87 - 4294967232
+				l2 = t88
+				t89 := load32(mem, l2, 0)
+				store32(mem, t81, 0, t89)
+				store32(mem, l2, 0, l3)
 			}
-			t75 := l1 + 1
-			l1 = t75
-			continue L65
+			t90 := l1 + 1
+			l1 = t90
+			continue L68
 		}
 		break
 	}
-	t76 := load32(mem, l0, 4)
-	l1 = t76
-	if l0 != 0 {
-		t78 := l1 <= 32
-		t79 := l0
-		var t81 uint32
-		if t78 {
-			t81 = 5
+	t91 := load32(mem, l0, 32)
+	t92 := t91 + 4095
+	t93 := t92 >> 12
+	l1 = t93
+	t94 := l1 << 2
+	l2 = t94
+	t95 := load32(mem, l0, 60)
+	l3 = t95
+	if l3 != 0 {
+		t97 := l2 <= 32
+		t98 := l3
+		var t100 uint32
+		if t97 {
+			t100 = 5
 		} else {
-			t82 := l1 - 1
-			t83 := uint32(bits.LeadingZeros32(t82))
-			t84 := 32 - t83
-			t81 = t84
+			t101 := l2 - 1
+			t102 := uint32(bits.LeadingZeros32(t101))
+			t103 := 32 - t102
+			t100 = t103
 		}
-		t85 := t81 << 2
-		t86 := t85 - 4294967232
-		l1 = t86
-		t87 := load32(mem, l1, 0)
-		store32(mem, t79, 0, t87)
+		t104 := t100 << 2
+		t105 := t104 - 4294967232
+		l2 = t105
+		t106 := load32(mem, l2, 0)
+		store32(mem, t98, 0, t106)
+		store32(mem, l2, 0, l3)
+	}
+	t107 := load32(mem, l0, 64)
+	l2 = t107
+	if l2 != 0 {
+		t109 := l1 << 3
+		l1 = t109
+		t110 := l1 <= 32
+		t111 := l2
+		var t113 uint32
+		if t110 {
+			t113 = 5
+		} else {
+			t114 := l1 - 1
+			t115 := uint32(bits.LeadingZeros32(t114))
+			t116 := 32 - t115
+			t113 = t116
+		}
+		t117 := t113 << 2
+		t118 := t117 - 4294967232
+		l1 = t118
+		t119 := load32(mem, l1, 0)
+		store32(mem, t111, 0, t119)
+		store32(mem, l1, 0, l2)
+	}
+	t120 := load32(mem, l0, 4)
+	l1 = t120
+	if l0 != 0 {
+		t122 := l1 <= 32
+		t123 := l0
+		var t125 uint32
+		if t122 {
+			t125 = 5
+		} else {
+			t126 := l1 - 1
+			t127 := uint32(bits.LeadingZeros32(t126))
+			t128 := 32 - t127
+			t125 = t128
+		}
+		t129 := t125 << 2
+		t130 := t129 - 4294967232
+		l1 = t130
+		t131 := load32(mem, l1, 0)
+		store32(mem, t123, 0, t131)
 		store32(mem, l1, 0, l0)
 	}
 }
@@ -1154,7 +1242,7 @@ func (m *module) f12(l0, l1 uint32, l2, l3 uint64) uint32 {
 	t9 := load32(mem, l0, 12)
 	t10 := m.f9(t9, l2, l3)
 	t11 := t10 != 0
-	t12 := m.f57(l0, l1, t7, t8, word(t11))
+	t12 := m.f58(l0, l1, t7, t8, word(t11))
 	mem = m.memory
 	return t12
 }
@@ -1164,140 +1252,168 @@ func (m *module) f13(l0, l1 uint32) uint32 {
 	var l2 uint64
 	var l3 uint32
 	var l4 uint32
-	var l5 uint32
-	var l6 uint32
-	t0 := l0 + 32
+	t0 := load32(mem, l0, 28)
 	t1 := l1 >> 12
-	l4 = t1
-	t2 := l4 << 2
+	l3 = t1
+	t2 := l3 << 2
 	t3 := t0 + t2
 	t4 := load32(mem, t3, 0)
-	l3 = t4
-	t5 := l3 == 0
-	if t5 {
-		return l1
+	l4 = t4
+	var t6 uint64
+	if l4 != 0 {
+		t7 := l4 & 4294967294
+		t8 := l1 >> 3
+		t9 := t8 & 504
+		t10 := t7 + t9
+		t11 := load64(mem, t10, 0)
+		t6 = t11
+	} else {
+		t6 = 0
 	}
-	t7 := l1 >> 6
-	t8 := t7 & 63
-	l5 = t8
-	t9 := l5 << 4
-	t10 := l3 + t9
-	l6 = t10
-	t11 := load64(mem, l6, 16)
-	t12 := load64(mem, l6, 24)
-	t13 := t11 | t12
-	t14 := t13 ^ 18446744073709551615
-	t15 := l1 & 63
-	t16 := uint64(t15)
-	t17 := uint64(18446744073709551615) << (t16 & 63)
-	t18 := t14 & t17
-	l2 = t18
-	t19 := l2 != 0
-	if t19 {
-		t21 := uint64(bits.TrailingZeros64(l2))
-		t22 := uint32(t21)
-		t23 := l1 & 4294967232
-		t24 := t22 | t23
-		return t24
+	l2 = t6
+	t12 := l4 & 1
+	var t14 uint64
+	if t12 != 0 {
+		t15 := l4 & 4294967294
+		t16 := l1 >> 3
+		t17 := t16 & 504
+		t18 := t15 + t17
+		t19 := load64(mem, t18, 512)
+		t14 = t19
+	} else {
+		t14 = 0
 	}
-	t25 := load64(mem, l3, 0)
-	t26 := t25 ^ 18446744073709551615
-	t27 := uint64(l5)
-	t28 := uint64(18446744073709551615) << (t27 & 63)
-	t29 := t28 << 1
-	t30 := t26 & t29
-	l2 = t30
-	t31 := l2 == 0
-	var t33 uint64
-	if t31 {
-		var t35 uint32
-	L34:
+	t20 := t14 | l2
+	t21 := t20 ^ 18446744073709551615
+	t22 := uint64(l1)
+	t23 := uint64(18446744073709551615) << (t22 & 63)
+	t24 := t21 & t23
+	l2 = t24
+	t25 := l2 != 0
+	if t25 {
+		t27 := uint64(bits.TrailingZeros64(l2))
+		t28 := uint32(t27)
+		t29 := l1 & 4294967232
+		t30 := t28 | t29
+		return t30
+	}
+	t31 := load32(mem, l0, 32)
+	t32 := l3 << 3
+	t33 := t31 + t32
+	t34 := load64(mem, t33, 0)
+	t35 := t34 ^ 18446744073709551615
+	t36 := l1 >> 6
+	t37 := uint64(t36)
+	t38 := uint64(18446744073709551615) << (t37 & 63)
+	t39 := t38 << 1
+	t40 := t35 & t39
+	l2 = t40
+	t41 := l2 == 0
+	if t41 {
+		var t44 uint32
+	L43:
 		switch {
 		default:
-			t36 := load32(mem, l0, 28)
-			l3 = t36
-			t37 := l4 >> 6
-			l1 = t37
-			t38 := l1 << 3
-			t39 := l3 + t38
-			t40 := load64(mem, t39, 0)
-			t41 := t40 ^ 18446744073709551615
-			t42 := l4 & 63
-			t43 := uint64(t42)
-			t44 := uint64(18446744073709551615) << (t43 & 63)
-			t45 := t44 << 1
-			t46 := t41 & t45
-			l2 = t46
-			t47 := l2 == 0
-			var t49 uint64
-			if t47 {
-				t50 := load64(mem, l0, 8)
-				t51 := t50 ^ 18446744073709551615
-				t52 := uint64(l1)
-				t53 := uint64(18446744073709551615) << (t52 & 63)
-				t54 := t53 << 1
-				t55 := t51 & t54
-				l2 = t55
-				t56 := l2 == 0
-				if t56 {
-					t35 = 4294967287
-					break L34
+			t45 := l0 + 40
+			l4 = t45
+			t46 := l3 >> 6
+			l1 = t46
+			t47 := l1 << 3
+			t48 := l4 + t47
+			t49 := load64(mem, t48, 0)
+			t50 := t49 ^ 18446744073709551615
+			t51 := uint64(l3)
+			t52 := uint64(18446744073709551615) << (t51 & 63)
+			t53 := t52 << 1
+			t54 := t50 & t53
+			l2 = t54
+			t55 := l2 == 0
+			var t57 uint64
+			if t55 {
+				t58 := load64(mem, l0, 8)
+				t59 := t58 ^ 18446744073709551615
+				t60 := uint64(l1)
+				t61 := uint64(18446744073709551615) << (t60 & 63)
+				t62 := t61 << 1
+				t63 := t59 & t62
+				l2 = t63
+				t64 := l2 == 0
+				if t64 {
+					t44 = 4294967287
+					break L43
 				}
-				t57 := uint64(bits.TrailingZeros64(l2))
-				t58 := uint32(t57)
-				l1 = t58
-				t59 := l1 << 3
-				t60 := l3 + t59
-				t61 := load64(mem, t60, 0)
-				t62 := t61 ^ 18446744073709551615
-				t49 = t62
+				t65 := uint64(bits.TrailingZeros64(l2))
+				t66 := uint32(t65)
+				l1 = t66
+				t67 := l1 << 3
+				t68 := l4 + t67
+				t69 := load64(mem, t68, 0)
+				t70 := t69 ^ 18446744073709551615
+				t57 = t70
 			} else {
-				t49 = l2
+				t57 = l2
 			}
-			t63 := uint64(bits.TrailingZeros64(t49))
-			t64 := uint32(t63)
-			t65 := l1 << 6
-			t66 := t64 | t65
-			t35 = t66
+			t71 := uint64(bits.TrailingZeros64(t57))
+			t72 := uint32(t71)
+			t73 := l1 << 6
+			t74 := t72 | t73
+			t44 = t74
 		}
-		l4 = t35
-		t67 := int32(l4) < 0
-		if t67 {
+		l3 = t44
+		t75 := int32(l3) < 0
+		if t75 {
 			return 4294967287
 		}
-		t69 := l0 + 32
-		t70 := l4 << 2
-		t71 := t69 + t70
-		t72 := load32(mem, t71, 0)
-		l3 = t72
-		t73 := l3 == 0
-		if t73 {
-			t75 := l4 << 12
-			return t75
-		}
-		t76 := load64(mem, l3, 0)
-		t77 := t76 ^ 18446744073709551615
-		t33 = t77
-	} else {
-		t33 = l2
+		t77 := load32(mem, l0, 32)
+		t78 := l3 << 3
+		t79 := t77 + t78
+		t80 := load64(mem, t79, 0)
+		t81 := t80 ^ 18446744073709551615
+		l2 = t81
 	}
-	t78 := uint64(bits.TrailingZeros64(t33))
-	t79 := uint32(t78)
-	l0 = t79
-	t80 := l0 << 4
-	t81 := t80 + l3
-	l1 = t81
-	t82 := load64(mem, l1, 16)
-	t83 := load64(mem, l1, 24)
-	t84 := t82 | t83
-	t85 := t84 ^ 18446744073709551615
-	t86 := uint64(bits.TrailingZeros64(t85))
-	t87 := uint32(t86)
-	t88 := l4 << 12
-	t89 := l0 << 6
-	t90 := t88 | t89
-	t91 := t87 | t90
-	return t91
+	t82 := load32(mem, l0, 28)
+	t83 := l3 << 12
+	t84 := uint64(bits.TrailingZeros64(l2))
+	t85 := uint32(t84)
+	t86 := t85 << 6
+	t87 := t83 | t86
+	l0 = t87
+	t88 := l0 >> 12
+	t89 := t88 << 2
+	t90 := t82 + t89
+	t91 := load32(mem, t90, 0)
+	l1 = t91
+	var t93 uint64
+	if l1 != 0 {
+		t94 := l1 & 4294967294
+		t95 := l0 >> 3
+		t96 := t95 & 504
+		t97 := t94 + t96
+		t98 := load64(mem, t97, 0)
+		t93 = t98
+	} else {
+		t93 = 0
+	}
+	l2 = t93
+	t99 := l1 & 1
+	t100 := l0
+	var t102 uint64
+	if t99 != 0 {
+		t103 := l1 & 4294967294
+		t104 := l0 >> 3
+		t105 := t104 & 504
+		t106 := t103 + t105
+		t107 := load64(mem, t106, 512)
+		t102 = t107
+	} else {
+		t102 = 0
+	}
+	t108 := t102 | l2
+	t109 := t108 ^ 18446744073709551615
+	t110 := uint64(bits.TrailingZeros64(t109))
+	t111 := uint32(t110)
+	t112 := t100 | t111
+	return t112
 }
 
 func (m *module) f14(l0 uint32) {
@@ -1550,6 +1666,7 @@ L91:
 func (m *module) f15(l0, l1, l2 uint32) uint32 {
 	mem := m.memory
 	var l3 uint32
+	var l4 uint32
 	t0 := l0 + 32
 	l3 = t0
 	t1 := l1 == 2
@@ -1558,72 +1675,65 @@ func (m *module) f15(l0, l1, l2 uint32) uint32 {
 		mem = m.memory
 		return t3
 	}
-	t4 := l1 == 1
-	if t4 {
-		t6 := l3 + 32
-		t7 := l2 >> 12
-		t8 := t7 << 2
-		t9 := t6 + t8
-		t10 := load32(mem, t9, 0)
-		l0 = t10
-		var t12 uint32
-		if l0 != 0 {
-			t13 := l2 >> 6
-			t14 := t13 & 63
-			t15 := t14 << 4
-			t16 := l0 + t15
-			t17 := load64(mem, t16, 16)
-			t18 := l2 & 63
-			t19 := uint64(t18)
-			t20 := t17 >> (t19 & 63)
-			t21 := t20 & 1
-			t22 := uint32(t21)
-			t12 = t22
+	t4 := load32(mem, l3, 28)
+	t5 := l2 >> 12
+	t6 := t5 << 2
+	t7 := t4 + t6
+	t8 := load32(mem, t7, 0)
+	l4 = t8
+	t9 := l1 == 1
+	if t9 {
+		var t12 uint64
+		if l4 != 0 {
+			t13 := l4 & 4294967294
+			t14 := l2 >> 3
+			t15 := t14 & 504
+			t16 := t13 + t15
+			t17 := load64(mem, t16, 0)
+			t12 = t17
 		} else {
 			t12 = 0
 		}
-		return t12
+		t18 := uint64(l2)
+		t19 := t12 >> (t18 & 63)
+		t20 := uint32(t19)
+		t21 := t20 & 1
+		return t21
 	}
-	t23 := l1 == 0
-	if t23 {
-		t25 := l3 + 32
-		t26 := l2 >> 12
-		t27 := t26 << 2
-		t28 := t25 + t27
-		t29 := load32(mem, t28, 0)
-		l0 = t29
-		var t31 uint32
-		if l0 != 0 {
-			t32 := l2 >> 6
-			t33 := t32 & 63
-			t34 := t33 << 4
-			t35 := l0 + t34
-			t36 := load64(mem, t35, 24)
-			t37 := l2 & 63
-			t38 := uint64(t37)
-			t39 := t36 >> (t38 & 63)
-			t40 := t39 & 1
-			t41 := uint32(t40)
-			t31 = t41
+	t22 := l1 == 0
+	if t22 {
+		t24 := l4 & 1
+		var t26 uint64
+		if t24 != 0 {
+			t27 := l4 & 4294967294
+			t28 := l2 >> 3
+			t29 := t28 & 504
+			t30 := t27 + t29
+			t31 := load64(mem, t30, 512)
+			t26 = t31
 		} else {
-			t31 = 0
+			t26 = 0
 		}
-		t42 := t31 == 0
-		return word(t42)
+		t32 := t26 ^ 18446744073709551615
+		t33 := uint64(l2)
+		t34 := t32 >> (t33 & 63)
+		t35 := uint32(t34)
+		t36 := t35 & 1
+		return t36
 	}
-	t43 := m.f45(l3, l2)
-	l1 = t43
-	t44 := l1 == 1
-	var t46 uint32
-	if t44 {
-		t47 := load32(mem, l0, 24)
-		t46 = t47
+	t37 := m.f45(l3, l2)
+	l1 = t37
+	t38 := l1 == 1
+	var t40 uint32
+	if t38 {
+		t41 := load32(mem, l0, 24)
+		t40 = t41
 	} else {
-		t46 = 0
+		t40 = 0
 	}
-	if t46 != 0 {
-		t49 := load32(mem, l0, 24)
-		m.f39(t49, l3, l2)
+	if t40 != 0 {
+		t43 := load32(mem, l0, 24)
+		m.f39(t43, l3, l2)
 	}
 	return l1
 }
@@ -1858,31 +1968,29 @@ L0:
 	for {
 		t1 := l1 <= l2
 		if t1 {
-			t3 := l1 & 63
-			t4 := uint64(t3)
-			t5 := uint64(18446744073709551615) << (t4 & 63)
-			t6 := l1 | 63
-			l4 = t6
-			t7 := l2 < l4
-			var t8 uint32
-			if t7 {
-				t8 = l2
+			t3 := uint64(l1)
+			t4 := uint64(18446744073709551615) << (t3 & 63)
+			t5 := l1 | 63
+			l4 = t5
+			t6 := l2 < l4
+			var t7 uint32
+			if t6 {
+				t7 = l2
 			} else {
-				t8 = l4
+				t7 = l4
 			}
-			t9 := t8 & 63
-			t10 := uint64(t9)
-			t11 := 63 - t10
-			t12 := uint64(18446744073709551615) >> (t11 & 63)
-			t13 := t5 & t12
-			t14 := m.f25(l0, l1, t13, l3)
-			l4 = t14
+			t8 := t7 ^ 4294967295
+			t9 := uint64(t8)
+			t10 := uint64(18446744073709551615) >> (t9 & 63)
+			t11 := t4 & t10
+			t12 := m.f25(l0, l1, t11, l3)
+			l4 = t12
 			if l4 != 0 {
 				return l4
 			}
-			t16 := l1 | 63
-			t17 := t16 + 1
-			l1 = t17
+			t14 := l1 | 63
+			t15 := t14 + 1
+			l1 = t15
 			continue L0
 		}
 		break
@@ -1940,7 +2048,7 @@ func (m *module) f20(l0 uint32) uint32 {
 	var l2 uint32
 	t0 := load32(mem, l0, 0)
 	t1 := load32(mem, l0, 4)
-	t2 := m.f4(t0, t1)
+	t2 := m.f5(t0, t1)
 	mem = m.memory
 	l1 = t2
 	t3 := l1 == 0
@@ -2006,7 +2114,7 @@ func (m *module) f22(l0 uint32) uint32 {
 	l2 = t2
 	t3 := l2 * 5
 	t4 := t3 + 16
-	t5 := m.f8(t4, 1)
+	t5 := m.f3(t4, 1)
 	mem = m.memory
 	l1 = t5
 	if l1 != 0 {
@@ -2030,9 +2138,8 @@ func (m *module) f23(l0, l1 uint32) uint32 {
 	var l5 uint32
 	var l6 uint32
 	var l7 uint32
-	var l8 uint32
+	var l8 uint64
 	var l9 uint64
-	var l10 uint64
 	t0 := load32(mem, l0, 4)
 	l2 = t0
 	var t2 uint32
@@ -2042,17 +2149,17 @@ func (m *module) f23(l0, l1 uint32) uint32 {
 		t5 := t3 + t4
 		l2 = t5
 		t6 := load64(mem, l2, 40)
-		l9 = t6
-		t7 := uint32(l9)
+		l8 = t6
+		t7 := uint32(l8)
 		t8 := load64(mem, l2, 32)
 		t9 := t8 != 0
 		l2 = word(t9)
 		t10 := l2 == 0
 		if t10 {
-			t12 := l9 == 0
+			t12 := l8 == 0
 			l2 = word(t12)
 		}
-		t13 := l9 > 16777216
+		t13 := l8 > 16777216
 		var t14 uint32
 		if l2 != 0 {
 			t14 = l2
@@ -2070,143 +2177,156 @@ func (m *module) f23(l0, l1 uint32) uint32 {
 		t2 = 0
 	}
 	l5 = t2
-	t16 := l5 + 4095
-	t17 := t16 >> 12
-	t18 := t17 + 1
-	t19 := t18 & 4294967294
-	t20 := t19 << 2
-	t21 := l5 + 262143
-	t22 := t21 >> 18
-	t23 := t22 << 3
-	t24 := t20 + t23
-	t25 := t24 - 4294967232
-	l2 = t25
-	t26 := m.f8(l2, 1)
+	t16 := l5 + 262143
+	t17 := t16 >> 18
+	t18 := t17 << 3
+	t19 := t18 + 72
+	l2 = t19
+	t20 := m.f3(l2, 1)
 	mem = m.memory
-	l7 = t26
-	t27 := l7 == 0
-	if t27 {
+	l7 = t20
+	t21 := l7 == 0
+	if t21 {
 		return 0
 	}
-	t29 := load32(mem, l0, 0)
-	store32(mem, l7, 0, t29)
+	t23 := load32(mem, l0, 0)
+	store32(mem, l7, 0, t23)
 	store32(mem, l7, 4, l2)
-	t30 := l7 + 32
-	l6 = t30
+	t24 := l5 + 262143
+	t25 := t24 >> 18
+	l4 = t25
+	t26 := l7 + 32
+	l6 = t26
 	store32(mem, l6, 0, l5)
-	t31 := l5 + 4095
-	t32 := t31 >> 12
-	l8 = t32
-	store32(mem, l6, 4, l8)
-	t33 := l8 + 1
-	t34 := t33 & 4294967294
-	t35 := t34 << 2
-	t36 := t35 + 32
-	t37 := l6 + t36
-	store32(mem, l6, 28, t37)
-	t38 := l5 + 262143
-	t39 := t38 >> 18
-	l2 = t39
-	t40 := uint64(l2)
-	t41 := uint64(18446744073709551615) << (t40 & 63)
-	t42 := l2 < 64
-	var t43 uint64
-	if t42 {
-		t43 = t41
-	} else {
-		t43 = 0
-	}
-	store64(mem, l6, 8, t43)
-	t44 := l8 & 63
-	l3 = t44
-	if l3 != 0 {
-		t46 := load32(mem, l6, 28)
-		t47 := l2 - 1
-		t48 := t47 << 3
-		t49 := t46 + t48
-		t50 := uint64(l3)
-		t51 := uint64(18446744073709551615) << (t50 & 63)
-		store64(mem, t49, 0, t51)
-	}
-	t52 := l5 & 4095
-	if t52 != 0 {
-		t54 := l8 << 12
-		t55 := t54 - 1
-		t56 := m.f18(l6, l5, t55, 24)
+	t27 := l5 + 4095
+	t28 := t27 >> 12
+	l3 = t28
+	t29 := l3 << 2
+	t30 := m.f3(t29, 1)
+	mem = m.memory
+	store32(mem, l6, 28, t30)
+	t31 := l3 << 3
+	t32 := m.f3(t31, 1)
+	mem = m.memory
+	store32(mem, l6, 32, t32)
+	l2 = 4294967290
+L33:
+	switch {
+	default:
+		t34 := load32(mem, l6, 28)
+		var t36 uint32
+		if t34 != 0 {
+			t37 := load32(mem, l6, 32)
+			t36 = t37
+		} else {
+			t36 = 0
+		}
+		t38 := t36 == 0
+		if t38 {
+			break L33
+		}
+		store32(mem, l6, 4, l3)
+		t39 := uint64(l4)
+		t40 := uint64(18446744073709551615) << (t39 & 63)
+		t41 := l4 < 64
+		var t42 uint64
+		if t41 {
+			t42 = t40
+		} else {
+			t42 = 0
+		}
+		store64(mem, l6, 8, t42)
+		t43 := l3 & 63
+		if t43 != 0 {
+			t45 := l4 << 3
+			t46 := l6 + t45
+			t47 := uint64(l3)
+			t48 := uint64(18446744073709551615) << (t47 & 63)
+			store64(mem, t46, 32, t48)
+		}
+		l2 = 0
+		t49 := l5 & 4095
+		t50 := t49 == 0
+		if t50 {
+			break L33
+		}
+		t51 := l3 << 12
+		t52 := t51 - 1
+		t53 := m.f18(l6, l5, t52, 512)
 		mem = m.memory
-		l4 = t56
+		l2 = t53
 		store32(mem, l6, 20, 0)
 	}
-	t57 := m.f20(l0)
+	t54 := m.f20(l0)
 	mem = m.memory
-	store32(mem, l7, 8, t57)
-	t58 := m.f30(l1, l0)
+	store32(mem, l7, 8, t54)
+	t55 := m.f30(l1, l0)
 	mem = m.memory
-	store32(mem, l7, 12, t58)
-	t59 := load32(mem, l7, 8)
-	t60 := l4
-	var t62 uint32
+	store32(mem, l7, 12, t55)
+	t56 := load32(mem, l7, 8)
+	t57 := l2
+	var t59 uint32
+	if t56 != 0 {
+		t60 := load32(mem, l7, 12)
+		t59 = t60
+	} else {
+		t59 = 0
+	}
+	var t61 uint32
 	if t59 != 0 {
-		t63 := load32(mem, l7, 12)
-		t62 = t63
+		t61 = t57
 	} else {
-		t62 = 0
+		t61 = 4294967290
 	}
-	var t64 uint32
-	if t62 != 0 {
-		t64 = t60
-	} else {
-		t64 = 4294967290
-	}
-	l1 = t64
-	t65 := l1 == 0
-	if t65 {
-		t67 := load32(mem, l7, 12)
-		l2 = t67
-		t68 := l2 + 16
-		l0 = t68
-	L69:
+	l1 = t61
+	t62 := l1 == 0
+	if t62 {
+		t64 := load32(mem, l7, 12)
+		l2 = t64
+		t65 := l2 + 16
+		l0 = t65
+	L66:
 		switch {
 		default:
-		L70:
+		L67:
 			for {
-				t71 := l2 + 16
-				t72 := load32(mem, l2, 4)
-				t73 := t72 * 48
-				t74 := t71 + t73
-				t75 := l0 < t74
-				if t75 {
-					t77 := load64(mem, l0, 0)
-					l10 = t77
-					t78 := load64(mem, l0, 8)
+				t68 := l2 + 16
+				t69 := load32(mem, l2, 4)
+				t70 := t69 * 48
+				t71 := t68 + t70
+				t72 := l0 < t71
+				if t72 {
+					t74 := load64(mem, l0, 0)
+					l9 = t74
+					t75 := load64(mem, l0, 8)
+					l8 = t75
+					t76 := load64(mem, l0, 16)
+					t77 := t76 - l9
+					t78 := load64(mem, l0, 24)
+					t79 := l9
 					l9 = t78
-					t79 := load64(mem, l0, 16)
-					t80 := t79 - l10
-					t81 := load64(mem, l0, 24)
-					t82 := l10
-					l10 = t81
-					t83 := l10 < l9
-					t84 := uint64(word(t83))
-					t85 := t80 - t84
-					t86 := l10 - l9
-					t87 := m.f34(l7, t82, l9, t85, t86, 24)
+					t80 := l9 < l8
+					t81 := uint64(word(t80))
+					t82 := t77 - t81
+					t83 := l9 - l8
+					t84 := m.f34(l7, t79, l8, t82, t83, 512)
 					mem = m.memory
-					l1 = t87
-					t88 := int32(l1) < 0
-					if t88 {
-						break L69
+					l1 = t84
+					t85 := int32(l1) < 0
+					if t85 {
+						break L66
 					}
-					t89 := l0 + 48
-					l0 = t89
-					continue L70
+					t86 := l0 + 48
+					l0 = t86
+					continue L67
 				}
 				break
 			}
 			l1 = 0
 		}
 	}
-	t90 := l1 == 0
-	if t90 {
+	t87 := l1 == 0
+	if t87 {
 		return l7
 	}
 	m.f11(l7)
@@ -2263,239 +2383,269 @@ L0:
 
 func (m *module) f25(l0, l1 uint32, l2 uint64, l3 uint32) uint32 {
 	mem := m.memory
-	var l4 uint32
-	var l5 uint32
-	var l6 uint32
-	var l7 uint32
-	var l8 uint64
-	var l9 uint64
-	var l10 uint64
+	var l4 uint64
+	var l5 uint64
+	var l6 uint64
+	var l7 uint64
+	var l8 uint32
+	var l9 uint32
 	t0 := l1 >> 12
-	l5 = t0
-	t1 := m.f44(l0, l5)
+	t1 := m.f44(l0, t0, l3)
 	mem = m.memory
-	l4 = t1
-	t2 := l4 == 0
+	l8 = t1
+	t2 := l8 == 0
 	if t2 {
 		return 4294967290
 	}
-	t4 := l1 >> 6
-	t5 := t4 & 63
-	l6 = t5
-	t6 := l6 << 4
-	t7 := l4 + t6
-	l7 = t7
-	t8 := l7 + l3
-	l1 = t8
-	t9 := load64(mem, l1, 0)
-	l8 = t9
-	t10 := 40 - l3
-	t11 := l7 + t10
-	t12 := load64(mem, t11, 0)
-	l9 = t12
-	t13 := l2 | l8
-	l10 = t13
-	store64(mem, l1, 0, l10)
-	t14 := l3 == 16
-	var t15 uint32
-	if t14 {
-		t15 = 16
+	t4 := l8 & 4294967294
+	t5 := l1 >> 3
+	t6 := t5 & 504
+	t7 := t4 + t6
+	l9 = t7
+	t8 := load64(mem, l9, 0)
+	l4 = t8
+	t9 := l8 & 1
+	t10 := l2
+	var t12 uint64
+	if t9 != 0 {
+		t13 := load64(mem, l9, 512)
+		t12 = t13
 	} else {
-		t15 = 20
+		t12 = 0
 	}
-	t16 := l0 + t15
-	l1 = t16
-	t17 := load32(mem, l1, 0)
-	t18 := l8 ^ 18446744073709551615
-	t19 := l2 & t18
-	l2 = t19
-	t20 := uint64(bits.OnesCount64(l2))
-	t21 := uint32(t20)
-	t22 := t17 + t21
-	store32(mem, l1, 0, t22)
-	t23 := load32(mem, l0, 24)
-	t24 := l2 & l9
-	t25 := uint64(bits.OnesCount64(t24))
-	t26 := uint32(t25)
-	t27 := t23 + t26
-	store32(mem, l0, 24, t27)
-	t28 := l9 | l10
-	t29 := t28 == 18446744073709551615
-	if t29 {
-		m.f26(l0, l4, l5, l6, 1)
+	l5 = t12
+	var t14 uint64
+	if l3 != 0 {
+		t14 = l5
+	} else {
+		t14 = l4
+	}
+	l7 = t14
+	t15 := l7 ^ 18446744073709551615
+	t16 := t10 & t15
+	l6 = t16
+	t17 := l3 + l9
+	t18 := l2 | l7
+	store64(mem, t17, 0, t18)
+	var t19 uint32
+	if l3 != 0 {
+		t19 = 20
+	} else {
+		t19 = 16
+	}
+	t20 := l0 + t19
+	l8 = t20
+	t21 := load32(mem, l8, 0)
+	t22 := uint64(bits.OnesCount64(l6))
+	t23 := uint32(t22)
+	t24 := t21 + t23
+	store32(mem, l8, 0, t24)
+	t25 := load32(mem, l0, 24)
+	var t26 uint64
+	if l3 != 0 {
+		t26 = l4
+	} else {
+		t26 = l5
+	}
+	t27 := l6 & t26
+	t28 := uint64(bits.OnesCount64(t27))
+	t29 := uint32(t28)
+	t30 := t25 + t29
+	store32(mem, l0, 24, t30)
+	t31 := l4 | l5
+	t32 := t31 | l2
+	t33 := t32 == 18446744073709551615
+	if t33 {
+		m.f26(l0, l1, 1)
 	}
 	return 0
 }
 
-func (m *module) f26(l0, l1, l2, l3, l4 uint32) {
+func (m *module) f26(l0, l1, l2 uint32) {
 	mem := m.memory
-	var l5 uint64
-	var l6 uint64
-	t0 := load64(mem, l1, 0)
-	l5 = t0
-	t1 := uint64(l3)
-	t2 := uint64(1) << (t1 & 63)
-	l6 = t2
-	t3 := l5 | l6
-	t4 := l6 ^ 18446744073709551615
-	t5 := l5 & t4
-	var t6 uint64
-	if l4 != 0 {
-		t6 = t3
+	var l3 uint64
+	var l4 uint64
+	var l5 uint32
+	var l6 uint32
+	t0 := load32(mem, l0, 32)
+	t1 := l1 >> 12
+	l5 = t1
+	t2 := l5 << 3
+	t3 := t0 + t2
+	l6 = t3
+	t4 := load64(mem, l6, 0)
+	l3 = t4
+	t5 := l1 >> 6
+	t6 := uint64(t5)
+	t7 := uint64(1) << (t6 & 63)
+	l4 = t7
+	t8 := l3 | l4
+	t9 := l4 ^ 18446744073709551615
+	t10 := l3 & t9
+	var t11 uint64
+	if l2 != 0 {
+		t11 = t8
 	} else {
-		t6 = t5
+		t11 = t10
 	}
-	l6 = t6
-	store64(mem, l1, 0, l6)
-	t7 := l5 == 18446744073709551615
-	t8 := l6 == 18446744073709551615
-	t9 := word(t7) == word(t8)
-	if t9 {
+	l4 = t11
+	store64(mem, l6, 0, l4)
+	t12 := l3 == 18446744073709551615
+	t13 := l4 == 18446744073709551615
+	t14 := word(t12) == word(t13)
+	if t14 {
 		return
 	}
-	t11 := load32(mem, l0, 28)
-	t12 := l2 >> 6
-	l1 = t12
-	t13 := l1 << 3
-	t14 := t11 + t13
-	l3 = t14
-	t15 := load64(mem, l3, 0)
-	l5 = t15
-	t16 := l2 & 63
-	t17 := uint64(t16)
-	t18 := uint64(1) << (t17 & 63)
-	l6 = t18
-	t19 := l5 | l6
-	t20 := l6 ^ 18446744073709551615
-	t21 := l5 & t20
-	var t22 uint64
-	if l4 != 0 {
-		t22 = t19
+	t16 := l0 + 40
+	t17 := l5 >> 6
+	l1 = t17
+	t18 := l1 << 3
+	t19 := t16 + t18
+	l6 = t19
+	t20 := load64(mem, l6, 0)
+	l3 = t20
+	t21 := uint64(l5)
+	t22 := uint64(1) << (t21 & 63)
+	l4 = t22
+	t23 := l3 | l4
+	t24 := l4 ^ 18446744073709551615
+	t25 := l3 & t24
+	var t26 uint64
+	if l2 != 0 {
+		t26 = t23
 	} else {
-		t22 = t21
+		t26 = t25
 	}
-	l6 = t22
-	store64(mem, l3, 0, l6)
-	t23 := l5 == 18446744073709551615
-	t24 := l6 == 18446744073709551615
-	t25 := word(t23) != word(t24)
-	if t25 {
-		t27 := uint64(l1)
-		t28 := uint64(1) << (t27 & 63)
-		l5 = t28
-		t29 := load64(mem, l0, 8)
-		l6 = t29
-		t30 := l5 | l6
-		t31 := l5 ^ 18446744073709551615
-		t32 := l6 & t31
-		var t33 uint64
-		if l4 != 0 {
-			t33 = t30
+	l4 = t26
+	store64(mem, l6, 0, l4)
+	t27 := l3 == 18446744073709551615
+	t28 := l4 == 18446744073709551615
+	t29 := word(t27) != word(t28)
+	if t29 {
+		t31 := uint64(l1)
+		t32 := uint64(1) << (t31 & 63)
+		l3 = t32
+		t33 := load64(mem, l0, 8)
+		l4 = t33
+		t34 := l3 | l4
+		t35 := l3 ^ 18446744073709551615
+		t36 := l4 & t35
+		var t37 uint64
+		if l2 != 0 {
+			t37 = t34
 		} else {
-			t33 = t32
+			t37 = t36
 		}
-		store64(mem, l0, 8, t33)
+		store64(mem, l0, 8, t37)
 	}
 }
 
 func (m *module) f27(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint64
-	var l3 uint32
-	t0 := l0 + 32
+	t0 := load32(mem, l0, 28)
 	t1 := l1 << 2
 	t2 := t0 + t1
 	t3 := load32(mem, t2, 0)
-	l3 = t3
-	var t5 uint32
-	if l3 != 0 {
-		l1 = 0
-	L6:
-		switch {
-		default:
-		L7:
-			for {
-				t8 := l1 < 4096
-				if t8 {
-					t10 := l1 >> 6
-					t11 := t10 << 4
-					t12 := l3 + t11
-					t13 := load64(mem, t12, 16)
-					t14 := l1 & 63
-					t15 := uint64(t14)
-					t16 := uint64(18446744073709551615) << (t15 & 63)
-					t17 := t13 & t16
-					l2 = t17
-					t18 := uint64(bits.TrailingZeros64(l2))
-					t19 := uint32(t18)
-					t20 := l1 & 4294967232
-					t21 := t19 | t20
-					l0 = t21
-					t22 := l2 != 0
-					if t22 {
-						break L6
-					}
-					t23 := l1 | 63
-					t24 := t23 + 1
-					l1 = t24
-					continue L7
-				}
-				break
-			}
-			l0 = 4096
-		}
-		t25 := l0 == 4096
-		t5 = word(t25)
-	} else {
-		t5 = 1
-	}
-	if t5 != 0 {
-		return 0
-	}
+	l0 = t3
 	l1 = 0
-L27:
+	var t5 uint32
+L4:
 	switch {
 	default:
-	L28:
+	L6:
 		for {
-			t29 := l1 < 4096
-			if t29 {
-				t31 := l1 >> 6
-				t32 := t31 << 4
-				t33 := l3 + t32
-				t34 := load64(mem, t33, 16)
-				t35 := t34 ^ 18446744073709551615
-				t36 := l1 & 63
-				t37 := uint64(t36)
-				t38 := uint64(18446744073709551615) << (t37 & 63)
-				t39 := t35 & t38
-				l2 = t39
-				t40 := uint64(bits.TrailingZeros64(l2))
-				t41 := uint32(t40)
-				t42 := l1 & 4294967232
-				t43 := t41 | t42
-				l0 = t43
-				t44 := l2 != 0
-				if t44 {
-					break L27
+			t7 := l1 < 4096
+			if t7 {
+				t9 := uint64(l1)
+				t10 := uint64(18446744073709551615) << (t9 & 63)
+				l2 = t10
+				var t12 uint64
+				if l0 != 0 {
+					t13 := l0 & 4294967294
+					t14 := l1 >> 3
+					t15 := t14 & 504
+					t16 := t13 + t15
+					t17 := load64(mem, t16, 0)
+					t12 = t17
+				} else {
+					t12 = 0
 				}
-				t45 := l1 | 63
-				t46 := t45 + 1
-				l1 = t46
-				continue L28
+				t18 := t12 & l2
+				l2 = t18
+				t19 := l2 != 0
+				if t19 {
+					t21 := uint64(bits.TrailingZeros64(l2))
+					t22 := uint32(t21)
+					t23 := l1 & 4294967232
+					t24 := t22 | t23
+					t5 = t24
+					break L4
+				}
+				t25 := l1 | 63
+				t26 := t25 + 1
+				l1 = t26
+				continue L6
 			}
 			break
 		}
-		l0 = 4096
+		t5 = 4096
 	}
-	t47 := l0 == 4096
-	var t48 uint32
-	if t47 {
-		t48 = 1
+	t27 := t5 == 4096
+	if t27 {
+		return 0
+	}
+	l1 = 0
+	var t30 uint32
+L29:
+	switch {
+	default:
+	L31:
+		for {
+			t32 := l1 < 4096
+			if t32 {
+				var t35 uint64
+				if l0 != 0 {
+					t36 := l0 & 4294967294
+					t37 := l1 >> 3
+					t38 := t37 & 504
+					t39 := t36 + t38
+					t40 := load64(mem, t39, 0)
+					t35 = t40
+				} else {
+					t35 = 0
+				}
+				t41 := t35 ^ 18446744073709551615
+				t42 := uint64(l1)
+				t43 := uint64(18446744073709551615) << (t42 & 63)
+				t44 := t41 & t43
+				l2 = t44
+				t45 := l2 != 0
+				if t45 {
+					t47 := uint64(bits.TrailingZeros64(l2))
+					t48 := uint32(t47)
+					t49 := l1 & 4294967232
+					t50 := t48 | t49
+					t30 = t50
+					break L29
+				}
+				t51 := l1 | 63
+				t52 := t51 + 1
+				l1 = t52
+				continue L31
+			}
+			break
+		}
+		t30 = 4096
+	}
+	t53 := t30 == 4096
+	var t54 uint32
+	if t53 {
+		t54 = 1
 	} else {
-		t48 = 2
+		t54 = 2
 	}
-	return t48
+	return t54
 }
 
 func (m *module) f28(l0, l1, l2 uint32) uint32 {
@@ -2512,7 +2662,7 @@ func (m *module) f28(l0, l1, l2 uint32) uint32 {
 	if l2 != 0 {
 		t8 := l1 + l2
 		t9 := t8 - 1
-		t10 := m.f18(l0, l1, t9, 16)
+		t10 := m.f18(l0, l1, t9, 0)
 		mem = m.memory
 		t7 = t10
 	} else {
@@ -2657,7 +2807,7 @@ func (m *module) f30(l0, l1 uint32) uint32 {
 	t1 := load32(mem, l0, 4)
 	t2 := load32(mem, l1, 4)
 	t3 := t1 + t2
-	t4 := m.f4(t0, t3)
+	t4 := m.f5(t0, t3)
 	mem = m.memory
 	l11 = t4
 	t5 := l11 == 0
@@ -3341,6 +3491,7 @@ func (m *module) f38(l0, l1 uint32) uint32 {
 	var l3 uint32
 	var l4 uint32
 	var l5 uint32
+	var l6 uint64
 	t0 := l0 + 16
 	l3 = t0
 	t1 := load32(mem, l0, 4)
@@ -3387,7 +3538,7 @@ func (m *module) f38(l0, l1 uint32) uint32 {
 	if t20 != 0 {
 		t23 = 0
 	} else {
-		t24 := l1 + 32
+		t24 := load32(mem, l1, 28)
 		t25 := l2 >> 12
 		t26 := t25 << 2
 		t27 := t24 + t26
@@ -3395,33 +3546,43 @@ func (m *module) f38(l0, l1 uint32) uint32 {
 		l0 = t28
 		var t30 uint64
 		if l0 != 0 {
-			t31 := l2 >> 6
-			t32 := t31 & 63
-			t33 := t32 << 4
-			t34 := l0 + t33
-			l0 = t34
-			t35 := load64(mem, l0, 16)
-			t36 := load64(mem, l0, 24)
-			t37 := t35 | t36
-			t38 := t37 ^ 18446744073709551615
-			t30 = t38
+			t31 := l0 & 4294967294
+			t32 := l2 >> 3
+			t33 := t32 & 504
+			t34 := t31 + t33
+			t35 := load64(mem, t34, 0)
+			t30 = t35
 		} else {
-			t30 = 18446744073709551615
+			t30 = 0
 		}
-		t39 := l2 & 63
-		t40 := uint64(t39)
-		t41 := t30 >> (t40 & 63)
-		t42 := t41 & 1
-		t43 := uint32(t42)
-		t23 = t43
+		l6 = t30
+		t36 := l0 & 1
+		var t38 uint64
+		if t36 != 0 {
+			t39 := l0 & 4294967294
+			t40 := l2 >> 3
+			t41 := t40 & 504
+			t42 := t39 + t41
+			t43 := load64(mem, t42, 512)
+			t38 = t43
+		} else {
+			t38 = 0
+		}
+		t44 := t38 | l6
+		t45 := t44 ^ 18446744073709551615
+		t46 := uint64(l2)
+		t47 := t45 >> (t46 & 63)
+		t48 := t47 & 1
+		t49 := uint32(t48)
+		t23 = t49
 	}
-	var t44 uint32
+	var t50 uint32
 	if t23 != 0 {
-		t44 = t21
+		t50 = t21
 	} else {
-		t44 = 4294967287
+		t50 = 4294967287
 	}
-	return t44
+	return t50
 }
 
 func (m *module) f39(l0, l1, l2 uint32) {
@@ -3717,7 +3878,7 @@ L7:
 		}
 		l1 = t12
 		t13 := l1 << 3
-		t14 := m.f8(t13, 1)
+		t14 := m.f3(t13, 1)
 		mem = m.memory
 		l0 = t14
 		t15 := l0 == 0
@@ -3811,7 +3972,7 @@ func (m *module) f43(l0, l1, l2 uint32) uint32 {
 	if t22 {
 		return 4294967289
 	}
-	t24 := m.f4(l0, l1)
+	t24 := m.f5(l0, l1)
 	mem = m.memory
 	l0 = t24
 	t25 := l0 == 0
@@ -3819,102 +3980,73 @@ func (m *module) f43(l0, l1, l2 uint32) uint32 {
 		return 4294967290
 	}
 	t27 := load32(mem, 16, 0)
-	t28 := m.f55(l0, t27, l1, l2)
+	t28 := m.f56(l0, t27, l1, l2)
 	l1 = t28
 	t29 := l1 == 0
 	if t29 {
-		t31 := m.f6(l0)
+		t31 := m.f7(l0)
 		mem = m.memory
 		return t31
 	}
 	if l0 != 0 {
-		t33 := load32(mem, l0, 8)
-		t34 := t33 * 48
-		t35 := t34 - 4294967232
-		l2 = t35
-		if l0 != 0 {
-			t37 := l2 <= 32
-			t38 := l0
-			var t40 uint32
+	L33:
+		switch {
+		default:
+			t34 := load32(mem, l0, 8)
+			t35 := t34 * 48
+			t36 := t35 - 4294967232
+			l2 = t36
+			t37 := l0 == 0
 			if t37 {
-				t40 = 5
-			} else {
-				t41 := l2 - 1
-				t42 := uint32(bits.LeadingZeros32(t41))
-				t43 := 32 - t42
-				t40 = t43
+				break L33
 			}
-			t44 := t40 << 2
-			t45 := t44 - 4294967232
-			l2 = t45
-			t46 := load32(mem, l2, 0)
-			store32(mem, t38, 0, t46)
+			t38 := l2 <= 32
+			t39 := l0
+			var t41 uint32
+			if t38 {
+				t41 = 5
+			} else {
+				t42 := l2 - 1
+				t43 := uint32(bits.LeadingZeros32(t42))
+				t44 := 32 - t43
+				t41 = t44
+			}
+			t45 := t41 << 2
+			t46 := t45 - 4294967232
+			l2 = t46
+			t47 := load32(mem, l2, 0)
+			store32(mem, t39, 0, t47)
 			store32(mem, l2, 0, l0)
 		}
 	}
 	return l1
 }
 
-func (m *module) f44(l0, l1 uint32) uint32 {
+func (m *module) f44(l0, l1, l2 uint32) uint32 {
 	mem := m.memory
-	var l2 uint64
-	var l3 uint64
-	t0 := l0 + 32
+	t0 := load32(mem, l0, 28)
 	t1 := l1 << 2
 	t2 := t0 + t1
-	l1 = t2
-	t3 := load32(mem, l1, 0)
-	l0 = t3
-	if l0 != 0 {
-		return l0
+	l0 = t2
+	t3 := load32(mem, l0, 0)
+	l1 = t3
+	if l1 != 0 {
+		return l1
 	}
-L5:
-	switch {
-	default:
-		t6 := load32(mem, 64, 0)
-		l0 = t6
-		t7 := l0 == 0
-		if t7 {
-			var t10 uint32
-		L9:
-			switch {
-			default:
-				t11 := uint64(load32(mem, 0, 0))
-				t12 := t11 + 256
-				l2 = t12
-				t13 := l2 + 1040
-				l3 = t13
-				t14 := l3 + 65535
-				t15 := t14 >> 16
-				t16 := uint32(t15)
-				t17 := uint32(len(mem) / pageBytes)
-				t18 := t16 - t17
-				l0 = t18
-				t19 := int32(l0) > 0
-				if t19 {
-					t21 := l0 + 15
-					t22 := t21 & 4294967280
-					t23 := m.grow(t22)
-					mem = m.memory
-					t24 := int32(t23) < 0
-					if t24 {
-						t10 = 0
-						break L9
-					}
-				}
-				t25 := l3 - 256
-				store32(mem, 0, 0, uint32(t25))
-				t26 := uint32(l2)
-				t10 = t26
-			}
-			l0 = t10
-			break L5
-		}
-		t27 := load32(mem, l0, 0)
-		store32(mem, 64, 0, t27)
-		fill(mem, l0, 0, 1040)
+	t5 := l2 == 512
+	l1 = word(t5)
+	t6 := uint32(512) << (l1 & 31)
+	t7 := m.f3(t6, 1)
+	mem = m.memory
+	l2 = t7
+	t8 := l2 == 0
+	if t8 {
+		return 0
 	}
-	store32(mem, l1, 0, l0)
+	t10 := l1 | l2
+	t11 := l0
+	l0 = t10
+	store32(mem, t11, 0, l0)
 	return l0
 }
 
@@ -3922,15 +4054,11 @@ func (m *module) f45(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
 	var l3 uint32
-	var l4 uint32
-	var l5 uint32
-	var l6 uint64
-	var l7 uint64
-	var l8 uint64
-	t0 := l0 + 32
+	var l4 uint64
+	var l5 uint64
+	t0 := load32(mem, l0, 28)
 	t1 := l1 >> 12
-	l4 = t1
-	t2 := l4 << 2
+	t2 := t1 << 2
 	t3 := t0 + t2
 	t4 := load32(mem, t3, 0)
 	l2 = t4
@@ -3938,42 +4066,52 @@ func (m *module) f45(l0, l1 uint32) uint32 {
 	if t5 {
 		return 0
 	}
-	t7 := l1 >> 6
-	t8 := t7 & 63
-	l5 = t8
-	t9 := l5 << 4
-	t10 := l2 + t9
+	t7 := l2 & 4294967294
+	t8 := l1 >> 3
+	t9 := t8 & 504
+	t10 := t7 + t9
 	l3 = t10
-	t11 := load64(mem, l3, 16)
-	l6 = t11
-	t12 := l1 & 63
-	t13 := uint64(t12)
-	t14 := uint64(1) << (t13 & 63)
-	l7 = t14
-	t15 := l6 & l7
-	t16 := t15 == 0
-	if t16 {
+	t11 := load64(mem, l3, 0)
+	l4 = t11
+	t12 := uint64(l1)
+	t13 := uint64(1) << (t12 & 63)
+	l5 = t13
+	t14 := l4 & l5
+	t15 := t14 == 0
+	if t15 {
 		return 0
 	}
-	t18 := load64(mem, l3, 24)
-	l8 = t18
-	t19 := l7 ^ 18446744073709551615
-	t20 := l6 & t19
-	store64(mem, l3, 16, t20)
-	t21 := load32(mem, l0, 16)
-	t22 := t21 - 1
-	store32(mem, l0, 16, t22)
-	t23 := l7 & l8
-	t24 := t23 != 0
-	if t24 {
-		t26 := load32(mem, l0, 24)
-		t27 := t26 - 1
-		store32(mem, l0, 24, t27)
+	t17 := l5 ^ 18446744073709551615
+	t18 := l4 & t17
+	store64(mem, l3, 0, t18)
+	t19 := load32(mem, l0, 16)
+	t20 := t19 - 1
+	store32(mem, l0, 16, t20)
+	t21 := l2 & 1
+	t22 := l5
+	var t24 uint64
+	if t21 != 0 {
+		t25 := l2 & 4294967294
+		t26 := l1 >> 3
+		t27 := t26 & 504
+		t28 := t25 + t27
+		t29 := load64(mem, t28, 512)
+		t24 = t29
 	} else {
-		t28 := l6 | l8
-		t29 := t28 == 18446744073709551615
-		if t29 {
-			m.f26(l0, l2, l4, l5, 0)
+		t24 = 0
+	}
+	l5 = t24
+	t30 := t22 & l5
+	t31 := t30 != 0
+	if t31 {
+		t33 := load32(mem, l0, 24)
+		t34 := t33 - 1
+		store32(mem, l0, 24, t34)
+	} else {
+		t35 := l4 | l5
+		t36 := t35 == 18446744073709551615
+		if t36 {
+			m.f26(l0, l1, 0)
 		}
 	}
 	return 1
@@ -3981,57 +4119,64 @@ func (m *module) f45(l0, l1 uint32) uint32 {
 
 func (m *module) f46(l0, l1 uint32) uint32 {
 	mem := m.memory
-	var l2 uint64
-	var l3 uint64
+	var l2 uint32
+	var l3 uint32
 	var l4 uint64
-	var l5 uint32
-	var l6 uint32
-	var l7 uint32
+	var l5 uint64
+	var l6 uint64
 	t0 := l1 >> 12
-	l6 = t0
-	t1 := m.f44(l0, l6)
+	t1 := m.f44(l0, t0, 0)
 	mem = m.memory
-	l5 = t1
-	t2 := l5 == 0
+	l2 = t1
+	t2 := l2 == 0
 	if t2 {
 		return 4294967290
 	}
-	t4 := l1 & 63
-	t5 := uint64(t4)
-	t6 := uint64(1) << (t5 & 63)
-	l2 = t6
-	t7 := l1 >> 6
-	t8 := t7 & 63
-	l7 = t8
-	t9 := l7 << 4
-	t10 := l5 + t9
-	l1 = t10
-	t11 := load64(mem, l1, 16)
-	l3 = t11
-	t12 := l2 & l3
-	t13 := t12 != 0
-	if t13 {
+	t4 := uint64(l1)
+	t5 := uint64(1) << (t4 & 63)
+	l4 = t5
+	t6 := l2 & 4294967294
+	t7 := l1 >> 3
+	t8 := t7 & 504
+	t9 := t6 + t8
+	l3 = t9
+	t10 := load64(mem, l3, 0)
+	l5 = t10
+	t11 := l4 & l5
+	t12 := t11 != 0
+	if t12 {
 		return 0
 	}
-	t15 := load64(mem, l1, 24)
-	l4 = t15
-	t16 := l2 | l3
-	store64(mem, l1, 16, t16)
-	t17 := load32(mem, l0, 16)
-	t18 := t17 + 1
-	store32(mem, l0, 16, t18)
-	t19 := l2 & l4
-	t20 := t19 != 0
-	if t20 {
-		t22 := load32(mem, l0, 24)
-		t23 := t22 + 1
-		store32(mem, l0, 24, t23)
+	t14 := l4 | l5
+	store64(mem, l3, 0, t14)
+	t15 := load32(mem, l0, 16)
+	t16 := t15 + 1
+	store32(mem, l0, 16, t16)
+	t17 := l2 & 1
+	var t19 uint64
+	if t17 != 0 {
+		t20 := l2 & 4294967294
+		t21 := l1 >> 3
+		t22 := t21 & 504
+		t23 := t20 + t22
+		t24 := load64(mem, t23, 512)
+		t19 = t24
 	} else {
-		t24 := l2 | l3
-		t25 := t24 | l4
-		t26 := t25 == 18446744073709551615
-		if t26 {
-			m.f26(l0, l5, l6, l7, 1)
+		t19 = 0
+	}
+	l6 = t19
+	t25 := l6 & l4
+	t26 := t25 != 0
+	if t26 {
+		t28 := load32(mem, l0, 24)
+		t29 := t28 + 1
+		store32(mem, l0, 24, t29)
+	} else {
+		t30 := l4 | l5
+		t31 := t30 | l6
+		t32 := t31 == 18446744073709551615
+		if t32 {
+			m.f26(l0, l1, 1)
 		}
 	}
 	return 1
@@ -4491,7 +4636,173 @@ L22:
 	return 4294967287
 }
 
-func (m *module) f50(l0 uint32) uint32 {
+func (m *module) f50(l0, l1 uint32) uint32 {
+	mem := m.memory
+	var l2 uint32
+	var l3 uint32
+	var l4 uint32
+	var l5 uint32
+	var l6 uint32
+	var l7 uint64
+	l2 = l0
+	l7 = 2
+L0:
+	for {
+		t1 := l7 > 127
+		if t1 {
+			t3 := l7 | 128
+			store8(mem, l2, 0, uint8(t3))
+			t4 := l7 >> 7
+			l7 = t4
+			t5 := l2 + 1
+			l2 = t5
+			continue L0
+		}
+		break
+	}
+	store8(mem, l2, 0, uint8(l7))
+	t6 := l2 + 1
+	l2 = t6
+	t7 := l2 + 512
+	l5 = t7
+L8:
+	for {
+		t9 := l2 < l5
+		t10 := l3 < 4096
+		t11 := word(t9) & word(t10)
+		if t11 != 0 {
+			l4 = l3
+			var t14 uint32
+		L13:
+			switch {
+			default:
+			L15:
+				for {
+					t16 := l4 < 4096
+					if t16 {
+						t18 := uint64(l4)
+						t19 := uint64(18446744073709551615) << (t18 & 63)
+						var t21 uint64
+						if l1 != 0 {
+							t22 := l1 & 4294967294
+							t23 := l4 >> 3
+							t24 := t23 & 504
+							t25 := t22 + t24
+							t26 := load64(mem, t25, 0)
+							t21 = t26
+						} else {
+							t21 = 0
+						}
+						l7 = t21
+						t27 := l7 ^ 18446744073709551615
+						var t28 uint64
+						if l6 != 0 {
+							t28 = t27
+						} else {
+							t28 = l7
+						}
+						t29 := t19 & t28
+						l7 = t29
+						t30 := l7 != 0
+						if t30 {
+							t32 := uint64(bits.TrailingZeros64(l7))
+							t33 := uint32(t32)
+							t34 := l4 & 4294967232
+							t35 := t33 | t34
+							t36 := t35 - l3
+							t14 = t36
+							break L13
+						}
+						t37 := l4 | 63
+						t38 := t37 + 1
+						l4 = t38
+						continue L15
+					}
+					break
+				}
+				t39 := 4096 - l3
+				t14 = t39
+			}
+			l4 = t14
+			t40 := uint64(l4)
+			l7 = t40
+		L41:
+			for {
+				t42 := l7 > 127
+				if t42 {
+					t44 := l7 | 128
+					store8(mem, l2, 0, uint8(t44))
+					t45 := l7 >> 7
+					l7 = t45
+					t46 := l2 + 1
+					l2 = t46
+					continue L41
+				}
+				break
+			}
+			store8(mem, l2, 0, uint8(l7))
+			t47 := l2 + 1
+			l2 = t47
+			t48 := l3 + l4
+			l3 = t48
+			t49 := l6 == 0
+			l6 = word(t49)
+			continue L8
+		}
+		break
+	}
+	t50 := l2 < l5
+	if t50 {
+		return l2
+	}
+	l7 = 3
+L52:
+	for {
+		t53 := l7 > 127
+		if t53 {
+			t55 := l7 | 128
+			store8(mem, l0, 0, uint8(t55))
+			t56 := l7 >> 7
+			l7 = t56
+			t57 := l0 + 1
+			l0 = t57
+			continue L52
+		}
+		break
+	}
+	store8(mem, l0, 0, uint8(l7))
+	t58 := l0 + 1
+	l2 = t58
+	l3 = 0
+L59:
+	for {
+		t60 := l3 < 4096
+		if t60 {
+			t62 := l2
+			var t64 uint64
+			if l1 != 0 {
+				t65 := l1 & 4294967294
+				t66 := l3 >> 3
+				t67 := t66 & 504
+				t68 := t65 + t67
+				t69 := load64(mem, t68, 0)
+				t64 = t69
+			} else {
+				t64 = 0
+			}
+			store64(mem, t62, 0, t64)
+			t70 := l2 + 8
+			l2 = t70
+			t71 := l3 - 4294967232
+			l3 = t71
+			continue L59
+		}
+		break
+	}
+	return l2
+}
+
+func (m *module) f51(l0 uint32) uint32 {
 	mem := m.memory
 	var l1 uint32
 	var l2 uint32
@@ -4500,83 +4811,82 @@ func (m *module) f50(l0 uint32) uint32 {
 	var l5 uint32
 	var l6 uint32
 	var l7 uint32
-	var l8 uint32
-	var l9 uint32
-	var l10 uint32
-	var l11 uint32
-	var l12 uint32
-	var l13 uint64
-	var l14 uint64
+	var l8 uint64
+	var l9 uint64
 	t0 := load32(mem, l0, 16)
-	l2 = t0
+	l3 = t0
 	var t2 uint32
-	if l2 != 0 {
-		t3 := load32(mem, l2, 4)
+	if l3 != 0 {
+		t3 := load32(mem, l3, 4)
 		t2 = t3
 	} else {
 		t2 = 0
 	}
-	t4 := m.f4(6, t2)
+	t4 := m.f5(6, t2)
 	mem = m.memory
-	l7 = t4
-	if l7 != 0 {
-		m.f35(l7, l0, 0)
-		m.f14(l7)
+	l5 = t4
+	if l5 != 0 {
+		m.f35(l5, l0, 0)
+		m.f14(l5)
 	} else {
-		l7 = 0
+		l5 = 0
 	}
 	var t7 uint32
-	if l7 != 0 {
-		t8 := l0 + 32
-		l2 = t8
-	L9:
+	if l5 != 0 {
+	L8:
 		for {
-			t10 := load32(mem, l2, 4)
-			t11 := l1 < t10
-			if t11 {
-				t13 := l2 + 32
-				t14 := l1 << 2
-				t15 := t13 + t14
-				t16 := load32(mem, t15, 0)
-				t17 := t16 != 0
-				t18 := l3 + word(t17)
-				l3 = t18
-				t19 := l1 + 1
-				l1 = t19
-				continue L9
+			t9 := load32(mem, l0, 36)
+			t10 := l1 < t9
+			if t10 {
+				t12 := load32(mem, l0, 60)
+				t13 := l1 << 2
+				t14 := t12 + t13
+				t15 := load32(mem, t14, 0)
+				t16 := t15 != 0
+				t17 := l2 + word(t16)
+				l2 = t17
+				t18 := l1 + 1
+				l1 = t18
+				continue L8
 			}
 			break
 		}
-		t20 := l3 * 528
-		t21 := load32(mem, l0, 16)
-		l1 = t21
-		var t23 uint32
+		t19 := l2 * 528
+		t20 := load32(mem, l0, 16)
+		l1 = t20
+		var t22 uint32
 		if l1 != 0 {
-			t24 := load32(mem, l1, 4)
-			t23 = t24
+			t23 := load32(mem, l1, 4)
+			t22 = t23
 		} else {
-			t23 = 0
+			t22 = 0
 		}
-		t25 := t23 * 30
-		t26 := t20 + t25
-		t27 := t26 + 568
-		t28 := m.f3(t27)
+		t24 := t22 * 30
+		t25 := t19 + t24
+		t26 := t25 + 568
+		t27 := m.f4(t26)
 		mem = m.memory
-		t7 = t28
+		t7 = t27
 	} else {
 		t7 = 4294967290
 	}
 	l1 = t7
-	t29 := int32(l1) < 0
-	if t29 {
-		if l7 != 0 {
-			t32 := load32(mem, l7, 8)
-			t33 := t32 * 48
-			t34 := t33 - 4294967232
-			l0 = t34
-			if l7 != 0 {
+	t28 := int32(l1) < 0
+	if t28 {
+		if l5 != 0 {
+		L31:
+			switch {
+			default:
+				t32 := load32(mem, l5, 8)
+				t33 := t32 * 48
+				t34 := t33 - 4294967232
+				l0 = t34
+				t35 := l5 == 0
+				if t35 {
+					break L31
+				}
 				t36 := l0 <= 32
-				t37 := l7
+				t37 := l5
 				var t39 uint32
 				if t36 {
 					t39 = 5
@@ -4591,426 +4901,297 @@ func (m *module) f50(l0 uint32) uint32 {
 				l0 = t44
 				t45 := load32(mem, l0, 0)
 				store32(mem, t37, 0, t45)
-				store32(mem, l0, 0, l7)
+				store32(mem, l0, 0, l5)
 			}
 		}
 		return l1
 	}
 	t46 := load32(mem, 16, 0)
-	l4 = t46
-	store32(mem, l4, 0, 1398035010)
-	store8(mem, l4, 4, 1)
+	l3 = t46
+	store32(mem, l3, 0, 1398035010)
+	store8(mem, l3, 4, 1)
 	t47 := load32(mem, l0, 0)
-	store8(mem, l4, 5, uint8(t47))
-	store16(mem, l4, 6, 0)
-	l13 = 14695981039346656037
+	store8(mem, l3, 5, uint8(t47))
+	store16(mem, l3, 6, 0)
+	l9 = 14695981039346656037
 	t48 := load32(mem, l0, 8)
-	l3 = t48
-	l1 = l3
+	l4 = t48
+	l2 = l4
 L49:
 	for {
-		t50 := l3 + 4
-		t51 := l1 < t50
+		t50 := l4 + 4
+		t51 := l2 < t50
 		if t51 {
-			t53 := uint64(load8(mem, l1, 0))
-			t54 := l13 ^ t53
+			t53 := uint64(load8(mem, l2, 0))
+			t54 := l9 ^ t53
 			t55 := t54 * 1099511628211
-			l13 = t55
-			t56 := l1 + 1
-			l1 = t56
+			l9 = t55
+			t56 := l2 + 1
+			l2 = t56
 			continue L49
 		}
 		break
 	}
-	t57 := l3 + 16
-	l1 = t57
+	t57 := l4 + 16
+	l2 = t57
 L58:
 	for {
-		t59 := l3 + 16
-		t60 := load32(mem, l3, 4)
+		t59 := l4 + 16
+		t60 := load32(mem, l4, 4)
 		t61 := t60 * 48
 		t62 := t59 + t61
-		t63 := l1 < t62
+		t63 := l2 < t62
 		if t63 {
-			l2 = l1
+			l1 = l2
 		L65:
 			for {
-				t66 := l1 + 32
-				t67 := l2 < t66
+				t66 := l2 + 32
+				t67 := l1 < t66
 				if t67 {
-					t69 := uint64(load8(mem, l2, 0))
-					t70 := l13 ^ t69
+					t69 := uint64(load8(mem, l1, 0))
+					t70 := l9 ^ t69
 					t71 := t70 * 1099511628211
-					l13 = t71
-					t72 := l2 + 1
-					l2 = t72
+					l9 = t71
+					t72 := l1 + 1
+					l1 = t72
 					continue L65
 				}
 				break
 			}
-			t73 := l1 + 48
-			l1 = t73
+			t73 := l2 + 48
+			l2 = t73
 			continue L58
 		}
 		break
 	}
-	store64(mem, l4, 8, l13)
+	store64(mem, l3, 8, l9)
 	t74 := l0 + 32
-	l8 = t74
-	t75 := load32(mem, l8, 0)
-	store32(mem, l4, 16, t75)
-	t76 := load32(mem, l8, 16)
-	store32(mem, l4, 20, t76)
-	t77 := load32(mem, l7, 4)
-	store32(mem, l4, 24, t77)
+	l6 = t74
+	t75 := load32(mem, l6, 0)
+	store32(mem, l3, 16, t75)
+	t76 := load32(mem, l6, 16)
+	store32(mem, l3, 20, t76)
+	t77 := load32(mem, l5, 4)
+	store32(mem, l3, 24, t77)
 	t78 := load32(mem, l0, 20)
-	store32(mem, l4, 28, t78)
-	t79 := l4 + 32
-	l1 = t79
+	store32(mem, l3, 28, t78)
+	t79 := l3 + 32
+	l2 = t79
+	l1 = 0
 L80:
 	for {
-		t81 := load32(mem, l8, 4)
-		t82 := l5 < t81
+		t81 := load32(mem, l6, 4)
+		t82 := l1 < t81
 		if t82 {
-			t84 := m.f27(l8, l5)
-			l3 = t84
-			t85 := l3 == 2
+			t84 := m.f27(l6, l1)
+			l7 = t84
+			t85 := l7 == 2
 			if t85 {
-				l6 = l1
-				t87 := l8 + 32
-				t88 := l5 << 2
+				t87 := load32(mem, l6, 28)
+				t88 := l1 << 2
 				t89 := t87 + t88
 				t90 := load32(mem, t89, 0)
-				l9 = t90
-				l2 = 0
-				l10 = 0
-				l13 = 2
-			L91:
-				for {
-					t92 := l13 > 127
-					if t92 {
-						t94 := l13 | 128
-						store8(mem, l1, 0, uint8(t94))
-						t95 := l13 >> 7
-						l13 = t95
-						t96 := l1 + 1
-						l1 = t96
-						continue L91
-					}
-					break
-				}
-				store8(mem, l1, 0, uint8(l13))
-				t97 := l1 + 1
-				l1 = t97
-				t98 := l1 + 512
-				l11 = t98
-			L99:
-				for {
-					t100 := l1 < l11
-					t101 := l2 < 4096
-					t102 := word(t100) & word(t101)
-					if t102 != 0 {
-						l3 = l2
-					L104:
-						switch {
-						default:
-						L105:
-							for {
-								t106 := l3 < 4096
-								if t106 {
-									t108 := l3 & 63
-									t109 := uint64(t108)
-									t110 := uint64(18446744073709551615) << (t109 & 63)
-									t111 := l3 >> 6
-									t112 := t111 << 4
-									t113 := l9 + t112
-									t114 := load64(mem, t113, 16)
-									l13 = t114
-									t115 := l13 ^ 18446744073709551615
-									var t116 uint64
-									if l10 != 0 {
-										t116 = t115
-									} else {
-										t116 = l13
-									}
-									t117 := t110 & t116
-									l13 = t117
-									t118 := uint64(bits.TrailingZeros64(l13))
-									t119 := uint32(t118)
-									t120 := l3 & 4294967232
-									t121 := t119 | t120
-									t122 := t121 - l2
-									l12 = t122
-									t123 := l13 != 0
-									if t123 {
-										break L104
-									}
-									t124 := l3 | 63
-									t125 := t124 + 1
-									l3 = t125
-									continue L105
-								}
-								break
-							}
-							t126 := 4096 - l2
-							l12 = t126
-						}
-						t127 := uint64(l12)
-						l13 = t127
-					L128:
-						for {
-							t129 := l13 > 127
-							if t129 {
-								t131 := l13 | 128
-								store8(mem, l1, 0, uint8(t131))
-								t132 := l13 >> 7
-								l13 = t132
-								t133 := l1 + 1
-								l1 = t133
-								continue L128
-							}
-							break
-						}
-						store8(mem, l1, 0, uint8(l13))
-						t134 := l1 + 1
-						l1 = t134
-						t135 := l2 + l12
-						l2 = t135
-						t136 := l10 == 0
-						l10 = word(t136)
-						continue L99
-					}
-					break
-				}
-				t137 := l1 >= l11
-				if t137 {
-					l13 = 3
-				L139:
-					for {
-						t140 := l13 > 127
-						if t140 {
-							t142 := l13 | 128
-							store8(mem, l6, 0, uint8(t142))
-							t143 := l13 >> 7
-							l13 = t143
-							t144 := l6 + 1
-							l6 = t144
-							continue L139
-						}
-						break
-					}
-					store8(mem, l6, 0, uint8(l13))
-					t145 := l6 + 1
-					l1 = t145
-				L146:
-					for {
-						t147 := l1 < l11
-						if t147 {
-							t149 := load64(mem, l9, 16)
-							store64(mem, l1, 0, t149)
-							t150 := l1 + 8
-							l1 = t150
-							t151 := l9 + 16
-							l9 = t151
-							continue L146
-						}
-						break
-					}
-				}
-				t152 := l5 + 1
-				l5 = t152
+				t91 := m.f50(l2, t90)
+				l2 = t91
+				t92 := l1 + 1
+				l1 = t92
 				continue L80
 			}
-			l2 = l5
-		L153:
+			l4 = l1
+		L93:
 			for {
-				t154 := load32(mem, l8, 4)
-				t155 := l5 < t154
-				var t157 uint32
-				if t155 {
-					t158 := m.f27(l8, l5)
-					t159 := t158 == l3
-					t157 = word(t159)
+				t94 := load32(mem, l6, 4)
+				t95 := l1 < t94
+				var t97 uint32
+				if t95 {
+					t98 := m.f27(l6, l1)
+					t99 := t98 == l7
+					t97 = word(t99)
 				} else {
-					t157 = 0
+					t97 = 0
 				}
-				if t157 != 0 {
-					t161 := l5 + 1
-					l5 = t161
-					continue L153
+				if t97 != 0 {
+					t101 := l1 + 1
+					l1 = t101
+					continue L93
 				}
 				break
 			}
-			t162 := l5 - l2
-			t163 := t162 << 2
-			t164 := t163 | l3
-			t165 := uint64(t164)
-			l13 = t165
-		L166:
+			t102 := l1 - l4
+			t103 := t102 << 2
+			t104 := t103 | l7
+			t105 := uint64(t104)
+			l9 = t105
+		L106:
 			for {
-				t167 := l13 > 127
-				if t167 {
-					t169 := l13 | 128
-					store8(mem, l1, 0, uint8(t169))
-					t170 := l13 >> 7
-					l13 = t170
-					t171 := l1 + 1
-					l1 = t171
-					continue L166
+				t107 := l9 > 127
+				if t107 {
+					t109 := l9 | 128
+					store8(mem, l2, 0, uint8(t109))
+					t110 := l9 >> 7
+					l9 = t110
+					t111 := l2 + 1
+					l2 = t111
+					continue L106
 				}
 				break
 			}
-			store8(mem, l1, 0, uint8(l13))
-			t172 := l1 + 1
-			l1 = t172
+			store8(mem, l2, 0, uint8(l9))
+			t112 := l2 + 1
+			l2 = t112
 			continue L80
 		}
 		break
 	}
-	t173 := uint64(load32(mem, l0, 32))
-	l13 = t173
-	t174 := l7 + 16
-	l0 = t174
-L175:
+	t113 := uint64(load32(mem, l0, 32))
+	l9 = t113
+	t114 := l5 + 16
+	l0 = t114
+L115:
 	for {
-		t176 := l7 + 16
-		t177 := load32(mem, l7, 4)
-		t178 := t177 * 48
-		t179 := t176 + t178
+		t116 := l5 + 16
+		t117 := load32(mem, l5, 4)
+		t118 := t117 * 48
+		t119 := t116 + t118
+		t120 := l0 < t119
+		if t120 {
+			t122 := load64(mem, l0, 0)
+			t123 := t122 - l8
+			t124 := load64(mem, l0, 8)
+			t125 := l9 > t124
+			t126 := uint64(word(t125))
+			t127 := t123 - t126
+			l8 = t127
+		L128:
+			for {
+				t129 := l8 > 127
+				if t129 {
+					t131 := l8 | 128
+					store8(mem, l2, 0, uint8(t131))
+					t132 := l8 >> 7
+					l8 = t132
+					t133 := l2 + 1
+					l2 = t133
+					continue L128
+				}
+				break
+			}
+			store8(mem, l2, 0, uint8(l8))
+			t134 := l2 + 1
+			l2 = t134
+			t135 := load64(mem, l0, 8)
+			t136 := t135 - l9
+			l8 = t136
+		L137:
+			for {
+				t138 := l8 > 127
+				if t138 {
+					t140 := l8 | 128
+					store8(mem, l2, 0, uint8(t140))
+					t141 := l8 >> 7
+					l8 = t141
+					t142 := l2 + 1
+					l2 = t142
+					continue L137
+				}
+				break
+			}
+			store8(mem, l2, 0, uint8(l8))
+			t143 := l2 + 1
+			l2 = t143
+			t144 := load64(mem, l0, 24)
+			t145 := load64(mem, l0, 8)
+			t146 := t144 - t145
+			l8 = t146
+		L147:
+			for {
+				t148 := l8 > 127
+				if t148 {
+					t150 := l8 | 128
+					store8(mem, l2, 0, uint8(t150))
+					t151 := l8 >> 7
+					l8 = t151
+					t152 := l2 + 1
+					l2 = t152
+					continue L147
+				}
+				break
+			}
+			store8(mem, l2, 0, uint8(l8))
+			t153 := l2 + 1
+			l2 = t153
+			t154 := load64(mem, l0, 16)
+			t155 := load64(mem, l0, 24)
+			l8 = t155
+			t156 := l8 + 1
+			l9 = t156
+			t157 := l9 < l8
+			t158 := uint64(word(t157))
+			t159 := t154 + t158
+			l8 = t159
+			t160 := l0 + 48
+			l0 = t160
+			continue L115
+		}
+		break
+	}
+	if l5 != 0 {
+	L162:
+		switch {
+		default:
+			t163 := load32(mem, l5, 8)
+			t164 := t163 * 48
+			t165 := t164 - 4294967232
+			l0 = t165
+			t166 := l5 == 0
+			if t166 {
+				break L162
+			}
+			t167 := l0 <= 32
+			t168 := l5
+			var t170 uint32
+			if t167 {
+				t170 = 5
+			} else {
+				t171 := l0 - 1
+				t172 := uint32(bits.LeadingZeros32(t171))
+				t173 := 32 - t172
+				t170 = t173
+			}
+			t174 := t170 << 2
+			t175 := t174 - 4294967232
+			l0 = t175
+			t176 := load32(mem, l0, 0)
+			store32(mem, t168, 0, t176)
+			store32(mem, l0, 0, l5)
+		}
+	}
+	t177 := l2 - l3
+	l1 = t177
+	l9 = 14695981039346656037
+	l0 = l3
+L178:
+	for {
+		t179 := l1 + l3
 		t180 := l0 < t179
 		if t180 {
-			t182 := load64(mem, l0, 0)
-			t183 := t182 - l14
-			t184 := load64(mem, l0, 8)
-			t185 := l13 > t184
-			t186 := uint64(word(t185))
-			t187 := t183 - t186
-			l14 = t187
-		L188:
-			for {
-				t189 := l14 > 127
-				if t189 {
-					t191 := l14 | 128
-					store8(mem, l1, 0, uint8(t191))
-					t192 := l14 >> 7
-					l14 = t192
-					t193 := l1 + 1
-					l1 = t193
-					continue L188
-				}
-				break
-			}
-			store8(mem, l1, 0, uint8(l14))
-			t194 := l1 + 1
-			l1 = t194
-			t195 := load64(mem, l0, 8)
-			t196 := t195 - l13
-			l14 = t196
-		L197:
-			for {
-				t198 := l14 > 127
-				if t198 {
-					t200 := l14 | 128
-					store8(mem, l1, 0, uint8(t200))
-					t201 := l14 >> 7
-					l14 = t201
-					t202 := l1 + 1
-					l1 = t202
-					continue L197
-				}
-				break
-			}
-			store8(mem, l1, 0, uint8(l14))
-			t203 := l1 + 1
-			l1 = t203
-			t204 := load64(mem, l0, 24)
-			t205 := load64(mem, l0, 8)
-			t206 := t204 - t205
-			l14 = t206
-		L207:
-			for {
-				t208 := l14 > 127
-				if t208 {
-					t210 := l14 | 128
-					store8(mem, l1, 0, uint8(t210))
-					t211 := l14 >> 7
-					l14 = t211
-					t212 := l1 + 1
-					l1 = t212
-					continue L207
-				}
-				break
-			}
-			store8(mem, l1, 0, uint8(l14))
-			t213 := l1 + 1
-			l1 = t213
-			t214 := load64(mem, l0, 16)
-			t215 := load64(mem, l0, 24)
-			l14 = t215
-			t216 := l14 + 1
-			l13 = t216
-			t217 := l13 < l14
-			t218 := uint64(word(t217))
-			t219 := t214 + t218
-			l14 = t219
-			t220 := l0 + 48
-			l0 = t220
-			continue L175
+			t182 := uint64(load8(mem, l0, 0))
+			t183 := l9 ^ t182
+			t184 := t183 * 1099511628211
+			l9 = t184
+			t185 := l0 + 1
+			l0 = t185
+			continue L178
 		}
 		break
 	}
-	if l7 != 0 {
-		t222 := load32(mem, l7, 8)
-		t223 := t222 * 48
-		t224 := t223 - 4294967232
-		l0 = t224
-		if l7 != 0 {
-			t226 := l0 <= 32
-			t227 := l7
-			var t229 uint32
-			if t226 {
-				t229 = 5
-			} else {
-				t230 := l0 - 1
-				t231 := uint32(bits.LeadingZeros32(t230))
-				t232 := 32 - t231
-				t229 = t232
-			}
-			t233 := t229 << 2
-			t234 := t233 - 4294967232
-			l0 = t234
-			t235 := load32(mem, l0, 0)
-			store32(mem, t227, 0, t235)
-			store32(mem, l0, 0, l7)
-		}
-	}
-	l0 = l1
-	t236 := l0 - l4
-	l2 = t236
-	l13 = 14695981039346656037
-	l1 = l4
-L237:
-	for {
-		t238 := l2 + l4
-		t239 := l1 < t238
-		if t239 {
-			t241 := uint64(load8(mem, l1, 0))
-			t242 := l13 ^ t241
-			t243 := t242 * 1099511628211
-			l13 = t243
-			t244 := l1 + 1
-			l1 = t244
-			continue L237
-		}
-		break
-	}
-	store64(mem, l0, 0, l13)
-	t245 := l0 - l4
-	t246 := t245 + 8
-	return t246
+	store64(mem, l2, 0, l9)
+	t186 := l2 - l3
+	t187 := t186 + 8
+	return t187
 }
 
-func (m *module) f51(l0, l1, l2 uint32) uint32 {
+func (m *module) f52(l0, l1, l2 uint32) uint32 {
 	mem := m.memory
 	var l3 uint32
 	var l4 uint32
@@ -5172,12 +5353,12 @@ L0:
 		t73 := t72 + l1
 		store32(mem, 52, 0, t73)
 		t74 := l4 + 32
-		t75 := m.f52(t74)
+		t75 := m.f53(t74)
 		mem = m.memory
 		l1 = t75
 		t76 := l1 == 0
 		if t76 {
-			t78 := m.f53(l4, l6)
+			t78 := m.f54(l4, l6)
 			mem = m.memory
 			l1 = t78
 		}
@@ -5238,7 +5419,7 @@ L0:
 	return 0
 }
 
-func (m *module) f52(l0 uint32) uint32 {
+func (m *module) f53(l0 uint32) uint32 {
 	mem := m.memory
 	var l1 uint32
 	var l2 uint32
@@ -5510,7 +5691,7 @@ L1:
 								if t115 {
 									break L93
 								}
-								t116 := m.f25(l0, l7, l10, 16)
+								t116 := m.f25(l0, l7, l10, 0)
 								mem = m.memory
 								l1 = t116
 								if l1 != 0 {
@@ -5538,7 +5719,7 @@ L1:
 	return 0
 }
 
-func (m *module) f53(l0, l1 uint32) uint32 {
+func (m *module) f54(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint64
 	var l3 uint64
@@ -5819,7 +6000,7 @@ L1:
 	return 0
 }
 
-func (m *module) f54(l0, l1 uint32) uint32 {
+func (m *module) f55(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint64
 	var l3 uint64
@@ -5836,7 +6017,7 @@ func (m *module) f54(l0, l1 uint32) uint32 {
 	t1 := load32(mem, l0, 4)
 	t2 := load32(mem, l1, 4)
 	t3 := t1 + t2
-	t4 := m.f4(t0, t3)
+	t4 := m.f5(t0, t3)
 	mem = m.memory
 	l9 = t4
 	t5 := l9 == 0
@@ -6043,7 +6224,7 @@ L85:
 	return l9
 }
 
-func (m *module) f55(l0, l1, l2, l3 uint32) uint32 {
+func (m *module) f56(l0, l1, l2, l3 uint32) uint32 {
 	mem := m.memory
 	var l4 uint32
 	var l5 uint32
@@ -6333,7 +6514,7 @@ L3:
 	return 0
 }
 
-func (m *module) f56(l0 uint32, l1, l2 uint64, l3 uint32) uint32 {
+func (m *module) f57(l0 uint32, l1, l2 uint64, l3 uint32) uint32 {
 	mem := m.memory
 	var l4 uint32
 	var l5 uint32
@@ -6496,7 +6677,7 @@ L30:
 					t70 := uint32(t69)
 					l7 = t70
 					t71 := uint64(l7)
-					t72 := m.f34(t57, t61, t65, 0, t71, 16)
+					t72 := m.f34(t57, t61, t65, 0, t71, 0)
 					mem = m.memory
 					l3 = t72
 					l4 = l3
@@ -6546,7 +6727,7 @@ L30:
 	return 0
 }
 
-func (m *module) f57(l0, l1 uint32, l2, l3 uint64, l4 uint32) uint32 {
+func (m *module) f58(l0, l1 uint32, l2, l3 uint64, l4 uint32) uint32 {
 	mem := m.memory
 	var l5 uint32
 	var l6 uint32
@@ -6634,7 +6815,7 @@ func (m *module) f57(l0, l1 uint32, l2, l3 uint64, l4 uint32) uint32 {
 				l9 = t31
 				t32 := l9 << 4
 				t33 := t32 + 16
-				t34 := m.f8(t33, 1)
+				t34 := m.f3(t33, 1)
 				mem = m.memory
 				l6 = t34
 				if l6 != 0 {
@@ -6727,145 +6908,151 @@ func (m *module) f57(l0, l1 uint32, l2, l3 uint64, l4 uint32) uint32 {
 					break
 				}
 				if l5 != 0 {
-					t80 := load32(mem, l5, 0)
-					t81 := t80 << 4
-					t82 := t81 + 16
-					l7 = t82
-					if l5 != 0 {
-						t84 := l7 <= 32
-						t85 := l5
-						var t87 uint32
+				L80:
+					switch {
+					default:
+						t81 := load32(mem, l5, 0)
+						t82 := t81 << 4
+						t83 := t82 + 16
+						l7 = t83
+						t84 := l5 == 0
 						if t84 {
-							t87 = 5
-						} else {
-							t88 := l7 - 1
-							t89 := uint32(bits.LeadingZeros32(t88))
-							t90 := 32 - t89
-							t87 = t90
+							break L80
 						}
-						t91 := t87 << 2
-						t92 := t91 - 4294967232
-						l7 = t92
-						t93 := load32(mem, l7, 0)
-						store32(mem, t85, 0, t93)
+						t85 := l7 <= 32
+						t86 := l5
+						var t88 uint32
+						if t85 {
+							t88 = 5
+						} else {
+							t89 := l7 - 1
+							t90 := uint32(bits.LeadingZeros32(t89))
+							t91 := 32 - t90
+							t88 = t91
+						}
+						t92 := t88 << 2
+						t93 := t92 - 4294967232
+						l7 = t93
+						t94 := load32(mem, l7, 0)
+						store32(mem, t86, 0, t94)
 						store32(mem, l7, 0, l5)
 					}
 				}
 				l5 = l6
 			}
-			t94 := l5 == 0
-			if t94 {
+			t95 := l5 == 0
+			if t95 {
 				break L12
 			}
 			store32(mem, l0, 16, l5)
 			m.f33(l5, l2, l3)
-			t95 := load32(mem, l0, 28)
-			t96 := l4 != 0
-			t97 := t95 + word(t96)
-			store32(mem, l0, 28, t97)
+			t96 := load32(mem, l0, 28)
+			t97 := l4 != 0
+			t98 := t96 + word(t97)
+			store32(mem, l0, 28, t98)
 			l1 = 1
 		}
 		return l1
 	}
-	t98 := load32(mem, l0, 16)
-	l6 = t98
-	t99 := load32(mem, l6, 0)
-	t100 := t99 - 1
-	l7 = t100
-	t101 := l2 * 11400714819323198485
-	t102 := l3 ^ t101
-	t103 := t102 * 11400714819323198485
-	l11 = t103
-	t104 := l11 >> 29
-	t105 := l11 ^ t104
-	t106 := t105 >> 32
-	t107 := uint32(t106)
-	t108 := l7 & t107
-	l1 = t108
-L109:
+	t99 := load32(mem, l0, 16)
+	l6 = t99
+	t100 := load32(mem, l6, 0)
+	t101 := t100 - 1
+	l7 = t101
+	t102 := l2 * 11400714819323198485
+	t103 := l3 ^ t102
+	t104 := t103 * 11400714819323198485
+	l11 = t104
+	t105 := l11 >> 29
+	t106 := l11 ^ t105
+	t107 := t106 >> 32
+	t108 := uint32(t107)
+	t109 := l7 & t108
+	l1 = t109
+L110:
 	for {
-		t110 := l6 + 16
-		t111 := l1 << 4
-		t112 := t110 + t111
-		l5 = t112
-		t113 := load64(mem, l5, 0)
-		l11 = t113
-		t114 := load64(mem, l5, 8)
-		l12 = t114
-		t115 := l11 | l12
-		t116 := t115 == 0
-		t117 := l3 == l12
-		t118 := l2 == l11
-		t119 := word(t117) & word(t118)
-		t120 := word(t116) | t119
-		t121 := t120 == 0
-		if t121 {
-			t123 := l1 + 1
-			t124 := load32(mem, l6, 0)
-			t125 := t124 - 1
-			t126 := t123 & t125
-			l1 = t126
-			continue L109
+		t111 := l6 + 16
+		t112 := l1 << 4
+		t113 := t111 + t112
+		l5 = t113
+		t114 := load64(mem, l5, 0)
+		l11 = t114
+		t115 := load64(mem, l5, 8)
+		l12 = t115
+		t116 := l11 | l12
+		t117 := t116 == 0
+		t118 := l3 == l12
+		t119 := l2 == l11
+		t120 := word(t118) & word(t119)
+		t121 := word(t117) | t120
+		t122 := t121 == 0
+		if t122 {
+			t124 := l1 + 1
+			t125 := load32(mem, l6, 0)
+			t126 := t125 - 1
+			t127 := t124 & t126
+			l1 = t127
+			continue L110
 		}
 		break
 	}
 	l5 = l1
-	t127 := l6 + 16
-	l8 = t127
-L128:
+	t128 := l6 + 16
+	l8 = t128
+L129:
 	for {
-		t129 := l1 + 1
-		t130 := t129 & l7
-		l1 = t130
-		t131 := l1 << 4
-		t132 := l8 + t131
-		l9 = t132
-		t133 := load64(mem, l9, 8)
-		l2 = t133
-		t134 := load64(mem, l9, 0)
-		l3 = t134
-		t135 := l2 | l3
-		t136 := t135 != 0
-		if t136 {
-			t138 := l3 * 11400714819323198485
-			t139 := l2 ^ t138
-			t140 := t139 * 11400714819323198485
-			l2 = t140
-			t141 := l2 >> 29
-			t142 := l2 ^ t141
-			t143 := t142 >> 32
-			t144 := uint32(t143)
-			t145 := load32(mem, l6, 0)
-			t146 := t145 - 1
-			t147 := t144 & t146
-			t148 := l1 - t147
-			t149 := t148 & l7
-			t150 := l1 - l5
-			t151 := t150 & l7
-			t152 := t149 >= t151
-			if t152 {
-				t154 := l5 << 4
-				t155 := l8 + t154
-				move(mem, t155, l9, 16)
+		t130 := l1 + 1
+		t131 := t130 & l7
+		l1 = t131
+		t132 := l1 << 4
+		t133 := l8 + t132
+		l9 = t133
+		t134 := load64(mem, l9, 8)
+		l2 = t134
+		t135 := load64(mem, l9, 0)
+		l3 = t135
+		t136 := l2 | l3
+		t137 := t136 != 0
+		if t137 {
+			t139 := l3 * 11400714819323198485
+			t140 := l2 ^ t139
+			t141 := t140 * 11400714819323198485
+			l2 = t141
+			t142 := l2 >> 29
+			t143 := l2 ^ t142
+			t144 := t143 >> 32
+			t145 := uint32(t144)
+			t146 := load32(mem, l6, 0)
+			t147 := t146 - 1
+			t148 := t145 & t147
+			t149 := l1 - t148
+			t150 := t149 & l7
+			t151 := l1 - l5
+			t152 := t151 & l7
+			t153 := t150 >= t152
+			if t153 {
+				t155 := l5 << 4
+				t156 := l8 + t155
+				move(mem, t156, l9, 16)
 				l5 = l1
 			}
-			continue L128
+			continue L129
 		}
 		break
 	}
-	t156 := l6 + 16
-	t157 := l5 << 4
-	t158 := t156 + t157
-	l1 = t158
+	t157 := l6 + 16
+	t158 := l5 << 4
+	t159 := t157 + t158
+	l1 = t159
 	store64(mem, l1, 0, 0)
 	store64(mem, l1, 8, 0)
-	t159 := load32(mem, l6, 4)
-	t160 := t159 - 1
-	store32(mem, l6, 4, t160)
-	t161 := load32(mem, l0, 28)
-	t162 := l4 != 0
-	t163 := t161 - word(t162)
-	store32(mem, l0, 28, t163)
+	t160 := load32(mem, l6, 4)
+	t161 := t160 - 1
+	store32(mem, l6, 4, t161)
+	t162 := load32(mem, l0, 28)
+	t163 := l4 != 0
+	t164 := t162 - word(t163)
+	store32(mem, l0, 28, t164)
 	return 1
 }
 
@@ -6874,7 +7061,7 @@ func (m *module) setUnion(l0, l1 uint32) uint32 {
 	var l2 uint32
 	var l3 uint32
 	var l4 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	var t2 uint32
 	if l2 != 0 {
@@ -6940,7 +7127,7 @@ func (m *module) setUnion(l0, l1 uint32) uint32 {
 		l3 = t19
 		t31 := load32(mem, l3, 4)
 		t32 := t17 + t31
-		t33 := m.f4(t16, t32)
+		t33 := m.f5(t16, t32)
 		mem = m.memory
 		l0 = t33
 		if l0 != 0 {
@@ -6974,7 +7161,7 @@ func (m *module) setUnion(l0, l1 uint32) uint32 {
 		} else {
 			l0 = 0
 		}
-		t54 := m.f6(l0)
+		t54 := m.f7(l0)
 		mem = m.memory
 		t2 = t54
 	}
@@ -6984,7 +7171,7 @@ func (m *module) setUnion(l0, l1 uint32) uint32 {
 func (m *module) setSubtract(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	var t2 uint32
 	if l2 != 0 {
@@ -7044,9 +7231,9 @@ func (m *module) setSubtract(l0, l1 uint32) uint32 {
 			t28 := load32(mem, l0, 0)
 			t17 = t28
 		}
-		t29 := m.f54(t4, t17)
+		t29 := m.f55(t4, t17)
 		mem = m.memory
-		t30 := m.f6(t29)
+		t30 := m.f7(t29)
 		mem = m.memory
 		t2 = t30
 	}
@@ -7113,7 +7300,7 @@ L0:
 			t16 = t27
 		}
 		l0 = t16
-		t28 := m.f3(17)
+		t28 := m.f4(17)
 		mem = m.memory
 		l1 = t28
 		t29 := int32(l1) >= 0
@@ -7210,7 +7397,7 @@ L0:
 		l5 = t31
 		t32 := l5 << 1
 		t33 := l4 * t32
-		t34 := m.f3(t33)
+		t34 := m.f4(t33)
 		mem = m.memory
 		l0 = t34
 		t35 := int32(l0) >= 0
@@ -7359,7 +7546,7 @@ L0:
 					default:
 						t44 := l0 + 1
 						t45 := t44 * l4
-						t46 := m.f3(t45)
+						t46 := m.f4(t45)
 						mem = m.memory
 						l1 = t46
 						t47 := int32(l1) < 0
@@ -7534,7 +7721,7 @@ L0:
 func (m *module) setOverlaps(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	var t2 uint32
 	if l2 != 0 {
@@ -7604,7 +7791,7 @@ func (m *module) setOverlaps(l0, l1 uint32) uint32 {
 func (m *module) setIntersect(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	var t2 uint32
 	if l2 != 0 {
@@ -7666,7 +7853,7 @@ func (m *module) setIntersect(l0, l1 uint32) uint32 {
 		}
 		t29 := m.f30(t4, t17)
 		mem = m.memory
-		t30 := m.f6(t29)
+		t30 := m.f7(t29)
 		mem = m.memory
 		t2 = t30
 	}
@@ -7676,7 +7863,7 @@ func (m *module) setIntersect(l0, l1 uint32) uint32 {
 func (m *module) setIncludes(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	var t2 uint32
 	if l2 != 0 {
@@ -8649,7 +8836,7 @@ L0:
 	} else {
 		t19 := load32(mem, l6, 0)
 		t20 := m.f37(l6)
-		t21 := m.f4(t19, t20)
+		t21 := m.f5(t19, t20)
 		mem = m.memory
 		l1 = t21
 		if l1 != 0 {
@@ -8704,7 +8891,7 @@ L0:
 		} else {
 			l1 = 0
 		}
-		t50 := m.f6(l1)
+		t50 := m.f7(l1)
 		mem = m.memory
 		t18 = t50
 	}
@@ -8838,7 +9025,7 @@ L0:
 			t27 := load32(mem, l1, 0)
 			t16 = t27
 		}
-		t28 := m.f50(t16)
+		t28 := m.f51(t16)
 		mem = m.memory
 		t14 = t28
 	} else {
@@ -8909,7 +9096,7 @@ L0:
 		t28 := load32(mem, t16, 8)
 		t29 := m.f20(t28)
 		mem = m.memory
-		t30 := m.f6(t29)
+		t30 := m.f7(t29)
 		mem = m.memory
 		t14 = t30
 	} else {
@@ -8980,7 +9167,7 @@ L0:
 		t28 := load32(mem, t16, 12)
 		t29 := m.f20(t28)
 		mem = m.memory
-		t30 := m.f6(t29)
+		t30 := m.f7(t29)
 		mem = m.memory
 		t14 = t30
 	} else {
@@ -9039,7 +9226,7 @@ L0:
 		return 4294967291
 	}
 	t23 := load32(mem, 16, 0)
-	t24 := m.f51(l2, t23, l1)
+	t24 := m.f52(l2, t23, l1)
 	mem = m.memory
 	l1 = t24
 	t25 := l1 == 0
@@ -9103,7 +9290,7 @@ L0:
 	if t13 {
 		return 4294967295
 	}
-	t15 := m.f7(l1, l2)
+	t15 := m.f8(l1, l2)
 	l3 = t15
 	if l3 != 0 {
 		return l3
@@ -9282,7 +9469,7 @@ L66:
 						t105 := load64(mem, 32, 0)
 						t106 := load64(mem, 40, 0)
 						t107 := l2 - l1
-						t108 := m.f56(l13, t105, t106, t107)
+						t108 := m.f57(l13, t105, t106, t107)
 						mem = m.memory
 						l1 = t108
 						if l1 != 0 {
@@ -9520,7 +9707,7 @@ func (m *module) poolCreate(l0, l1 uint32) uint32 {
 	var l3 uint32
 	var l4 uint32
 	var l5 uint32
-	t0 := m.f7(l0, l1)
+	t0 := m.f8(l0, l1)
 	l2 = t0
 	t1 := l2 == 0
 	if t1 {
@@ -9640,8 +9827,7 @@ func (m *module) poolCounts(l0 uint32) uint32 {
 	var l2 uint32
 	var l3 uint32
 	var l4 uint32
-	var l5 uint32
-	var l6 uint64
+	var l5 uint64
 	var t1 uint32
 L0:
 	switch {
@@ -9699,7 +9885,7 @@ L0:
 			t16 = t27
 		}
 		l0 = t16
-		t28 := m.f3(72)
+		t28 := m.f4(72)
 		mem = m.memory
 		l3 = t28
 		t29 := int32(l3) >= 0
@@ -9707,124 +9893,122 @@ L0:
 		if t29 {
 			t32 := load32(mem, 16, 0)
 			l3 = t32
-			t33 := l0 + 32
+			t33 := load32(mem, l0, 16)
 			l4 = t33
-			t34 := load32(mem, l0, 16)
-			l5 = t34
-			var t36 uint32
-			if l5 != 0 {
-				t37 := load32(mem, l5, 4)
-				t36 = t37
+			var t35 uint32
+			if l4 != 0 {
+				t36 := load32(mem, l4, 4)
+				t35 = t36
 			} else {
-				t36 = 0
+				t35 = 0
 			}
-			l5 = t36
-			t38 := load32(mem, l0, 8)
-			m.f21(t38, l3)
-			t39 := load32(mem, l0, 12)
-			t40 := l3 + 17
-			m.f21(t39, t40)
+			l4 = t35
+			t37 := load32(mem, l0, 8)
+			m.f21(t37, l3)
+			t38 := load32(mem, l0, 12)
+			t39 := l3 + 17
+			m.f21(t38, t39)
 			store16(mem, l3, 34, 0)
-			t41 := load32(mem, l4, 0)
-			store32(mem, l3, 36, t41)
-			t42 := load32(mem, l4, 16)
-			t43 := l5 + t42
-			store32(mem, l3, 40, t43)
-			t44 := load32(mem, l4, 24)
-			t45 := load32(mem, l0, 28)
-			t46 := t44 + t45
-			store32(mem, l3, 44, t46)
-			store32(mem, l3, 48, l5)
-			t47 := load32(mem, l4, 0)
-			t48 := load32(mem, l4, 20)
-			t49 := t47 - t48
-			t50 := load32(mem, l4, 16)
-			t51 := load32(mem, l4, 24)
-			t52 := t50 - t51
-			t53 := t49 - t52
-			store32(mem, l3, 52, t53)
-		L54:
+			t40 := load32(mem, l0, 32)
+			store32(mem, l3, 36, t40)
+			t41 := load32(mem, l0, 48)
+			t42 := l4 + t41
+			store32(mem, l3, 40, t42)
+			t43 := load32(mem, l0, 56)
+			t44 := load32(mem, l0, 28)
+			t45 := t43 + t44
+			store32(mem, l3, 44, t45)
+			store32(mem, l3, 48, l4)
+			t46 := load32(mem, l0, 32)
+			t47 := load32(mem, l0, 52)
+			t48 := t46 - t47
+			t49 := load32(mem, l0, 48)
+			t50 := load32(mem, l0, 56)
+			t51 := t49 - t50
+			t52 := t48 - t51
+			store32(mem, l3, 52, t52)
+		L53:
 			for {
-				t55 := load32(mem, l4, 4)
-				t56 := l1 < t55
-				if t56 {
-					t58 := l4 + 32
-					t59 := l1 << 2
-					t60 := t58 + t59
-					t61 := load32(mem, t60, 0)
-					t62 := t61 != 0
-					t63 := l2 + word(t62)
+				t54 := load32(mem, l0, 36)
+				t55 := l2 < t54
+				if t55 {
+					t57 := load32(mem, l0, 60)
+					t58 := l2 << 2
+					t59 := t57 + t58
+					t60 := load32(mem, t59, 0)
+					t61 := t60 != 0
+					t62 := l1 + word(t61)
+					l1 = t62
+					t63 := l2 + 1
 					l2 = t63
-					t64 := l1 + 1
-					l1 = t64
-					continue L54
+					continue L53
 				}
 				break
 			}
-			store32(mem, l3, 56, l2)
-			t65 := load32(mem, l0, 24)
-			l1 = t65
-			t66 := l3
-			var t68 uint32
+			store32(mem, l3, 56, l1)
+			t64 := load32(mem, l0, 24)
+			l1 = t64
+			t65 := l3
+			var t67 uint32
 			if l1 != 0 {
-				t69 := load32(mem, l1, 8)
-				t68 = t69
+				t68 := load32(mem, l1, 8)
+				t67 = t68
 			} else {
-				t68 = 0
+				t67 = 0
 			}
-			store32(mem, t66, 60, t68)
-			l6 = 14695981039346656037
-			t70 := load32(mem, l0, 8)
-			l2 = t70
+			store32(mem, t65, 60, t67)
+			l5 = 14695981039346656037
+			t69 := load32(mem, l0, 8)
+			l2 = t69
 			l0 = l2
-		L71:
+		L70:
 			for {
-				t72 := l2 + 4
-				t73 := l0 < t72
-				if t73 {
-					t75 := uint64(load8(mem, l0, 0))
-					t76 := l6 ^ t75
-					t77 := t76 * 1099511628211
-					l6 = t77
-					t78 := l0 + 1
-					l0 = t78
-					continue L71
+				t71 := l2 + 4
+				t72 := l0 < t71
+				if t72 {
+					t74 := uint64(load8(mem, l0, 0))
+					t75 := l5 ^ t74
+					t76 := t75 * 1099511628211
+					l5 = t76
+					t77 := l0 + 1
+					l0 = t77
+					continue L70
 				}
 				break
 			}
-			t79 := l2 + 16
-			l0 = t79
-		L80:
+			t78 := l2 + 16
+			l0 = t78
+		L79:
 			for {
-				t81 := l2 + 16
-				t82 := load32(mem, l2, 4)
-				t83 := t82 * 48
-				t84 := t81 + t83
-				t85 := l0 < t84
-				if t85 {
+				t80 := l2 + 16
+				t81 := load32(mem, l2, 4)
+				t82 := t81 * 48
+				t83 := t80 + t82
+				t84 := l0 < t83
+				if t84 {
 					l1 = l0
-				L87:
+				L86:
 					for {
-						t88 := l0 + 32
-						t89 := l1 < t88
-						if t89 {
-							t91 := uint64(load8(mem, l1, 0))
-							t92 := l6 ^ t91
-							t93 := t92 * 1099511628211
-							l6 = t93
-							t94 := l1 + 1
-							l1 = t94
-							continue L87
+						t87 := l0 + 32
+						t88 := l1 < t87
+						if t88 {
+							t90 := uint64(load8(mem, l1, 0))
+							t91 := l5 ^ t90
+							t92 := t91 * 1099511628211
+							l5 = t92
+							t93 := l1 + 1
+							l1 = t93
+							continue L86
 						}
 						break
 					}
-					t95 := l0 + 48
-					l0 = t95
-					continue L80
+					t94 := l0 + 48
+					l0 = t94
+					continue L79
 				}
 				break
 			}
-			store64(mem, l3, 64, l6)
+			store64(mem, l3, 64, l5)
 			t31 = 72
 		} else {
 			t31 = l3
@@ -9844,6 +10028,8 @@ func (m *module) poolBlocks(l0 uint32) uint32 {
 	var l4 uint32
 	var l5 uint32
 	var l6 uint32
+	var l7 uint32
+	var l8 uint64
 	var t1 uint32
 L0:
 	switch {
@@ -9900,79 +10086,90 @@ L0:
 			t27 := load32(mem, l1, 0)
 			t16 = t27
 		}
-		t28 := t16 + 32
-		l3 = t28
-		t29 := load32(mem, l3, 4)
-		l5 = t29
-		t30 := l5 << 1
-		t31 := m.f3(t30)
+		l5 = t16
+		t28 := load32(mem, l5, 36)
+		l7 = t28
+		t29 := l7 << 1
+		t30 := m.f4(t29)
 		mem = m.memory
-		l0 = t31
-		t32 := int32(l0) >= 0
-		var t34 uint32
-		if t32 {
-		L35:
+		l0 = t30
+		t31 := int32(l0) >= 0
+		var t33 uint32
+		if t31 {
+			l0 = 0
+		L34:
 			for {
-				t36 := l2 < l5
-				if t36 {
-					t38 := l2 << 12
-					l4 = t38
-					l0 = 0
+				t35 := l0 < l7
+				if t35 {
+					t37 := l0 << 12
+					l6 = t37
 					l1 = 0
-				L39:
+					l2 = 0
+				L38:
 					for {
-						t40 := l1 < 64
-						if t40 {
-							t42 := l3 + 32
-							t43 := l1 << 6
-							t44 := l4 | t43
-							t45 := l0
-							l0 = t44
-							t46 := l0 >> 12
-							t47 := t46 << 2
-							t48 := t42 + t47
-							t49 := load32(mem, t48, 0)
-							l6 = t49
-							var t51 uint64
-							if l6 != 0 {
-								t52 := l0 >> 6
-								t53 := t52 & 63
-								t54 := t53 << 4
-								t55 := l6 + t54
-								l0 = t55
-								t56 := load64(mem, l0, 16)
-								t57 := load64(mem, l0, 24)
-								t58 := t56 | t57
-								t59 := t58 ^ 18446744073709551615
-								t51 = t59
+						t39 := l2 < 64
+						if t39 {
+							t41 := load32(mem, l5, 60)
+							t42 := l2 << 6
+							t43 := l6 | t42
+							l4 = t43
+							t44 := l4 >> 12
+							t45 := t44 << 2
+							t46 := t41 + t45
+							t47 := load32(mem, t46, 0)
+							l3 = t47
+							var t49 uint64
+							if l3 != 0 {
+								t50 := l3 & 4294967294
+								t51 := l4 >> 3
+								t52 := t51 & 504
+								t53 := t50 + t52
+								t54 := load64(mem, t53, 0)
+								t49 = t54
 							} else {
-								t51 = 18446744073709551615
+								t49 = 0
 							}
-							t60 := uint64(bits.OnesCount64(t51))
-							t61 := uint32(t60)
-							t62 := t45 + t61
-							l0 = t62
-							t63 := l1 + 1
-							l1 = t63
-							continue L39
+							l8 = t49
+							t55 := l3 & 1
+							t56 := l1
+							var t58 uint64
+							if t55 != 0 {
+								t59 := l3 & 4294967294
+								t60 := l4 >> 3
+								t61 := t60 & 504
+								t62 := t59 + t61
+								t63 := load64(mem, t62, 512)
+								t58 = t63
+							} else {
+								t58 = 0
+							}
+							t64 := t58 | l8
+							t65 := t64 ^ 18446744073709551615
+							t66 := uint64(bits.OnesCount64(t65))
+							t67 := uint32(t66)
+							t68 := t56 + t67
+							l1 = t68
+							t69 := l2 + 1
+							l2 = t69
+							continue L38
 						}
 						break
 					}
-					t64 := load32(mem, 16, 0)
-					t65 := l2 << 1
-					t66 := t64 + t65
-					store16(mem, t66, 0, uint16(l0))
-					t67 := l2 + 1
-					l2 = t67
-					continue L35
+					t70 := load32(mem, 16, 0)
+					t71 := l0 << 1
+					t72 := t70 + t71
+					store16(mem, t72, 0, uint16(l1))
+					t73 := l0 + 1
+					l0 = t73
+					continue L34
 				}
 				break
 			}
-			t34 = l5
+			t33 = l7
 		} else {
-			t34 = l0
+			t33 = l0
 		}
-		t14 = t34
+		t14 = t33
 	} else {
 		t14 = 4294967295
 	}
@@ -10004,7 +10201,7 @@ func (m *module) exchange(l0 uint32) uint32 {
 	if t0 {
 		t2 = 4294967292
 	} else {
-		t3 := m.f3(l0)
+		t3 := m.f4(l0)
 		t2 = t3
 	}
 	return t2
@@ -10093,27 +10290,33 @@ L14:
 	store32(mem, 24, 0, t37)
 	if l1 != 0 {
 		if l1 != 0 {
-			t40 := load32(mem, l1, 8)
-			t41 := t40 * 48
-			t42 := t41 - 4294967232
-			l0 = t42
-			if l1 != 0 {
-				t44 := l0 <= 32
-				t45 := l1
-				var t47 uint32
+		L40:
+			switch {
+			default:
+				t41 := load32(mem, l1, 8)
+				t42 := t41 * 48
+				t43 := t42 - 4294967232
+				l0 = t43
+				t44 := l1 == 0
 				if t44 {
-					t47 = 5
-				} else {
-					t48 := l0 - 1
-					t49 := uint32(bits.LeadingZeros32(t48))
-					t50 := 32 - t49
-					t47 = t50
+					break L40
 				}
-				t51 := t47 << 2
-				t52 := t51 - 4294967232
-				l0 = t52
-				t53 := load32(mem, l0, 0)
-				store32(mem, t45, 0, t53)
+				t45 := l0 <= 32
+				t46 := l1
+				var t48 uint32
+				if t45 {
+					t48 = 5
+				} else {
+					t49 := l0 - 1
+					t50 := uint32(bits.LeadingZeros32(t49))
+					t51 := 32 - t50
+					t48 = t51
+				}
+				t52 := t48 << 2
+				t53 := t52 - 4294967232
+				l0 = t53
+				t54 := load32(mem, l0, 0)
+				store32(mem, t46, 0, t54)
 				store32(mem, l0, 0, l1)
 			}
 		}
@@ -10128,12 +10331,12 @@ func (m *module) abiVersion() uint32 {
 }
 
 func (m *module) poolTestMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 1, l1, 0)
+	t0 := m.f6(l0, 1, l1, 0)
 	return t0
 }
 
 func (m *module) poolTestAtMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 1, l1, 1)
+	t0 := m.f6(l0, 1, l1, 1)
 	return t0
 }
 
@@ -10231,12 +10434,12 @@ L0:
 }
 
 func (m *module) poolReleaseMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 3, l1, 0)
+	t0 := m.f6(l0, 3, l1, 0)
 	return t0
 }
 
 func (m *module) poolReleaseAtMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 3, l1, 1)
+	t0 := m.f6(l0, 3, l1, 1)
 	return t0
 }
 
@@ -10367,7 +10570,7 @@ L0:
 }
 
 func (m *module) poolContainsMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 0, l1, 0)
+	t0 := m.f6(l0, 0, l1, 0)
 	return t0
 }
 
@@ -10448,7 +10651,7 @@ L0:
 				break L17
 			}
 			l0 = 1
-			t30 := m.f18(l3, l1, l4, 16)
+			t30 := m.f18(l3, l1, l4, 0)
 			mem = m.memory
 			l2 = t30
 			t31 := l2 == 0
@@ -10474,12 +10677,12 @@ L0:
 }
 
 func (m *module) poolClaimMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 2, l1, 0)
+	t0 := m.f6(l0, 2, l1, 0)
 	return t0
 }
 
 func (m *module) poolClaimAtMany(l0, l1 uint32) uint32 {
-	t0 := m.f5(l0, 2, l1, 1)
+	t0 := m.f6(l0, 2, l1, 1)
 	return t0
 }
 
@@ -10914,7 +11117,7 @@ L0:
 	if t27 {
 		return 4294967292
 	}
-	t29 := m.f117(l0, l1, l2, l3)
+	t29 := m.f118(l0, l1, l2, l3)
 	mem = m.memory
 	return t29
 }
@@ -10981,7 +11184,7 @@ L15:
 	return t25
 }
 
-func (m *module) f116(l0, l1 uint32, l2 uint64, l3 uint32) {
+func (m *module) f117(l0, l1 uint32, l2 uint64, l3 uint32) {
 	mem := m.memory
 	var l4 uint64
 	var l5 uint64
@@ -11141,25 +11344,26 @@ L6:
 	}
 }
 
-func (m *module) f117(l0, l1, l2, l3 uint32) uint32 {
+func (m *module) f118(l0, l1, l2, l3 uint32) uint32 {
 	mem := m.memory
-	var l4 uint64
-	var l5 uint64
+	var l4 uint32
+	var l5 uint32
 	var l6 uint32
 	var l7 uint32
 	var l8 uint32
 	var l9 uint32
-	var l10 uint32
+	var l10 uint64
+	var l11 uint64
 	t0 := load32(mem, l0, 32)
-	l7 = t0
-	t1 := l3 < l7
+	l5 = t0
+	t1 := l3 < l5
 	var t2 uint32
 	if t1 {
 		t2 = l3
 	} else {
-		t2 = l7
+		t2 = l5
 	}
-	l8 = t2
+	l6 = t2
 	t3 := load32(mem, l0, 0)
 	t4 := t3 == 4
 	var t5 uint32
@@ -11168,8 +11372,8 @@ func (m *module) f117(l0, l1, l2, l3 uint32) uint32 {
 	} else {
 		t5 = 16
 	}
-	t6 := l8 * t5
-	t7 := m.f3(t6)
+	t6 := l6 * t5
+	t7 := m.f4(t6)
 	mem = m.memory
 	l3 = t7
 	t8 := int32(l3) < 0
@@ -11177,21 +11381,21 @@ func (m *module) f117(l0, l1, l2, l3 uint32) uint32 {
 		return l3
 	}
 	t10 := l1 == 3
-	t11 := l8 <= 1
+	t11 := l6 <= 1
 	t12 := word(t10) | word(t11)
 	if t12 != 0 {
 		t14 := load32(mem, l0, 0)
 		l3 = t14
 	L15:
 		for {
-			t16 := l6 < l8
+			t16 := l4 < l6
 			if t16 {
 				t18 := m.f47(l0, l1, l2)
 				mem = m.memory
-				l7 = t18
-				t19 := int32(l7) >= 0
+				l5 = t18
+				t19 := int32(l5) >= 0
 				if t19 {
-					t21 := uint64(l7)
+					t21 := uint64(l5)
 					m.f0(l0, 0, t21)
 					t23 := load32(mem, 16, 0)
 					t24 := l3 == 4
@@ -11201,23 +11405,23 @@ func (m *module) f117(l0, l1, l2, l3 uint32) uint32 {
 					} else {
 						t25 = 16
 					}
-					t26 := l6 * t25
+					t26 := l4 * t25
 					t27 := t23 + t26
 					t28 := load64(mem, 32, 0)
 					t29 := load64(mem, 40, 0)
 					m.f2(l3, t27, t28, t29)
-					t30 := l6 + 1
-					l6 = t30
+					t30 := l4 + 1
+					l4 = t30
 					continue L15
 				}
 			}
 			break
 		}
-		return l6
+		return l4
 	}
-	l7 = l0
-	t31 := l7 + 32
-	l9 = t31
+	l3 = l0
+	t31 := l3 + 32
+	l8 = t31
 	t32 := l1 != 2
 	var t34 uint32
 	if t32 {
@@ -11233,98 +11437,115 @@ func (m *module) f117(l0, l1, l2, l3 uint32) uint32 {
 	} else {
 		t34 = l2
 	}
-	l6 = t34
+	l4 = t34
 	l2 = 0
-	t39 := m.f19(l7, l6)
-	l3 = t39
+	t39 := m.f19(l3, l4)
+	l0 = t39
 L40:
 	for {
-		t41 := int32(l3) >= 0
+		t41 := int32(l0) >= 0
 		if t41 {
-			t43 := l8 - l2
-			l0 = t43
-			t44 := l9 + 32
-			t45 := l3 >> 12
-			t46 := t45 << 2
-			t47 := t44 + t46
-			t48 := load32(mem, t47, 0)
-			l10 = t48
-			t49 := l0
-			var t51 uint64
-			if l10 != 0 {
-				t52 := l3 >> 6
-				t53 := t52 & 63
-				t54 := t53 << 4
-				t55 := l10 + t54
-				l10 = t55
-				t56 := load64(mem, l10, 16)
-				t57 := load64(mem, l10, 24)
-				t58 := t56 | t57
-				t59 := t58 ^ 18446744073709551615
-				t51 = t59
-			} else {
-				t51 = 18446744073709551615
-			}
-			t60 := l3 & 63
-			t61 := uint64(int64(int32(t60)))
-			t62 := uint64(18446744073709551615) << (t61 & 63)
-			t63 := t51 & t62
-			l4 = t63
-			t64 := uint64(bits.OnesCount64(l4))
-			t65 := uint32(t64)
-			t66 := t49 < t65
-			if t66 {
-				l5 = l4
-			L68:
-				for {
-					if l0 != 0 {
-						t70 := l5 - 1
-						t71 := l5 & t70
-						l5 = t71
-						t72 := l0 - 1
-						l0 = t72
-						continue L68
-					}
-					break
-				}
-				t73 := l5 ^ 18446744073709551615
-				t74 := l4 & t73
-				l4 = t74
-			}
-			t75 := m.f25(l9, l3, l4, 16)
-			mem = m.memory
-			t76 := t75 == 0
-			if t76 {
-				t78 := l3 & 4294967232
-				l10 = t78
-				t79 := l10 - 4294967232
-				t80 := uint64(bits.LeadingZeros64(l4))
-				t81 := uint32(t80)
-				t82 := t79 - t81
-				l6 = t82
-				l0 = l2
-				t83 := uint64(bits.OnesCount64(l4))
-				t84 := uint32(t83)
-				t85 := l0 + t84
-				l2 = t85
-				t86 := l8 > l2
-				var t88 uint32
-				if t86 {
-					t89 := m.f19(l7, l6)
-					t88 = t89
+		L43:
+			switch {
+			default:
+				t44 := l0 & 4294967232
+				l9 = t44
+				t45 := load32(mem, l8, 28)
+				t46 := l0 >> 12
+				t47 := t46 << 2
+				t48 := t45 + t47
+				t49 := load32(mem, t48, 0)
+				l7 = t49
+				var t51 uint64
+				if l7 != 0 {
+					t52 := l7 & 4294967294
+					t53 := l0 >> 3
+					t54 := t53 & 504
+					t55 := t52 + t54
+					t56 := load64(mem, t55, 0)
+					t51 = t56
 				} else {
-					t88 = 4294967287
+					t51 = 0
 				}
-				l3 = t88
-				m.f116(l7, l10, l4, l0)
+				l10 = t51
+				l5 = l0
+				t57 := l6 - l2
+				l0 = t57
+				t58 := l7 & 1
+				t59 := l8
+				t60 := l5
+				t61 := l0
+				var t63 uint64
+				if t58 != 0 {
+					t64 := l7 & 4294967294
+					t65 := l5 >> 3
+					t66 := t65 & 504
+					t67 := t64 + t66
+					t68 := load64(mem, t67, 512)
+					t63 = t68
+				} else {
+					t63 = 0
+				}
+				t69 := t63 | l10
+				t70 := t69 ^ 18446744073709551615
+				t71 := uint64(int64(int32(l5)))
+				t72 := uint64(18446744073709551615) << (t71 & 63)
+				t73 := t70 & t72
+				l11 = t73
+				l10 = l11
+				t74 := uint64(bits.OnesCount64(l10))
+				t75 := uint32(t74)
+				t76 := t61 < t75
+				if t76 {
+				L78:
+					for {
+						if l0 != 0 {
+							t80 := l10 - 1
+							t81 := l10 & t80
+							l10 = t81
+							t82 := l0 - 1
+							l0 = t82
+							continue L78
+						}
+						break
+					}
+					t83 := l10 ^ 18446744073709551615
+					t84 := l11 & t83
+					l10 = t84
+				}
+				t85 := m.f25(t59, t60, l10, 0)
+				mem = m.memory
+				if t85 != 0 {
+					break L43
+				}
+				t86 := l9 - 4294967232
+				t87 := uint64(bits.LeadingZeros64(l10))
+				t88 := uint32(t87)
+				t89 := t86 - t88
+				l4 = t89
+				l5 = l2
+				t90 := uint64(bits.OnesCount64(l10))
+				t91 := uint32(t90)
+				t92 := l5 + t91
+				l2 = t92
+				t93 := l6 > l2
+				var t95 uint32
+				if t93 {
+					t96 := m.f19(l3, l4)
+					t95 = t96
+				} else {
+					t95 = 4294967287
+				}
+				l0 = t95
+				m.f117(l3, l9, l10, l5)
 				continue L40
 			}
 		}
 		break
 	}
-	t90 := l1 == 1
-	if t90 {
-		store32(mem, l7, 20, l6)
+	t97 := l1 == 1
+	if t97 {
+		store32(mem, l3, 20, l4)
 	}
 	return l2
 }

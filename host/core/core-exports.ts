@@ -196,7 +196,7 @@ export const CountOffset = {
   beyond: 48,
   /** u32: ordinals of the window that are neither used nor masked */
   free: 52,
-  /** u32: bitmap chunks present, 1,040 bytes each */
+  /** u32: bitmap chunks present: 512 bytes each, 1,024 with masked addresses */
   chunks: 56,
   /** u32: entries in the order of release */
   ring: 60,

@@ -19,10 +19,11 @@ const MEMORY_PICTURE = `\`\`\`
 pool     family │ bytes │ ranges → │ masks → │ sparse → │ cursor │ freed → │ sparse masked │ bitmap
 
 bitmap   top ───────────────► 64 groups ─────────────► 4,096 chunks, on demand: an absent one is all free
-         u64, bit i:          u64 each, bit j:         summary u64, bit k: word k is full
-         group i is full      chunk j of it is full    used    u64 ┐ 64 such pairs; an ordinal is
-                                                       masked  u64 ┘ free when neither bit is set
+         u64, bit i:          u64 each, bit j:         used    64 u64 ┐ an ordinal is free when neither bit is set;
+         group i is full      chunk j of it is full    masked  64 u64 ┘ only where something is masked
          2^24 ordinals        2^18 each                4,096 each, 64 per word
+         directory → one u32 per chunk: its address, lowest bit: it has masked bits
+         summaries → one u64 per chunk, bit k: word k of it is full
 
 set      family │ count │ capacity │ - │ entries of 48 bytes: first (hi, lo) │ last (hi, lo) │ addresses before (hi, lo)
 \`\`\`
@@ -139,7 +140,7 @@ ${MEMORY_PICTURE}
 
 * Time, randomness, names, text: seeds are arguments, addresses are bytes, everything else belongs to the host.
 * Threads: use one instance for each thread. A copy of the memory is a copy of the allocator.
-* Shrinking memory: freed blocks are reused for blocks of the same size (powers of two, and the bitmap's chunks).
+* Shrinking memory: freed blocks are reused for blocks of the same size (powers of two).
 * Constant time everywhere: \`pool_find_run\` scans words, so its cost grows with the number of holes that are too small; \`pool_edit\`,
   \`pool_used\`, \`pool_save\` and \`pool_load\` take time in proportion to the used addresses. All other calls take a few nanoseconds at any
   size and fill: \`benchmarks/core\`.
