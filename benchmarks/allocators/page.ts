@@ -3,7 +3,7 @@ import type { BenchReport } from "../harness/report.ts";
 import { type Contest, hasFewSamples, type Word } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";
 import { tabulateCalls, tabulatePools } from "./tabulate.ts";
-import { decideTargets } from "./targets.ts";
+import { decideTargets, tabulateMargins } from "./targets.ts";
 
 export function reportOf(contest: Contest): BenchReport {
   const { contestants, figures, words } = contest;
@@ -12,7 +12,7 @@ export function reportOf(contest: Contest): BenchReport {
     .filter(hasFewSamples)
     .map(({ runtime, shape, samples }) => ({ runtime, shape, text: `the median of ${samples} samples` }));
   return {
-    tables: [tabulatePools(contest), tabulateCalls(contest)],
+    tables: [tabulatePools(contest), tabulateMargins(contest), tabulateCalls(contest)],
     targets: decideTargets(contest),
     notes: [
       ...describeWords(

@@ -17,7 +17,7 @@ export function formatNs(ns: number | undefined): string {
   return `${formatFigure(ns / unit.ns)} ${unit.name}`;
 }
 
-const FORM_NAMES: Readonly<Record<Exclude<Form, "call">, string>> = {
+export const FORM_NAMES: Readonly<Record<Exclude<Form, "call">, string>> = {
   one: "an address of the language",
   "one-value": "family and number",
   raw: "bytes",
@@ -53,7 +53,7 @@ function isRefused({ words }: Contest, runtime: string, shape: string): boolean 
 }
 
 /** The calls that the shortest form needs: take, give back. */
-const CALLS_PER_PAIR = 2;
+export const CALLS_PER_PAIR = 2;
 
 /** What a call into the core costs in each runtime, its share of a pair, and what is left of it in a batch. */
 export function tabulateCalls(contest: Contest): Table {

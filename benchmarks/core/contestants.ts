@@ -36,6 +36,8 @@ interface Native {
   open(bits: number, fill: number, isPacked: boolean, high: bigint, low: number): number;
   /** Runs the loop of an operation, by its index in OPERATION_NAMES. */
   turn(operation: number, count: number): void;
+  /** Loads from random places of 2^bits bytes, each place known only when the load before is done. */
+  load(bits: number, count: number): void;
 }
 
 export interface Toolbox {
@@ -148,7 +150,7 @@ function loopsFromJavaScript(module: WebAssembly.Module, work: Case): Record<Ope
 }
 
 /** A record of what each operation has. */
-function ofOperations<T>(make: (operation: Operation, index: number) => T): Record<Operation, T> {
+export function ofOperations<T>(make: (operation: Operation, index: number) => T): Record<Operation, T> {
   return Object.fromEntries(OPERATION_NAMES.map((name, index) => [name, make(name, index)])) as Record<Operation, T>;
 }
 
@@ -241,9 +243,11 @@ export interface Contested {
   readonly turns: Readonly<Record<Contestant, Timings>>;
   /** JavaScript → core again, the same {@link REPEATED_TURNS} turns over and over. */
   readonly repeated: Timings;
+  /** JavaScript → core in times of the C twin, in the median round: whatever disturbs a round disturbs both. */
+  readonly times: Timings;
 }
 
-function nanosecondsOf(work: () => void): number {
+export function nanosecondsOf(work: () => void): number {
   const started = process.hrtime.bigint();
   work();
   return Number(process.hrtime.bigint() - started);
@@ -277,7 +281,9 @@ export function contest(toolbox: Toolbox, work: Case, count: number, rounds: num
       });
       if (round >= 0) repeated.push(ns / count);
     }
-    return { samples: samples.map(median), repeated: median(repeated) };
+    const [ours = [], , , native = []] = samples;
+    const times = ours.map((ns, round) => ns / (native[round] ?? Number.NaN));
+    return { samples: samples.map(median), repeated: median(repeated), times: median(times) };
   });
   const timings = CONTESTANTS.map((name, index) => [
     name,
@@ -286,5 +292,6 @@ export function contest(toolbox: Toolbox, work: Case, count: number, rounds: num
   return {
     turns: Object.fromEntries(timings) as Record<Contestant, Timings>,
     repeated: ofOperations((operation) => medians[operation].repeated),
+    times: ofOperations((operation) => medians[operation].times),
   };
 }

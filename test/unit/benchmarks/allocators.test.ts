@@ -10,7 +10,7 @@ import { CONTESTANTS } from "../../../benchmarks/allocators/contestants.ts";
 import { reportOf } from "../../../benchmarks/allocators/page.ts";
 import { packAddresses, SHAPES, type Shape, usedOrdinals } from "../../../benchmarks/allocators/shapes.ts";
 import { formatNs, tabulateCalls, tabulatePools } from "../../../benchmarks/allocators/tabulate.ts";
-import { decideTargets } from "../../../benchmarks/allocators/targets.ts";
+import { decideTargets, tabulateMargins } from "../../../benchmarks/allocators/targets.ts";
 
 const POOLS = ["/16 empty", "/16 99 % packed"];
 
@@ -30,7 +30,7 @@ function benchmarkOf(...more: Figure[]): Contest {
     ...figures("go", "one", 500, 500),
     ...figures("go", "raw", 40, 40),
     ...figures("go", "batch", 10, 10),
-    { runtime: "go", form: "call", shape: "", ns: 100 } as const,
+    { runtime: "go", form: "call", shape: "", ns: 20 } as const,
   ];
   return {
     shapes: POOLS,
@@ -135,7 +135,7 @@ describe("tables", () => {
 
   it("has what the border costs", () =>
     expect(tabulateCalls(benchmarkOf(...figures("go", "raw", 400, 400))).rows).toEqual([
-      ["Go", "100 ns", "500 ns", "40 %", "400 ns", "50 %", "10.0 ns", "50.0 ×"],
+      ["Go", "20.0 ns", "500 ns", "8 %", "400 ns", "10 %", "10.0 ns", "50.0 ×"],
     ]));
 
   it("tells of few samples, once for all pools", () => {
@@ -191,6 +191,19 @@ describe("verdicts", () => {
     });
     const empty = "one, /16 empty: 0.400 × (500 ns against 200 ns of kube-ovn)";
     expect(go).toMatchObject({ isMet: false, measured: `3 of 4 cells: ${empty}` });
+    const [, slow] = decideTargets(benchmarkOf(...raw, { runtime: "go", form: "call", shape: "", ns: 76.9 })).slice(8);
+    expect(slow).toMatchObject({ isMet: false });
+    const bound = benchmarkOf(...raw, { runtime: "go", form: "call", shape: "", ns: 77 });
+    expect(decideTargets(bound)[9]).toMatchObject({
+      isMet: true,
+      measured: `3 of 4 cells: bound by the border: ${empty}`,
+    });
+    expect(tabulateMargins(bound).rows).toEqual([
+      ["Rust: an address of the language", "4.00 ×", "11.7 ×"],
+      ["Rust: bytes", "5.00 ×", "17.5 ×"],
+      ["Go: an address of the language", "0.400 ×, bound by the border", "1.40 ×"],
+      ["Go: bytes", "5.00 ×", "17.5 ×"],
+    ]);
     const [without] = decideTargets(benchmarkOf(...figures("rust", "raw", 40))).slice(8);
     expect(without).toMatchObject({ isMet: false, measured: "3 of 4 cells: raw, /16 99 % packed: no figure" });
   });

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { CASES, OPERATION_NAMES, type Operation } from "../../../benchmarks/core/cases.ts";
 import { CONTESTANTS } from "../../../benchmarks/core/contestants.ts";
+import { mergeTurns, type Row } from "../../../benchmarks/core/core.ts";
 import { judge } from "../../../benchmarks/core/page.ts";
 
 /** Every operation with that figure. */
@@ -17,8 +18,22 @@ it.each([
   if (work === undefined) throw new Error("no case");
   const turns = Object.fromEntries(CONTESTANTS.map((name) => [name, timings(name === "C twin" ? c : ns)]));
   const judged = judge(
-    { work, turns: turns as Parameters<typeof judge>[0]["turns"], repeated: timings(repeated) },
+    { work, turns: turns as Row["turns"], repeated: timings(repeated), times: timings(ns / c) },
     "find",
   );
   expect(judged).toEqual({ ns, repeatedNs: repeated, times: ns / c, verdict });
+});
+
+it("of the processes that measured a pool the middle figure counts", () => {
+  const [work] = CASES;
+  if (work === undefined) throw new Error("no case");
+  const row = (ns: number): Row => ({
+    work,
+    turns: Object.fromEntries(CONTESTANTS.map((name, index) => [name, timings(ns + index)])) as Row["turns"],
+    repeated: timings(ns + 10),
+    times: timings(ns + 20),
+    batches: { taken: 7, allocateMany: ns + 30, releaseMany: ns + 40 },
+    loads: [{ bytes: 32_768, ns: ns + 50 }],
+  });
+  expect(mergeTurns([row(9), row(1), row(2)])).toEqual(row(2));
 });
