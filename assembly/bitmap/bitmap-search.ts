@@ -34,9 +34,13 @@ function findChunk(bitmap: usize, chunk: u32): i32 {
 /** The first free ordinal at or after `start`, which is below the window; NONE when there is none. */
 export function findFree(bitmap: usize, start: u32): i32 {
   let chunk = start >>> 12;
-  const bits = freeWord(bitmap, start) & (ALL << start);
-  if (bits != 0) return (start & ~63) | <u32>ctz<u64>(bits);
-  let words = ~load<u64>(summaryAt(bitmap, chunk)) & above(start >>> 6);
+  const summary = load<u64>(summaryAt(bitmap, chunk));
+  // A full word's bits are seldom in a cache; its summary is.
+  if (((summary >> (start >>> 6)) & 1) == 0) {
+    const bits = freeWord(bitmap, start) & (ALL << start);
+    if (bits != 0) return (start & ~63) | <u32>ctz<u64>(bits);
+  }
+  let words = ~summary & above(start >>> 6);
   if (words == 0) {
     const next = findChunk(bitmap, chunk);
     if (next < 0) return NONE;

@@ -119,9 +119,12 @@ static u64 above(u32 at) { return ALL << at << 1; }
 
 static int find_from(struct pool *p, u32 start) {
   u32 chunk = start >> 12;
-  u64 free = free_word(p, start) & ALL << (start & 63);
-  if (free) return (start & ~63u) | __builtin_ctzll(free);
-  u64 words = ~p->summaries[chunk] & above((start >> 6) & 63);
+  u64 summary = p->summaries[chunk];
+  if (!(summary >> ((start >> 6) & 63) & 1)) {
+    u64 free = free_word(p, start) & ALL << (start & 63);
+    if (free) return (start & ~63u) | __builtin_ctzll(free);
+  }
+  u64 words = ~summary & above((start >> 6) & 63);
   if (!words) {
     u32 group = chunk >> 6;
     u64 chunks = ~p->groups[group] & above(chunk & 63);

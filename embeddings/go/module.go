@@ -5,7 +5,7 @@ package core
 import "math/bits"
 
 // ModuleSHA256 is the sum of the berth-core.wasm whose sources this package was made from.
-const ModuleSHA256 = "259ff035b331dc3cc7ca8d2cc2cb6e0baf3ddc1a2b35b102835be9ac53b15f8c"
+const ModuleSHA256 = "1a002db157927861d14593e02521e7db93b0a1ca8279cd6b6af697206f7a170c"
 
 // The memory's length, in pages.
 const (
@@ -1250,170 +1250,179 @@ func (m *module) f12(l0, l1 uint32, l2, l3 uint64) uint32 {
 func (m *module) f13(l0, l1 uint32) uint32 {
 	mem := m.memory
 	var l2 uint64
-	var l3 uint32
+	var l3 uint64
 	var l4 uint32
-	t0 := load32(mem, l0, 28)
+	var l5 uint32
+	t0 := load32(mem, l0, 32)
 	t1 := l1 >> 12
-	l3 = t1
-	t2 := l3 << 2
+	l4 = t1
+	t2 := l4 << 3
 	t3 := t0 + t2
-	t4 := load32(mem, t3, 0)
-	l4 = t4
-	var t6 uint64
-	if l4 != 0 {
-		t7 := l4 & 4294967294
-		t8 := l1 >> 3
-		t9 := t8 & 504
-		t10 := t7 + t9
-		t11 := load64(mem, t10, 0)
-		t6 = t11
-	} else {
-		t6 = 0
+	t4 := load64(mem, t3, 0)
+	l2 = t4
+	t5 := l1 >> 6
+	t6 := uint64(t5)
+	t7 := l2 >> (t6 & 63)
+	t8 := t7 & 1
+	t9 := t8 == 0
+	if t9 {
+		t11 := load32(mem, l0, 28)
+		t12 := l4 << 2
+		t13 := t11 + t12
+		t14 := load32(mem, t13, 0)
+		l5 = t14
+		var t16 uint64
+		if l5 != 0 {
+			t17 := l5 & 4294967294
+			t18 := l1 >> 3
+			t19 := t18 & 504
+			t20 := t17 + t19
+			t21 := load64(mem, t20, 0)
+			t16 = t21
+		} else {
+			t16 = 0
+		}
+		l3 = t16
+		t22 := l5 & 1
+		var t24 uint64
+		if t22 != 0 {
+			t25 := l5 & 4294967294
+			t26 := l1 >> 3
+			t27 := t26 & 504
+			t28 := t25 + t27
+			t29 := load64(mem, t28, 512)
+			t24 = t29
+		} else {
+			t24 = 0
+		}
+		t30 := t24 | l3
+		t31 := t30 ^ 18446744073709551615
+		t32 := uint64(l1)
+		t33 := uint64(18446744073709551615) << (t32 & 63)
+		t34 := t31 & t33
+		l3 = t34
+		t35 := l3 != 0
+		if t35 {
+			t37 := uint64(bits.TrailingZeros64(l3))
+			t38 := uint32(t37)
+			t39 := l1 & 4294967232
+			t40 := t38 | t39
+			return t40
+		}
 	}
-	l2 = t6
-	t12 := l4 & 1
-	var t14 uint64
-	if t12 != 0 {
-		t15 := l4 & 4294967294
-		t16 := l1 >> 3
-		t17 := t16 & 504
-		t18 := t15 + t17
-		t19 := load64(mem, t18, 512)
-		t14 = t19
-	} else {
-		t14 = 0
-	}
-	t20 := t14 | l2
-	t21 := t20 ^ 18446744073709551615
-	t22 := uint64(l1)
-	t23 := uint64(18446744073709551615) << (t22 & 63)
-	t24 := t21 & t23
-	l2 = t24
-	t25 := l2 != 0
-	if t25 {
-		t27 := uint64(bits.TrailingZeros64(l2))
-		t28 := uint32(t27)
-		t29 := l1 & 4294967232
-		t30 := t28 | t29
-		return t30
-	}
-	t31 := load32(mem, l0, 32)
-	t32 := l3 << 3
-	t33 := t31 + t32
-	t34 := load64(mem, t33, 0)
-	t35 := t34 ^ 18446744073709551615
-	t36 := l1 >> 6
-	t37 := uint64(t36)
-	t38 := uint64(18446744073709551615) << (t37 & 63)
-	t39 := t38 << 1
-	t40 := t35 & t39
-	l2 = t40
-	t41 := l2 == 0
-	if t41 {
-		var t44 uint32
-	L43:
+	t41 := l2 ^ 18446744073709551615
+	t42 := l1 >> 6
+	t43 := uint64(t42)
+	t44 := uint64(18446744073709551615) << (t43 & 63)
+	t45 := t44 << 1
+	t46 := t41 & t45
+	l2 = t46
+	t47 := l2 == 0
+	if t47 {
+		var t50 uint32
+	L49:
 		switch {
 		default:
-			t45 := l0 + 40
-			l4 = t45
-			t46 := l3 >> 6
-			l1 = t46
-			t47 := l1 << 3
-			t48 := l4 + t47
-			t49 := load64(mem, t48, 0)
-			t50 := t49 ^ 18446744073709551615
-			t51 := uint64(l3)
-			t52 := uint64(18446744073709551615) << (t51 & 63)
-			t53 := t52 << 1
-			t54 := t50 & t53
-			l2 = t54
-			t55 := l2 == 0
-			var t57 uint64
-			if t55 {
-				t58 := load64(mem, l0, 8)
-				t59 := t58 ^ 18446744073709551615
-				t60 := uint64(l1)
-				t61 := uint64(18446744073709551615) << (t60 & 63)
-				t62 := t61 << 1
-				t63 := t59 & t62
-				l2 = t63
-				t64 := l2 == 0
-				if t64 {
-					t44 = 4294967287
-					break L43
+			t51 := l0 + 40
+			l5 = t51
+			t52 := l4 >> 6
+			l1 = t52
+			t53 := l1 << 3
+			t54 := l5 + t53
+			t55 := load64(mem, t54, 0)
+			t56 := t55 ^ 18446744073709551615
+			t57 := uint64(l4)
+			t58 := uint64(18446744073709551615) << (t57 & 63)
+			t59 := t58 << 1
+			t60 := t56 & t59
+			l2 = t60
+			t61 := l2 == 0
+			var t63 uint64
+			if t61 {
+				t64 := load64(mem, l0, 8)
+				t65 := t64 ^ 18446744073709551615
+				t66 := uint64(l1)
+				t67 := uint64(18446744073709551615) << (t66 & 63)
+				t68 := t67 << 1
+				t69 := t65 & t68
+				l2 = t69
+				t70 := l2 == 0
+				if t70 {
+					t50 = 4294967287
+					break L49
 				}
-				t65 := uint64(bits.TrailingZeros64(l2))
-				t66 := uint32(t65)
-				l1 = t66
-				t67 := l1 << 3
-				t68 := l4 + t67
-				t69 := load64(mem, t68, 0)
-				t70 := t69 ^ 18446744073709551615
-				t57 = t70
+				t71 := uint64(bits.TrailingZeros64(l2))
+				t72 := uint32(t71)
+				l1 = t72
+				t73 := l1 << 3
+				t74 := l5 + t73
+				t75 := load64(mem, t74, 0)
+				t76 := t75 ^ 18446744073709551615
+				t63 = t76
 			} else {
-				t57 = l2
+				t63 = l2
 			}
-			t71 := uint64(bits.TrailingZeros64(t57))
-			t72 := uint32(t71)
-			t73 := l1 << 6
-			t74 := t72 | t73
-			t44 = t74
+			t77 := uint64(bits.TrailingZeros64(t63))
+			t78 := uint32(t77)
+			t79 := l1 << 6
+			t80 := t78 | t79
+			t50 = t80
 		}
-		l3 = t44
-		t75 := int32(l3) < 0
-		if t75 {
+		l4 = t50
+		t81 := int32(l4) < 0
+		if t81 {
 			return 4294967287
 		}
-		t77 := load32(mem, l0, 32)
-		t78 := l3 << 3
-		t79 := t77 + t78
-		t80 := load64(mem, t79, 0)
-		t81 := t80 ^ 18446744073709551615
-		l2 = t81
+		t83 := load32(mem, l0, 32)
+		t84 := l4 << 3
+		t85 := t83 + t84
+		t86 := load64(mem, t85, 0)
+		t87 := t86 ^ 18446744073709551615
+		l2 = t87
 	}
-	t82 := load32(mem, l0, 28)
-	t83 := l3 << 12
-	t84 := uint64(bits.TrailingZeros64(l2))
-	t85 := uint32(t84)
-	t86 := t85 << 6
-	t87 := t83 | t86
-	l0 = t87
-	t88 := l0 >> 12
-	t89 := t88 << 2
-	t90 := t82 + t89
-	t91 := load32(mem, t90, 0)
-	l1 = t91
-	var t93 uint64
+	t88 := load32(mem, l0, 28)
+	t89 := l4 << 12
+	t90 := uint64(bits.TrailingZeros64(l2))
+	t91 := uint32(t90)
+	t92 := t91 << 6
+	t93 := t89 | t92
+	l0 = t93
+	t94 := l0 >> 12
+	t95 := t94 << 2
+	t96 := t88 + t95
+	t97 := load32(mem, t96, 0)
+	l1 = t97
+	var t99 uint64
 	if l1 != 0 {
-		t94 := l1 & 4294967294
-		t95 := l0 >> 3
-		t96 := t95 & 504
-		t97 := t94 + t96
-		t98 := load64(mem, t97, 0)
-		t93 = t98
+		t100 := l1 & 4294967294
+		t101 := l0 >> 3
+		t102 := t101 & 504
+		t103 := t100 + t102
+		t104 := load64(mem, t103, 0)
+		t99 = t104
 	} else {
-		t93 = 0
+		t99 = 0
 	}
-	l2 = t93
-	t99 := l1 & 1
-	t100 := l0
-	var t102 uint64
-	if t99 != 0 {
-		t103 := l1 & 4294967294
-		t104 := l0 >> 3
-		t105 := t104 & 504
-		t106 := t103 + t105
-		t107 := load64(mem, t106, 512)
-		t102 = t107
+	l2 = t99
+	t105 := l1 & 1
+	t106 := l0
+	var t108 uint64
+	if t105 != 0 {
+		t109 := l1 & 4294967294
+		t110 := l0 >> 3
+		t111 := t110 & 504
+		t112 := t109 + t111
+		t113 := load64(mem, t112, 512)
+		t108 = t113
 	} else {
-		t102 = 0
+		t108 = 0
 	}
-	t108 := t102 | l2
-	t109 := t108 ^ 18446744073709551615
-	t110 := uint64(bits.TrailingZeros64(t109))
-	t111 := uint32(t110)
-	t112 := t100 | t111
-	return t112
+	t114 := t108 | l2
+	t115 := t114 ^ 18446744073709551615
+	t116 := uint64(bits.TrailingZeros64(t115))
+	t117 := uint32(t116)
+	t118 := t106 | t117
+	return t118
 }
 
 func (m *module) f14(l0 uint32) {
