@@ -82,8 +82,14 @@ export class SqliteJournal extends SqliteStore {
     return this.findAddress(space, ip);
   }
 
-  protected override firstOwner(workload: Workload | undefined, present: Allocation | undefined): Workload | undefined {
+  protected override firstOwner(
+    workload: Workload | undefined,
+    present: Allocation | undefined,
+    nic: Pick<Allocation, "owner" | "ifName">,
+  ): Workload | undefined {
     const before = present?.workload;
+    // The API server no longer has the run of a machine's pod that has ended, and which the claim does not know yet to have ended.
+    if (workload === undefined && present?.owner === nic.owner && present.ifName === nic.ifName) return before;
     if (workload === undefined || before === undefined || !isSameMember(workload, before)) return undefined;
     return ownerOf(workload, before.isFresh === true);
   }

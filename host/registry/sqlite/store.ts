@@ -354,8 +354,12 @@ export class SqliteStore {
     this.delete(allocation);
   }
 
-  /** Returns the address owner that the row of a claim names at first. `present`: the row that it takes over. */
-  protected firstOwner(workload: Workload | undefined, _present: Allocation | undefined): Workload | undefined {
+  /** Returns the address owner that the row of a claim names at first. `present`: the row that it takes over; `nic`: the claim's. */
+  protected firstOwner(
+    workload: Workload | undefined,
+    _present: Allocation | undefined,
+    _nic: Pick<Allocation, "owner" | "ifName">,
+  ): Workload | undefined {
     return workload;
   }
 
@@ -412,7 +416,7 @@ export class SqliteStore {
       pod,
       netns,
       mac,
-      workload: this.firstOwner(workload, idle),
+      workload: this.firstOwner(workload, idle, { owner, ifName }),
       sinceMs: nowMs,
       version: this.nextVersion(),
     };

@@ -128,6 +128,20 @@ describe("what was never answered, and a lost journal has retained", () => {
   });
 });
 
+it("what a pod takes back for a moment when its owner is not known any more is still its owner's", async () => {
+  const node = await openClusterNode();
+  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: MACHINE }));
+  node.gate = () => new Promise(() => {});
+  await node.registry.release(FIRST);
+  await node.open();
+  node.gate = async (_call, commit) => commit();
+  const { version = 0 } = (await node.registry.findAddress("", ip(NAME))) ?? {};
+  const outcome = await node.registry.claim(claim("a", [proposal(NAME, { replaces: version })]));
+  await node.registry.undo(outcome.kind === "bound" ? outcome.created : []);
+  await node.pass(0);
+  expect(records(node)).toEqual([`${NAME} Kept`]);
+});
+
 describe("of several addresses of a machine's NIC a search learns which ones pods of other nodes have that have not ended", () => {
   const machines = async (statuses: Readonly<Record<string, HolderStatus>>, rest: Partial<Claim> = {}) => {
     const read: string[] = [];
