@@ -109,6 +109,8 @@ export interface Claim {
   readonly skipOwnCooling?: boolean;
 }
 
+export type ClaimedPart = Pick<Extract<ClaimOutcome, { kind: "bound" }>, "created" | "previous" | "fresh" | "presumed">;
+
 export type ClaimOutcome =
   /**
    * `held`: all addresses of the NIC of the request. `created`: the addresses that this claim wrote, for any NIC. `previous`: those of `held` that were
@@ -132,8 +134,11 @@ export type ClaimOutcome =
     }
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
-  /** A proposed address has another owner. Nothing was written. */
-  | { readonly kind: "taken"; readonly by: readonly Allocation[] };
+  /**
+   * A proposed address has another owner. Nothing was written, except in a cluster: `kept` is what the claim has got of the rest. The caller claims what
+   * is missing, with `partial`, or undoes it.
+   */
+  | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
 
 export interface Attachment {
   readonly containerId: string;

@@ -7,7 +7,7 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Pick, Picked } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
-import type { Allocation, ClaimOutcome, Proposal } from "../../registry/registry.ts";
+import type { Allocation, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
 import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";
 import { OthersCooling } from "./sources/others-cooling.ts";
@@ -54,6 +54,8 @@ export async function allocateAddresses(deps: AllocateDeps, demand: AddressDeman
   }
 }
 
+const NOTHING = { created: [], previous: [], fresh: [], presumed: [], picked: [] };
+
 class AddressAllocator {
   readonly #search: Search;
   readonly #own: OwnAddresses;
@@ -65,6 +67,8 @@ class AddressAllocator {
   readonly #sources: readonly AddressSource[];
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
+  /** What the claims so far have got, and is claimed no more. */
+  #kept: Required<ClaimedPart> & { readonly picked: readonly Picked[] } = NOTHING;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
     const search: Search = { ...deps, demand, assignments: new Assignments() };
@@ -87,12 +91,18 @@ class AddressAllocator {
     await requireWithinLimits(registry, demand, mayHaveRetained);
     this.#requested.assign(this.#nic);
     if (demand.limits?.full !== undefined) await this.#requireRetained(demand.limits.full);
-    for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
-      if (attempt > 0) this.#search.metrics?.claimRetries.inc();
-      const claimed = await this.#attempt();
-      if (claimed !== undefined) return claimed;
-      demand.deadline.signal.throwIfAborted();
+    try {
+      for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt++) {
+        if (attempt > 0) this.#search.metrics?.claimRetries.inc();
+        const claimed = await this.#attempt();
+        if (claimed !== undefined) return claimed;
+        demand.deadline.signal.throwIfAborted();
+      }
+    } catch (error) {
+      await registry.undo(this.#kept.created);
+      throw error;
     }
+    await registry.undo(this.#kept.created);
     throw new CniError(
       ErrorCode.TryAgainLater,
       `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
@@ -112,23 +122,47 @@ class AddressAllocator {
   }
 
   async #attempt(): Promise<Claimed | undefined> {
-    const nics = await this.#own.findMissing(this.#isPartial);
+    const nics = await this.#own.findMissing(this.#isPartial || this.#hasKept);
     const pick = this.#free.pick(nics);
     const picked = pick.kind === "picked" ? pick.picked : [];
     const outcome = await this.#claim(picked);
     this.#free.learn(outcome);
     if (outcome.kind === "bound" && this.#isComplete(outcome.held)) {
-      return (await this.#retained.prefer(outcome, picked)) ? undefined : this.#accept(outcome, picked);
+      const all = [...this.#kept.picked, ...picked];
+      const bound = { ...outcome, ...this.#withKept(outcome) };
+      this.#kept = NOTHING;
+      return (await this.#retained.prefer(bound, all)) ? undefined : this.#accept(bound, all);
     }
+    if (outcome.kind === "taken" && outcome.kept !== undefined)
+      this.#kept = { ...this.#withKept(outcome.kept), picked: [...this.#kept.picked, ...picked] };
     const setback = this.#setbackOf(outcome, pick, nics);
     if (setback !== undefined) await this.#overcome(setback);
     return undefined;
   }
 
+  get #hasKept(): boolean {
+    return this.#kept.created.length > 0;
+  }
+
+  /** Of what an earlier claim has kept, a later one may report more. */
+  #withKept({ created, previous, fresh = [], presumed = [] }: ClaimedPart): Required<ClaimedPart> {
+    const join = (before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] => [
+      ...before.filter((row) => !now.some((each) => isSameAddress(each, row))),
+      ...now,
+    ];
+    return {
+      created: join(this.#kept.created, created),
+      previous: join(this.#kept.previous, previous),
+      fresh: join(this.#kept.fresh, fresh),
+      presumed: join(this.#kept.presumed, presumed),
+    };
+  }
+
   async #claim(picked: readonly Picked[]): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
     const proposals = picked.map((each) => proposalOf(each, demand));
-    const claim = { ...demand.claimant, proposals, skipOwnCooling: this.#own.skipCooling };
+    const partial = this.#hasKept ? { partial: true } : {};
+    const claim = { ...demand.claimant, ...partial, proposals, skipOwnCooling: this.#own.skipCooling };
     const startedMs = performance.now();
     let outcome: ClaimOutcome["kind"] | "failed" = "failed";
     try {

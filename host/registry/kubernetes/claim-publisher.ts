@@ -8,7 +8,14 @@ import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { ownerOf } from "../../resources/member.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
-import { type Allocation, type Claim, type ClaimOutcome, type Proposal, RegistryError } from "../registry.ts";
+import {
+  type Allocation,
+  type Claim,
+  type ClaimedPart,
+  type ClaimOutcome,
+  type Proposal,
+  RegistryError,
+} from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
 import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
@@ -323,30 +330,49 @@ export class ClaimPublisher {
     const failed = results.map((each) => each.outcome).find((each) => each.kind === "failed");
     const by = results.flatMap((each) => (each.outcome.kind === "taken" ? [each.outcome.by] : []));
     if (failed === undefined && by.length === 0) {
-      const rows = results
-        .filter(({ isNewToOwner, isPresumed }) => !isNewToOwner && !isPresumed)
-        .map(({ row }) => ({ ...row, isConfirmed: true }));
-      await this.#confirm(rows, results);
-      if (!open.isTouched || (await this.#isHeld(claim, outcome))) {
-        for (const result of results) this.#noteSource(result);
-        const fresh = results.filter(isFresh).map(({ row }) => row);
-        const presumed = results.filter(({ isPresumed }) => isPresumed).map(({ row }) => row);
-        const complete = (row: Allocation): Allocation =>
-          [...rows, ...presumed].find((each) => nameOf(each) === nameOf(row)) ?? row;
-        // What an earlier agent claimed and never answered is undone like what this claim wrote.
-        const unanswered = results.filter((each) => each.isNewToOwner || each.isPresumed).map(({ row }) => row);
-        const isWritten = (row: Allocation): boolean => outcome.created.some((each) => nameOf(each) === nameOf(row));
-        const created = [...outcome.created, ...unanswered.filter((row) => !isWritten(row))].map(complete);
-        const bound = { ...outcome, held: outcome.held.map(complete), created, fresh: fresh.map(complete) };
-        const completed = presumed.length > 0 ? { ...bound, presumed } : bound;
-        return this.#withPredecessors(this.#withAdopted(claim, completed));
-      }
+      const bound = await this.#settleResults(open, results);
+      if (!open.isTouched || (await this.#isHeld(claim, outcome)))
+        return this.#withPredecessors(this.#withAdopted(claim, bound));
     }
-    await this.#undoAll(results, failed === undefined);
+    const published = results.filter((each) => each.outcome.kind === "published");
+    const isKept = failed === undefined && by.length > 0 && published.length > 0 && !open.isTouched;
+    const undone = isKept ? results.filter((each) => !published.includes(each)) : results;
+    await this.#undoAll(undone, failed === undefined);
     await this.undo(outcome.created.filter((row) => this.#findDeferred(row) !== undefined));
     if (failed !== undefined) throw failureOf(failed.error);
+    if (isKept) return { kind: "taken", by, kept: await this.#keep(open, published) };
     if (by.length > 0) return { kind: "taken", by };
     throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
+  }
+
+  /** All that was published is undone if the ADD fails, also what an earlier agent claimed and never answered. */
+  async #keep(open: OpenClaim, published: readonly Result[]): Promise<ClaimedPart> {
+    const { created, previous, fresh, presumed = [] } = await this.#settleResults(open, published);
+    const isOther = ({ row }: Result): boolean => !created.some((each) => nameOf(each) === nameOf(row));
+    const all = [...created, ...published.filter(isOther).map(({ row }) => row)];
+    return { created: all, previous, presumed, ...(fresh === undefined ? {} : { fresh }) };
+  }
+
+  /** Returns what the results have of the claim, which is confirmed as far as its address owner had it before. */
+  async #settleResults({ outcome }: OpenClaim, results: readonly Result[]): Promise<Bound> {
+    const rows = results
+      .filter(({ isNewToOwner, isPresumed }) => !isNewToOwner && !isPresumed)
+      .map(({ row }) => ({ ...row, isConfirmed: true }));
+    await this.#confirm(rows, results);
+    for (const result of results) this.#noteSource(result);
+    const fresh = results.filter(isFresh).map(({ row }) => row);
+    const presumed = results.filter(({ isPresumed }) => isPresumed).map(({ row }) => row);
+    const complete = (row: Allocation): Allocation =>
+      [...rows, ...presumed].find((each) => nameOf(each) === nameOf(row)) ?? row;
+    const isOf = (all: readonly Allocation[], row: Allocation): boolean =>
+      all.some((each) => nameOf(each) === nameOf(row));
+    const own = results.map(({ row }) => row);
+    const created = outcome.created.filter((row) => isOf(own, row) || this.#findDeferred(row) !== undefined);
+    // What an earlier agent claimed and never answered is undone like what this claim wrote.
+    const unanswered = results.filter((each) => each.isNewToOwner || each.isPresumed).map(({ row }) => row);
+    const all = [...created, ...unanswered.filter((row) => !isOf(outcome.created, row))].map(complete);
+    const bound = { ...outcome, held: outcome.held.map(complete), created: all, fresh: fresh.map(complete) };
+    return presumed.length > 0 ? { ...bound, presumed } : bound;
   }
 
   /** Precedes the answer: a row that is not confirmed was answered to no ADD, and may be undone. */
@@ -371,6 +397,9 @@ export class ClaimPublisher {
     if (outcome.kind !== "published") return;
     if (row.workload?.isFresh === true) this.#sources.set(nameOf(row), { version: row.version, kind: "inherited" });
     if (row.workload !== undefined) return;
+    // An earlier claim of the same ADD has taken it over.
+    const before = this.#sources.get(nameOf(row));
+    if (before?.version === row.version && before.kind === "taken over") return;
     const kind = replaces !== undefined && replaces < 0 ? "taken over" : "new";
     if (kind === "taken over" || isNewToOwner) this.#sources.set(nameOf(row), { version: row.version, kind });
   }

@@ -102,7 +102,7 @@ export const FAULTS: readonly Fault[] = [
     profile: "faults",
     faults: 4,
     limit: 2_000_000,
-    edits: [edit(CLAIMS, "await this.#undoAll(results, failed === undefined);\n    await", "await")],
+    edits: [edit(CLAIMS, "await this.#undoAll(undone, failed === undefined);\n    await", "await")],
   },
   {
     name: "a record that vanished is not created again",

@@ -45,7 +45,12 @@ export class FreeAddresses implements AddressSource {
 
   /** Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are cancelled. */
   learn(outcome: ClaimOutcome): void {
-    const inUse = outcome.kind === "bound" ? outcome.created : outcome.kind === "taken" ? outcome.by : [];
+    const inUse =
+      outcome.kind === "bound"
+        ? outcome.created
+        : outcome.kind === "taken"
+          ? [...outcome.by, ...(outcome.kept?.created ?? [])]
+          : [];
     const { poolCache } = this.#search;
     for (const each of inUse) {
       poolCache.mark(each.space, each.ip);
