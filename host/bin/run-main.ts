@@ -57,6 +57,6 @@ export const AGENT_SETTINGS: NodeSettings = {
  * what is alive: with 150,000 records the process takes half as much memory with these limits.
  */
 export const CONTROLLER_SETTINGS: NodeSettings = {
-  options: ["--max-semi-space-size=4", "--heap-growing-percent=30", DISABLE_SIGUSR1],
+  options: ["--max-semi-space-size=4", "--heap-growing-percent=15", DISABLE_SIGUSR1],
   environment: { MALLOC_ARENA_MAX: "1" },
 };
