@@ -24,11 +24,12 @@ async function lives(world: World, count: number, prefix: string): Promise<Outco
 
 type Outcome = Lives & ReturnType<typeof sumPrefetches> & { readonly checked: number };
 
-function print(title: string, { addMs, delMs, seconds, use, checked, adds, used, waited }: Outcome): void {
+function print(title: string, { addMs, delMs, retries, seconds, use, checked, adds, used, waited }: Outcome): void {
   printTable(title, [
     ["seconds", seconds.toFixed(0)],
     ["found claimed", `${used} of ${adds}, of which ${waited} waited a moment for it`],
     ["ADD", timesOf(addMs)],
+    ["ADDs tried again", `${retries}`],
     ["DEL", timesOf(delMs)],
     ["requests per pod", callsPer(use, addMs.length)],
     ["watch bytes per agent and pod of its node", `${(use.watchBytes / addMs.length).toFixed(0)}`],

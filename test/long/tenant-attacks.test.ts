@@ -43,6 +43,12 @@ let world: World;
 let pods = 0;
 const rows: Row[] = [];
 
+/** For the table at the end, and at once: all of it takes ten minutes. */
+function report(...added: Row[]): void {
+  rows.push(...added);
+  for (const row of added) console.log(row.join(": "));
+}
+
 const agent = () => world.node(NODE).agent;
 const netns = () => world.node(NODE).netnsPath;
 
@@ -174,7 +180,7 @@ async function measure(what: string, attack: Attack, options: { load?: Attack; i
   const [ratio, createRatio] = [slower("addMs"), slower("createMs")];
   const limit = isFloored ? Math.max(MAX_RATIO, createRatio) : MAX_RATIO;
   const verdict = `x ${ratio.toFixed(2)}, wanted ${limit.toFixed(2)}: ${ratio <= limit ? "met" : "MISSED"}`;
-  rows.push(
+  report(
     [
       `${what} (${times} times)`,
       `RSS ${beforeMib.toFixed(1)} -> ${afterMib.toFixed(1)} MiB, p50 of others ${change("addMs", 0.5)} ms, p99 ${change("addMs", 0.99)} ms, ${verdict}`,
@@ -239,7 +245,7 @@ describe("one tenant", () => {
         .split("\n")
         .map(({ length }) => length),
     );
-    rows.push(["longest log line", `${longest} characters`]);
+    report(["longest log line", `${longest} characters`]);
     expect(longest).toBeLessThan(16_384);
     const refused = await measure("H1, 32 NICs, refused", repeat(attack));
     expect(refused.ratio).toBeLessThanOrEqual(refused.limit);
@@ -259,7 +265,7 @@ describe("one tenant", () => {
     });
     expect((await add(pod)).exitCode).toBe(0);
     const bound = await boundOf("evil");
-    rows.push(["H2, addresses of a pod with one NIC and a list of 32", `${bound}`]);
+    report(["H2, addresses of a pod with one NIC and a list of 32", `${bound}`]);
     expect(bound).toBe(1);
     const { ratio, limit } = await measure(
       "H2, lists of 32 NICs",
@@ -315,10 +321,7 @@ describe("one tenant", () => {
       ({ spec }: { spec: { generated?: object } }) => spec.generated !== undefined,
     );
     const addresses = generated.flatMap(({ spec }: { spec: { ips: string[] } }) => spec.ips);
-    rows.push([
-      "H3, pools and their ranges of a made-up owner with one pod",
-      `${generated.length}, ${addresses.length}`,
-    ]);
+    report(["H3, pools and their ranges of a made-up owner with one pod", `${generated.length}, ${addresses.length}`]);
     await del("evil", one.name);
     const count = () => pods++;
     const { ratio, limit } = await measure(
@@ -336,7 +339,7 @@ describe("one tenant", () => {
         await objects.deletePod(world.client, pod);
       }),
     );
-    rows.push([
+    report([
       "H3, the controller",
       `RSS ${daemonRssMib(controller.pid).toFixed(1)} MiB, is leading: ${(await controller.status()).isLeading}`,
     ]);
@@ -391,7 +394,7 @@ describe("one tenant", () => {
       timeout: 60_000,
     });
     const { addMs } = await others(ADDS);
-    rows.push([
+    report([
       "H4, an agent that starts among them",
       `RSS ${daemonRssMib(agent().pid).toFixed(1)} MiB, p99 of others ${percentile(addMs, 0.99).toFixed(1)} ms`,
     ]);

@@ -126,6 +126,8 @@ class Meter {
 export interface Lives {
   readonly addMs: readonly number[];
   readonly delMs: readonly number[];
+  /** ADDs that failed for something that may pass, and were tried again. */
+  readonly retries: number;
   /** From the first pod's binding to the last one's end. */
   readonly seconds: number;
   readonly use: ApiUse;
@@ -146,20 +148,21 @@ export async function livePods(world: World, { count, perSecond, prefix }: LifeO
   const { nodes, plane, history } = world;
   const before = sumUse([world.use()]);
   const [addMs, delMs]: [number[], number[]] = [[], []];
+  let retries = 0;
   const live = async (index: number): Promise<void> => {
     await sleep((index * 1000) / perSecond);
     const node = nodes[index % nodes.length];
     if (node === undefined) throw new RangeError("A world without nodes");
     const pod = await createPod(plane.client, { name: `${prefix}-${index}`, node });
     await sleep(SANDBOX_MS);
-    const attached = await attachPod(pod, history);
+    const attached = await attachAgain(world, pod, () => retries++);
     addMs.push(attached.tookMs);
     delMs.push(await detachPod(attached, history));
     await deletePod(plane.client, pod);
   };
   const tookMs = await timed(() => Promise.all(Array.from({ length: count }, (_, index) => live(index))));
   await world.empty(EMPTY_MS);
-  return { addMs, delMs, seconds: tookMs / 1000, use: useSince(world.use(), before) };
+  return { addMs, delMs, retries, seconds: tookMs / 1000, use: useSince(world.use(), before) };
 }
 
 /** What became of what all agents of the world claimed ahead, so far. */
@@ -182,24 +185,34 @@ export interface Attached {
   readonly use: ApiUse;
 }
 
-/** `atOnce` at any time, by default all; a failure other than an exhausted pool is tried again, as a kubelet does it. Final failures are returned. */
+/** A failure other than an exhausted pool is tried again, as a kubelet does it. Rejects with the final failure. */
+async function attachAgain({ history }: World, pod: SimPod, onRetry: () => void): Promise<AttachedPod> {
+  for (let triesLeft = MAX_RETRIES; ; triesLeft--) {
+    try {
+      return await attachPod(pod, history);
+    } catch (error) {
+      const isFinal = error instanceof CniError && error.code === ErrorCode.PoolExhausted;
+      if (isFinal || triesLeft === 0) throw error;
+    }
+    onRetry();
+    await sleep(RETRY_MS);
+  }
+}
+
+/** `atOnce` at any time, by default all, each as often as it takes. Final failures are returned. */
 export async function attachAll(world: World, pods: readonly SimPod[], atOnce = pods.length): Promise<Attached> {
   const before = sumUse([world.use()]);
   const attached: AttachedPod[] = [];
   const refused: Error[] = [];
   let retries = 0;
-  const attach = async (pod: SimPod, triesLeft: number): Promise<void> => {
+  const attach = async (pod: SimPod): Promise<void> => {
     try {
-      attached.push(await attachPod(pod, world.history));
+      attached.push(await attachAgain(world, pod, () => retries++));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      const isFinal = error instanceof CniError && error.code === ErrorCode.PoolExhausted;
-      if (isFinal || triesLeft === 0) return void refused.push(error);
-      retries++;
-      await sleep(RETRY_MS);
-      await attach(pod, triesLeft - 1);
+      refused.push(error);
     }
   };
-  const tookMs = await timed(() => inParallel(pods, atOnce, (pod) => attach(pod, MAX_RETRIES)));
+  const tookMs = await timed(() => inParallel(pods, atOnce, attach));
   return { attached, refused, retries, seconds: tookMs / 1000, use: useSince(world.use(), before) };
 }
