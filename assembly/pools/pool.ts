@@ -155,8 +155,8 @@ export function locate(pool: usize, hi: u64, lo: u64): i32 {
   const window = <u64>windowOf(bitmapOf(pool));
   const first = entryAt(ranges, 0);
   const near = lo - firstLoOf(first);
-  // Without ranges the window is empty.
-  if (hi == firstHiOf(first) && near < window && isInFirst(ranges, near)) return <i32>near;
+  // Without ranges the window is empty. `near` wraps for an address before a range that crosses a multiple of 2^64.
+  if (hi == firstHiOf(first) && near <= lo && near < window && isInFirst(ranges, near)) return <i32>near;
   const entry = findEntry(ranges, hi, lo);
   if (entry == 0) return OUTSIDE;
   const offsetHi = subHi(hi, lo, firstHiOf(entry), firstLoOf(entry));

@@ -71,8 +71,8 @@ export function createSet(family: u32, capacity: u32): usize {
   if (set == 0) return 0;
   store<u32>(set, family);
   store<u32>(set, 0, COUNT);
-  store<u32>(set, capacity, CAPACITY);
-  store<u32>(set, 0, CAPACITY + 4);
+  // And the word behind it.
+  store<u64>(set, capacity, CAPACITY);
   return set;
 }
 

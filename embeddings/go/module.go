@@ -5,7 +5,7 @@ package core
 import "math/bits"
 
 // ModuleSHA256 is the sum of the berth-core.wasm whose sources this package was made from.
-const ModuleSHA256 = "1a002db157927861d14593e02521e7db93b0a1ca8279cd6b6af697206f7a170c"
+const ModuleSHA256 = "3db8c7cdeb878095064b2ba819d08e709439bdd0527b0c21015996c8dfafa885"
 
 // The memory's length, in pages.
 const (
@@ -424,8 +424,8 @@ func (m *module) f5(l0, l1 uint32) uint32 {
 	}
 	store32(mem, l2, 0, l0)
 	store32(mem, l2, 4, 0)
-	store32(mem, l2, 8, l1)
-	store32(mem, l2, 12, 0)
+	t5 := uint64(l1)
+	store64(mem, l2, 8, t5)
 	return l2
 }
 
@@ -904,62 +904,64 @@ func (m *module) f10(l0 uint32, l1, l2 uint64) uint32 {
 	l5 = t2
 	t3 := load64(mem, l3, 16)
 	t4 := l1 == t3
-	t5 := uint64(load32(mem, l0, 32))
-	l4 = t5
-	t6 := l4 > l5
-	t7 := word(t4) & word(t6)
-	var t9 uint32
-	if t7 != 0 {
-		t10 := l3 - 4294967232
-		l0 = t10
-		t11 := load64(mem, l0, 40)
-		t12 := l5 < t11
-		var t14 uint32
-		if t12 {
-			t14 = 1
-		} else {
-			t15 := load64(mem, l0, 32)
-			t16 := t15 != 0
-			t14 = word(t16)
-		}
-		t9 = t14
-	} else {
-		t9 = 0
-	}
+	t5 := l2 >= l5
+	t6 := word(t4) & word(t5)
+	t7 := uint64(load32(mem, l0, 32))
+	l4 = t7
+	t8 := l4 > l5
+	t9 := t6 & word(t8)
+	var t11 uint32
 	if t9 != 0 {
-		t18 := uint32(l5)
-		return t18
+		t12 := l3 - 4294967232
+		l0 = t12
+		t13 := load64(mem, l0, 40)
+		t14 := l5 < t13
+		var t16 uint32
+		if t14 {
+			t16 = 1
+		} else {
+			t17 := load64(mem, l0, 32)
+			t18 := t17 != 0
+			t16 = word(t18)
+		}
+		t11 = t16
+	} else {
+		t11 = 0
 	}
-	t19 := m.f9(l3, l1, l2)
-	l0 = t19
-	t20 := l0 == 0
-	if t20 {
+	if t11 != 0 {
+		t20 := uint32(l5)
+		return t20
+	}
+	t21 := m.f9(l3, l1, l2)
+	l0 = t21
+	t22 := l0 == 0
+	if t22 {
 		return 4294967288
 	}
-	t22 := load64(mem, l0, 40)
-	l5 = t22
-	t23 := load64(mem, l0, 8)
-	l7 = t23
-	t24 := l2 - l7
-	t25 := l5 + t24
-	l6 = t25
-	t26 := l6 < l5
-	t27 := uint64(word(t26))
-	t28 := load64(mem, l0, 32)
-	t29 := load64(mem, l0, 0)
-	t30 := l1 - t29
-	t31 := l2 < l7
-	t32 := uint64(word(t31))
-	t33 := t30 - t32
-	t34 := t28 + t33
-	t35 := t27 + t34
-	l1 = t35
-	t36 := l1 == 0
-	t37 := l4 > l6
-	t38 := word(t36) & word(t37)
-	if t38 != 0 {
-		t40 := uint32(l6)
-		return t40
+	t24 := load64(mem, l0, 40)
+	l5 = t24
+	t25 := load64(mem, l0, 8)
+	l7 = t25
+	t26 := l2 - l7
+	t27 := l5 + t26
+	l6 = t27
+	t28 := l6 < l5
+	t29 := uint64(word(t28))
+	t30 := load64(mem, l0, 32)
+	t31 := load64(mem, l0, 0)
+	t32 := l1 - t31
+	t33 := l2 < l7
+	t34 := uint64(word(t33))
+	t35 := t32 - t34
+	t36 := t30 + t35
+	t37 := t29 + t36
+	l1 = t37
+	t38 := l1 == 0
+	t39 := l4 > l6
+	t40 := word(t38) & word(t39)
+	if t40 != 0 {
+		t42 := uint32(l6)
+		return t42
 	}
 	store64(mem, 32, 0, l1)
 	store64(mem, 40, 0, l6)

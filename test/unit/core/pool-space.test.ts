@@ -46,6 +46,16 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(p.test(ip("::a00:0"))).toBe(false);
   });
 
+  it("has no address in front of a range that begins just before a multiple of 2^64", () => {
+    const p = pool(["2001:db8::ffff:ffff:ffff:ffff-2001:db8:0:1::1"]);
+    for (const outside of ["2001:db8::", "2001:db8::1", "2001:db8::ffff:ffff:ffff:fffe", "2001:db8:0:1::2"]) {
+      expect(p.contains(ip(outside))).toBe(false);
+      expect(p.claim(ip(outside))).toBe("outside");
+    }
+    for (const inside of ["2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:1::", "2001:db8:0:1::1"])
+      expect(p.claim(ip(inside))).toBe("claimed");
+  });
+
   it("keeps the mark of a masked address through unmasking", () => {
     const p = pool(["10.0.0.0/30"], ["10.0.0.0-10.0.0.2"]);
     expect(p.claim(ip("10.0.0.2"))).toBe("claimed");
