@@ -44,7 +44,9 @@ export const subnetScene: Scene = async (stage, narrator) => {
   }
   await awaitFree(stage, given, FREE_MS);
   const left = await generatedPools(stage, (pools) => pools.length === 0);
-  const { status } = await client.get(`${GROUP}/subnets/rack`);
+  // The controller writes the Subnet's status after the pool is gone.
+  const readRack = (): Promise<KubeObject> => client.get(`${GROUP}/subnets/rack`);
+  const { status } = await eventually(readRack, (rack) => rack.status.assigned === 0, PATIENCE_MS);
   const isReturned = left.length === 0 && status.assigned === 0;
   narrator.claim("its addresses are the Subnet's again", isReturned, `${status.assigned} of ${status.total} assigned`);
 };
