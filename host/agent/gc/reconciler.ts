@@ -4,7 +4,7 @@
  * more before anything is done about it, and released only when two observations, a grace apart, found it unchanged.
  */
 import { ConfigError } from "../../config/config-error.ts";
-import { ApiError, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
@@ -208,7 +208,8 @@ export class Reconciler {
     const retryMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
     this.#allDueMs = retryMs;
     this.#dueMs.clear();
-    if (this.#isFirst) await isTold();
+    // Whoever leads now is compared with later: before the first list, and not again with each attempt.
+    if (!this.#hasListed) await isTold();
     this.#hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#terms);
@@ -315,11 +316,15 @@ export class Reconciler {
     return isReportedLost(row, object, node) && !(await collector.isPodGone(row));
   }
 
-  /** Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. */
+  /**
+   * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. Goes on with other pods after a read without an
+   * answer, and rejects at the end: the next reconciliation, for which ADDs may wait, has the less to do.
+   */
   async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
     const adopted: Allocation[] = [];
     const released: Allocation[] = [];
     const refused: string[] = [];
+    const unanswered: ApiUnavailable[] = [];
     const byPod = Map.groupBy(orphans, (object) => claimantOf(object, this.#deps.node)?.podUid ?? object.name);
     await inParallel([...byPod.values()], ADOPTIONS_AT_ONCE, async (group) => {
       for (const object of group) {
@@ -328,6 +333,8 @@ export class Reconciler {
           const isReleased = row?.state === "Cooling" && object.spec.state !== "Cooling";
           if (row !== undefined) (isReleased ? released : adopted).push(row);
         } catch (error) {
+          // So many at once: the API server is out of reach.
+          if (error instanceof ApiUnavailable && unanswered.push(error) < ADOPTIONS_AT_ONCE) return;
           if (!(error instanceof ConfigError || error instanceof ApiError)) throw error;
           const about = { err: error, address: object.name };
           this.#deps.log.warn(about, "Reading an allocation of this node failed; it stays as it is");
@@ -336,6 +343,7 @@ export class Reconciler {
         }
       }
     });
+    if (unanswered.length > 0) throw unanswered[0];
     return { adopted, released, refused };
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SWEEP_RETRY_MS } from "../../../../host/agent/gc/collector.ts";
 import {
+  ADOPTIONS_AT_ONCE,
   RECONCILE_ALL_MS,
   RECONCILE_INTERVAL_MS,
   RECONCILE_TICK_MS,
@@ -32,6 +33,8 @@ class Scene {
   readonly toCheck: string[] = [];
   relists = 0;
   isTold = true;
+  /** How often it has asked for that. */
+  questions = 0;
 
   constructor(node: TestNode<Journal>) {
     this.node = node;
@@ -49,7 +52,10 @@ class Scene {
           forgetRetained: () => {},
         },
         relists: () => this.relists,
-        isTold: async () => this.isTold,
+        isTold: async () => {
+          this.questions++;
+          return this.isTold;
+        },
         collector: {
           isPodGone: async ({ pod }) => this.gonePods.has(pod),
           adopted: ({ ip }) => void this.toCheck.push(formatIp(ip)),
@@ -177,6 +183,28 @@ describe("undo: a reconciliation", () => {
     world.afterList(() => world.node.server.edit(seen.name, (spec) => ({ ...spec, holders: [] })));
     expect(summary(await world.reconciler.reconcile())).toBe("+10.0.0.2 - !");
     expect(world.node.lines[0]).toBe("warn Reading an allocation of this node failed; it stays as it is");
+  });
+
+  it("goes on with other pods after a read without an answer, and fails at the end", async ({ world }) => {
+    const names = Array.from({ length: 2 * ADOPTIONS_AT_ONCE }, (_, index) => `10.0.0.${index + 1}`);
+    for (const name of names) world.addObject(name, `web-${name}`);
+    const { gate } = world.node;
+    world.node.gate = async (call, commit) => (call.path.endsWith("/10.0.0.1") ? unreachable(call, commit) : commit());
+    await expect(world.reconciler.reconcile()).rejects.toThrow("No connection");
+    expect(await world.rowOf("10.0.0.1")).toBe("none");
+    for (const name of names.slice(1)) expect(await world.rowOf(name)).toContain("Bound");
+    world.node.gate = gate;
+    expect(summary(await world.reconciler.reconcile())).toBe("+10.0.0.1 - !");
+  });
+
+  it("asks no more when several reads have no answer", async ({ world }) => {
+    for (let index = 1; index <= 3 * ADOPTIONS_AT_ONCE; index++) world.addObject(`10.0.0.${index}`, `web-${index}`);
+    world.node.gate = async (call, commit) =>
+      call.query?.fieldSelector === undefined ? unreachable(call, commit) : commit();
+    await expect(world.reconciler.reconcile()).rejects.toThrow("No connection");
+    const reads = world.node.calls.filter((call) => /10\.0\.0\.[0-9]+$/.test(call));
+    expect(reads.length).toBeLessThan(2 * ADOPTIONS_AT_ONCE);
+    expect(reads.length).toBeGreaterThanOrEqual(ADOPTIONS_AT_ONCE);
   });
 
   it("does nothing that the API server does not confirm", async ({ world }) => {
@@ -339,6 +367,7 @@ describe("the time of a reconciliation", () => {
     await reconcileIfDue(world);
     await world.reconciler.reconciled();
     expect(await world.rowOf("10.0.0.1")).toBe(`Bound uid-web ${UNKNOWN_CONTAINER}`);
+    expect(world.questions).toBe(1);
   });
 
   it("does not come once it is closed", async ({ world }) => {
