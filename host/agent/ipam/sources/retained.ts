@@ -262,10 +262,10 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * What a live pod of a migrating machine has first, what is orphaned last; what is fresh after what the member had before. Of equal ones what is
- * retained first, or was until an earlier pod took it over, the last one before others; then what earlier pods have, the oldest before others, which are
- * left of claims that are being undone, and of what one of them has the object that was created first: taking over what was retained is a later write
- * to an older object. One list of the API server for each workload of the demand.
+ * What a live pod of a migrating machine has first, what is orphaned last; what is fresh after what the member had before, and of that what was created
+ * first. Of equal ones what is retained first, or was until an earlier pod took it over, the last one before others; then what earlier
+ * pods have, the oldest before others, which are left of claims that are being undone, and of what one of them has the object that was created first:
+ * taking over what was retained is a later write to an older object. One list of the API server for each workload of the demand.
  */
 async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
   // What a target has is not what the pod is to have from which the machine migrates to it.
@@ -307,6 +307,7 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
         Number(b.kept.isInUse === true) - Number(a.kept.isInUse === true) ||
         Number(a.isOrphaned) - Number(b.isOrphaned) ||
         Number(isFresh(a.kept)) - Number(isFresh(b.kept)) ||
+        compareFresh(a.kept, b.kept) ||
         rankOf(a) - rankOf(b) ||
         compareText(a.kept.createdAt ?? "", b.kept.createdAt ?? "") ||
         b.kept.version - a.kept.version,
@@ -326,6 +327,11 @@ function wasKept(earlier: Allocation, allKept: readonly Allocation[]): boolean {
 
 function isFresh({ workload }: Allocation): boolean {
   return workload?.isFresh === true;
+}
+
+/** Whoever has them: before the later one can have been answered, its ADD has read a list with the earlier one, and preferred that. */
+function compareFresh(a: Allocation, b: Allocation): number {
+  return isFresh(a) && isFresh(b) ? compareText(a.createdAt ?? "", b.createdAt ?? "") : 0;
 }
 
 function isCreatedBefore({ createdAt }: Allocation, other: Allocation): boolean {
