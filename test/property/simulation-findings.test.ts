@@ -144,6 +144,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "of two fresh addresses a member keeps the one whose record was created first",
     { seed: 700_000_109, profile: "statefulsets", steps: 31_500, faults: 3 },
   ],
+  [
+    "a node that was lost records a quarantine again that another one has ended",
+    { seed: 710_000_012, profile: "conflicts", steps: 19_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -121,8 +121,9 @@ function decideCooling(inputs: SyncInputs): SyncAction {
 
 function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
-  // If this node only probes the address for a lost node, the object was deleted because the address is known to be free.
-  if (object === "absent") return { kind: isProber(state, node) ? "forget" : "create" };
+  // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this node only probes the address for a
+  // lost node, it is known to be free; otherwise its own next probe decides.
+  if (object === "absent") return { kind: isProber(state, node) ? "forget" : "wait" };
   // Whatever pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.

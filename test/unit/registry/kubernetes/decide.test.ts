@@ -136,7 +136,7 @@ const ROWS = cases<Case>`
   conflict: a conflict that is written, with such a write ${[quarantined, ourQuarantined, unanswered]}
     => replace Quarantined
   conflict: a conflict of which nothing is known ${[quarantined, undefined]} => read
-  conflict: a conflict whose object is gone ${[quarantined, "absent"]} => create
+  conflict: a conflict that another node has found to be over ${[quarantined, "absent"]} => wait
   conflict: an address that we were told to ask for ${[quarantined, weAsk]} => synced
   conflict: is not written over, it says who had it ${[quarantined, weAsk, unanswered]} => synced
   conflict: was freed by another writer ${[quarantined, "absent", prober]} => forget
