@@ -148,6 +148,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a node that was lost records a quarantine again that another one has ended",
     { seed: 710_000_012, profile: "conflicts", steps: 19_000, faults: 3 },
   ],
+  [
+    "an undone claim of what a lost journal took in leaves it the member's, after a reboot, too",
+    { seed: 710_000_014, profile: "restores", steps: 22_500, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -54,10 +54,9 @@ interface Source {
   readonly version: number;
   /**
    * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another node, whose address still cooled.
-   * `adopted`: the journal had lost it, and {@link ClaimPublisher.retain} is still to come. `inherited`: the same of an earlier pod's, or of what no
-   * pod is known to have been answered with.
+   * `taken in`: the journal had lost it, or no pod is known to have been answered with it, and {@link ClaimPublisher.retain} is still to come.
    */
-  readonly kind: "new" | "taken over" | "adopted" | "inherited";
+  readonly kind: "new" | "taken over" | "taken in";
 }
 
 /** A row that is published only when a probe finds the address silent: until then the object stays that of the earlier pod, whose node is lost. */
@@ -128,16 +127,17 @@ export class ClaimPublisher {
       const source = this.#sources.get(nameOf(row));
       return source?.version === row.version ? source.kind : undefined;
     };
+    const isSuperseded = (row: Allocation): boolean => superseded.some((each) => nameOf(each) === nameOf(row));
+    // What the journal had taken in is its owner's as before the claim, unless the owner has another one in its place.
     const isForeign = (row: Allocation): boolean => {
       const kind = sourceOf(row);
-      return kind !== undefined && (kind !== "inherited" || superseded.some((each) => nameOf(each) === nameOf(row)));
+      return kind !== undefined && (kind !== "taken in" || isSuperseded(row));
     };
     await this.#journal.disown(created.filter(isForeign));
     // A NIC may have had it until just now.
     const isUsed = (row: Allocation): boolean => {
       const kind = sourceOf(row);
-      const isSuperseded = superseded.some((each) => nameOf(each) === nameOf(row));
-      return kind === "taken over" || (isSuperseded && (kind === "adopted" || kind === "inherited"));
+      return kind === "taken over" || (kind === "taken in" && isSuperseded(row));
     };
     for (const row of created.filter(isUsed)) await this.#journal.collect(row);
     await this.#journal.undo(created.filter((row) => !isUsed(row)));
@@ -274,7 +274,7 @@ export class ClaimPublisher {
       findOwner(claim, row) !== undefined && (this.#isInDoubt(row) || isUndecided(row));
     const adopted = held.filter(isAdopted);
     for (const row of adopted.filter((each) => this.#isInDoubt(each))) {
-      const kind = this.#sources.get(nameOf(row))?.kind ?? "inherited";
+      const kind = this.#sources.get(nameOf(row))?.kind ?? "taken in";
       this.#sources.set(nameOf(row), { version: row.version, kind });
     }
     return { ...outcome, fresh: [...fresh, ...adopted] };
@@ -282,7 +282,7 @@ export class ClaimPublisher {
 
   #isInDoubt(row: Allocation): boolean {
     const kind = this.#sources.get(nameOf(row))?.kind;
-    return kind === "adopted" || kind === "inherited" || row.workload?.isFresh === true;
+    return kind === "taken in" || row.workload?.isFresh === true;
   }
 
   /** The row names its container from now on, whatever becomes of the claim. */
@@ -290,8 +290,7 @@ export class ClaimPublisher {
     for (const row of held) {
       const before = previous.find((each) => each.containerId === UNKNOWN_CONTAINER && nameOf(each) === nameOf(row));
       if (before === undefined || findOwner(claim, row) === undefined) continue;
-      const kind = before.owner === row.owner ? "adopted" : "inherited";
-      this.#sources.set(nameOf(row), { version: row.version, kind });
+      this.#sources.set(nameOf(row), { version: row.version, kind: "taken in" });
     }
   }
 
@@ -395,7 +394,7 @@ export class ClaimPublisher {
 
   #noteSource({ row, replaces, isNewToOwner, outcome }: Result): void {
     if (outcome.kind !== "published") return;
-    if (row.workload?.isFresh === true) this.#sources.set(nameOf(row), { version: row.version, kind: "inherited" });
+    if (row.workload?.isFresh === true) this.#sources.set(nameOf(row), { version: row.version, kind: "taken in" });
     if (row.workload !== undefined) return;
     // An earlier claim of the same ADD has taken it over.
     const before = this.#sources.get(nameOf(row));

@@ -5,6 +5,7 @@ import type { HolderStatus } from "../../../../host/ipam/retention.ts";
 import type { Adoption } from "../../../../host/registry/journal.ts";
 import type { LiveStatus } from "../../../../host/registry/kubernetes/decide.ts";
 import type { Claim } from "../../../../host/registry/registry.ts";
+import type { StoredObject } from "../../../fakes/memory-api-server.ts";
 import { type ClusterNode, decodeStored, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -141,6 +142,36 @@ it("what a pod takes back for a moment when its owner is not known any more is s
   await node.pass(0);
   expect(records(node)).toEqual([`${NAME} Kept`]);
 });
+
+it.each([
+  ["was the member's before", 2, `${NAME} Kept`],
+  ["may never have been answered", 1, `${NAME} Kept fresh`],
+])(
+  "what a lost journal took in and %s stays so when an ADD of its pod after a reboot is undone",
+  async (_, pods, left) => {
+    const node = await openClusterNode();
+    for (const owner of ["a", "b"].slice(0, pods)) {
+      await claimAndRetain(node.registry, ofSet(owner, await kept(node)));
+      if (owner === "a" && pods === 2) await node.registry.release(FIRST);
+      await node.pass(0);
+    }
+    const owner = pods === 2 ? "b" : "a";
+    const next = await openClusterNode({ server: node.server });
+    const row = { ...proposal(NAME), state: "Bound", owner, namespace: "shop", pod: "db-0" } as const;
+    const taken = decodeStored([...node.server.objects.values()][0] as StoredObject).spec.workload;
+    const adopted = await next.registry.adopt({ ...row, workload: taken });
+    // A reboot: rows of the earlier boot cool, and what waits for the API server is not written before the ADD.
+    next.gate = () => new Promise(() => {});
+    if (adopted !== undefined) await next.registry.collect(adopted);
+    await next.open();
+    next.gate = async (_call, commit) => commit();
+    const { version = 0 } = (await next.registry.findAddress("", ip(NAME))) ?? {};
+    const outcome = await next.registry.claim({ ...ofSet(owner, version), containerId: "next" });
+    await next.registry.undo(outcome.kind === "bound" ? outcome.created : []);
+    await next.pass(COOLDOWN_MS);
+    expect(records(next)).toEqual([left]);
+  },
+);
 
 describe("of several addresses of a machine's NIC a search learns which ones pods of other nodes have that have not ended", () => {
   const machines = async (statuses: Readonly<Record<string, HolderStatus>>, rest: Partial<Claim> = {}) => {
