@@ -111,6 +111,10 @@ export class Ledger implements Segment {
   readonly #idleSinceMs = new Map<string, number | undefined>();
   readonly #foreign = new Map<string, Foreign>();
   #answersAllUntilMs = Number.NEGATIVE_INFINITY;
+  /** Since when it does so without a break. */
+  #answersAllSinceMs = Number.NEGATIVE_INFINITY;
+  /** When each address in quarantine was put there. */
+  readonly #quarantinedMs = new Map<string, number>();
   /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
   /** What each NIC of a pod had last. */
   readonly #own = new Map<string, string>();
@@ -215,7 +219,9 @@ export class Ledger implements Segment {
 
   /** A machine answers for every address, for so long. */
   answerAll(forMs: number): void {
-    this.#answersAllUntilMs = this.#options.nowMs() + forMs;
+    const nowMs = this.#options.nowMs();
+    if (nowMs >= this.#answersAllUntilMs) this.#answersAllSinceMs = nowMs;
+    this.#answersAllUntilMs = nowMs + forMs;
   }
 
   /** All other machines are gone. */
@@ -354,12 +360,15 @@ export class Ledger implements Segment {
     this.#left.delete(address);
     this.forgetAddress(address);
     const nowMs = this.#options.nowMs();
+    this.#quarantinedMs.set(address, nowMs);
     const foreign = this.#foreign.get(address);
     const isProxy = mac === PROXY_MAC;
     if (!isProxy && (foreign === undefined || nowMs > foreign.untilMs + HEARD_MS))
       this.problems.push(`${address} is quarantined because of ${mac}, which is no other machine`);
+    // What was quarantined before the machine was silent may have been found free by a node that cannot write that yet.
+    const isCurrent = (other: string): boolean => (this.#quarantinedMs.get(other) ?? 0) >= this.#answersAllSinceMs;
     const isSame = ([other, each]: readonly [string, Spec]): boolean =>
-      each.quarantine?.mac === mac && each.node === node && other.includes(":") === address.includes(":");
+      each.quarantine?.mac === mac && each.node === node && familyOf(other) === familyOf(address) && isCurrent(other);
     const same = [...this.#objects].filter(isSame).length;
     if (isProxy && same > PROXY_ARP_MOST)
       this.problems.push(`${same} addresses of ${node} are quarantined because of one machine that answers for all`);
