@@ -152,6 +152,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an undone claim of what a lost journal took in leaves it the member's, after a reboot, too",
     { seed: 710_000_014, profile: "restores", steps: 22_500, faults: 2 },
   ],
+  [
+    "an attempt to create a record is carried out once the pod that had the address is gone",
+    { seed: 710_000_024, profile: "partition", steps: 40_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -55,7 +55,10 @@ export interface NodeOptions {
   readonly server?: MemoryApiServer;
 }
 
-type PodReaders = Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "readHolderStatus" | "onLost" | "random">;
+type PodReaders = Pick<
+  KubernetesRegistryOptions,
+  "isLivePod" | "isPodGone" | "readHolderStatus" | "onLost" | "onOrphan" | "random"
+>;
 
 export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {
   /** Addresses of each pool; default: as the pool cache has it. */

@@ -412,18 +412,22 @@ export class ClaimPublisher {
       if (outcome.kind !== "taken") continue;
       const found = await this.#journal.findAddress(row.space, row.ip);
       // The object is another pod's, so there is nothing to sync.
-      if (found?.state === "Cooling" && found.owner === row.owner) await this.#journal.forget(found, true);
+      if (found?.state === "Cooling" && found.owner === row.owner) await this.#forget(found);
     }
     if (isAnswered) await waitAtMost(Promise.all(left.map(({ row }) => this.#objectSync.sync(row))), EXPIRE_WAIT_MS);
+  }
+
+  /** Forgets a row whose object is another pod's. Returns whether it had not been written meanwhile. */
+  async #forget(row: Allocation): Promise<boolean> {
+    const isForgotten = await this.#journal.forget(row, true);
+    if (isForgotten) this.#objectSync.noteTaken(row);
+    return isForgotten;
   }
 
   /** Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were written meanwhile. */
   async #forgetTaken(results: readonly Result[]): Promise<readonly Result[]> {
     const isForgotten = async ({ row, replaces, outcome }: Result): Promise<boolean> =>
-      outcome.kind === "taken" &&
-      replaces === undefined &&
-      row.quarantine === undefined &&
-      this.#journal.forget(row, true);
+      outcome.kind === "taken" && replaces === undefined && row.quarantine === undefined && this.#forget(row);
     const forgotten = await Promise.all(results.map(isForgotten));
     return results.filter((_, index) => forgotten[index] !== true);
   }

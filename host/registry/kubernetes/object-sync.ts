@@ -227,6 +227,13 @@ export class ObjectSync {
     this.#states.noteRestart(nameOf(address));
   }
 
+  /** The claim's row was forgotten, as another pod has the object: an attempt to create it may still be carried out once that one is gone. */
+  noteTaken({ space, ip }: AddressKey): void {
+    const name = nameOf({ space, ip });
+    const { lateUntilMs } = this.#states.get(name).pending;
+    if (lateUntilMs > this.#options.nowMs()) this.#backlog.postpone(name, { space, ip }, lateUntilMs);
+  }
+
   /** Returns whether a write that was sent earlier may still change the object. */
   isInDoubt(address: AddressKey): boolean {
     return this.#states.get(nameOf(address)).pending.isUnanswered;
@@ -267,7 +274,7 @@ export class ObjectSync {
     const readRow = (): Promise<Allocation | undefined> => journal.findAddress(address.space, address.ip);
     let row = await readRow();
     for (let step = 0; step < MAX_STEPS; step++) {
-      if (row === undefined) return this.#finish(task);
+      if (row === undefined) return this.#endWithoutRow(task, address);
       // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
       if (row.state === "Bound" && row.isConfirmed !== true) return this.#backlog.done(name);
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
@@ -410,6 +417,17 @@ export class ObjectSync {
 
   #startTask(name: string, terms: CallTerms, object: KnownObject | undefined): SyncTask {
     return { name, terms, object, full: undefined, isNew: false, isTakenOver: false };
+  }
+
+  /** What was carried out late is an orphan, which a comparison finds. */
+  #endWithoutRow(task: SyncTask, address: AddressKey): void {
+    const { lateUntilMs } = this.#states.get(task.name).pending;
+    if (lateUntilMs > this.#options.nowMs()) {
+      this.#backlog.postpone(task.name, address, lateUntilMs);
+      return;
+    }
+    if (lateUntilMs > 0) this.#options.onOrphan?.(task.name);
+    this.#finish(task);
   }
 
   /** The object is what the row says, or neither exists. */

@@ -300,6 +300,27 @@ describe("retention: of an address that is new to a member of a workload", () =>
     expect(allocationLines(node.server)).toEqual([]);
   });
 
+  it("the comparison is told when an attempt to create it may have been carried out after another pod had the address", async () => {
+    const orphans: string[] = [];
+    const other = await openClusterNode({ name: "n2" });
+    await other.registry.claim(claim("b", [proposal(NAME)], { containerId: "c-b" }));
+    const node = await openClusterNode({ server: other.server, onOrphan: (name) => orphans.push(name) });
+    let runLate = (): unknown => undefined;
+    node.gate = async ({ method, onUnanswered }, commit) => {
+      if (method !== "POST") return commit();
+      onUnanswered?.();
+      runLate = commit;
+      return commit();
+    };
+    expect(await node.registry.claim(ofWeb("eth0"))).toMatchObject({ kind: "taken" });
+    await other.registry.release({ containerId: "c-b", ifName: "eth0" });
+    await other.pass(COOLDOWN_MS);
+    runLate();
+    expect([allocationLines(node.server), orphans]).toEqual([[`${NAME} Bound n1`], []]);
+    await node.pass(LATE_WRITE_MS);
+    expect(orphans).toEqual([NAME]);
+  });
+
   it("nothing is kept when the caller hangs up while it is created", async () => {
     const node = await openClusterNode();
     const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
