@@ -105,6 +105,8 @@ export interface Claim {
    * sandbox has them by now. (Every claim gives a NIC only the families that it lacks.)
    */
   readonly partial?: boolean;
+  /** Whoever claims will claim what is missing in place of what is taken, or undo the rest. Without it a claim is all or nothing. */
+  readonly keepsRest?: boolean;
   /** Do not offer the owner's own cooling addresses again: they are outside of the selected pools. */
   readonly skipOwnCooling?: boolean;
 }
@@ -135,8 +137,8 @@ export type ClaimOutcome =
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
   /**
-   * A proposed address has another owner. Nothing was written, except in a cluster: `kept` is what the claim has got of the rest. The caller claims what
-   * is missing, with `partial`, or undoes it.
+   * A proposed address has another owner. Nothing was written, except in a cluster for a claim that `keepsRest`: `kept` is what it has got of the rest.
+   * The caller claims what is missing, with `partial`, or undoes it.
    */
   | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
 

@@ -162,7 +162,7 @@ class AddressAllocator {
     const { registry, demand, metrics } = this.#search;
     const proposals = picked.map((each) => proposalOf(each, demand));
     const partial = this.#hasKept ? { partial: true } : {};
-    const claim = { ...demand.claimant, ...partial, proposals, skipOwnCooling: this.#own.skipCooling };
+    const claim = { ...demand.claimant, ...partial, keepsRest: true, proposals, skipOwnCooling: this.#own.skipCooling };
     const startedMs = performance.now();
     let outcome: ClaimOutcome["kind"] | "failed" = "failed";
     try {

@@ -334,7 +334,8 @@ export class ClaimPublisher {
         return this.#withPredecessors(this.#withAdopted(claim, bound));
     }
     const published = results.filter((each) => each.outcome.kind === "published");
-    const isKept = failed === undefined && by.length > 0 && published.length > 0 && !open.isTouched;
+    const isTaken = failed === undefined && by.length > 0;
+    const isKept = claim.keepsRest === true && isTaken && published.length > 0 && !open.isTouched;
     const undone = isKept ? results.filter((each) => !published.includes(each)) : results;
     await this.#undoAll(undone, failed === undefined);
     await this.undo(outcome.created.filter((row) => this.#findDeferred(row) !== undefined));

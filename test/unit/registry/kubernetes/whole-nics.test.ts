@@ -46,7 +46,7 @@ describe("what was claimed together and never answered", () => {
     await node.open();
     await node.pass(0);
     expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
-    await undoKept(node, await node.registry.claim(claim("a", BOTH)), [SIX]);
+    await undoKept(node, await node.registry.claim(claim("a", BOTH, { keepsRest: true })), [SIX]);
     await node.pass(0);
     expect(await node.registry.findOwner("a")).toEqual([]);
     expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
@@ -57,7 +57,7 @@ describe("what was claimed together and never answered", () => {
     await endBeforeTheObjects(node, [...BOTH, proposal("10.0.0.9", { ifName: "net1" })]);
     await other.registry.claim(claim("b", [proposal(FOUR)]));
     await node.open();
-    await undoKept(node, await node.registry.claim(claim("a", BOTH)), [SIX]);
+    await undoKept(node, await node.registry.claim(claim("a", BOTH, { keepsRest: true })), [SIX]);
     const bound = (await node.registry.findOwner("a")).filter(({ state }) => state === "Bound");
     expect(bound).toMatchObject([{ ip: ip("10.0.0.9"), ifName: "net1" }]);
   });
@@ -69,13 +69,24 @@ it.each([[FOUR], [SIX]])(
     const [node, other] = await twoNodes();
     await other.registry.claim(claim("b", [proposal(taken)]));
     const left = [FOUR, SIX].filter((each) => each !== taken);
-    const outcome = await node.registry.claim(claim("a", BOTH));
+    const outcome = await node.registry.claim(claim("a", BOTH, { keepsRest: true }));
     expect(node.freed).toEqual([]);
     await undoKept(node, outcome, left);
     await node.pass(0);
     expect(node.freed).toEqual(left);
   },
 );
+
+it("a claim that does not ask for the rest is all or nothing", async () => {
+  const [node, other] = await twoNodes();
+  await other.registry.claim(claim("b", [proposal(FOUR)]));
+  const outcome = await node.registry.claim(claim("a", BOTH));
+  expect(outcome.kind === "taken" && outcome.kept).toBeUndefined();
+  await node.pass(0);
+  expect(node.freed).toEqual([SIX]);
+  expect(await node.registry.findOwner("a")).toEqual([]);
+  expect(allocationLines(node.server)).toEqual([`${FOUR} Bound n2`]);
+});
 
 it("what a lost journal has taken in is still in doubt after a claim that was undone", async () => {
   const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
