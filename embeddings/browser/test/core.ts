@@ -92,7 +92,7 @@ describe("an instance of the core", () => {
     const spread = Array.from({ length: 4096 }, (_, index) => `10.${index >> 4}.${(index & 15) << 4}.1`);
     const beforeBytes = small.sizeBytes();
     assert.equal(pool.claimMany(spread), 4096);
-    assert.ok(small.sizeBytes() > beforeBytes + 4096 * 1032);
+    assert.ok(small.sizeBytes() > beforeBytes + 4096 * 512);
     assert.equal(pool.testMany(spread).every(Boolean), true);
     // The raw exports move the buffer behind the back of the classes.
     small.raw.exchange(2 ** 20);
