@@ -98,15 +98,14 @@ class AddressAllocator {
         if (claimed !== undefined) return claimed;
         demand.deadline.signal.throwIfAborted();
       }
+      throw new CniError(
+        ErrorCode.TryAgainLater,
+        `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
+      );
     } catch (error) {
       await registry.undo(this.#kept.created);
       throw error;
     }
-    await registry.undo(this.#kept.created);
-    throw new CniError(
-      ErrorCode.TryAgainLater,
-      `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
-    );
   }
 
   /** In a full namespace a pod gets what is retained for it. Throws CniError 101 if it lacks anything else: a claim would be recorded before it is refused. */
