@@ -120,6 +120,18 @@ it("sandbox-restart: an ADD is not answered by what was read of what was made la
   expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
+/** The next creation is attempted twice; the attempt that had no answer is carried out when the returned function is called. */
+function repeatCreation(node: ClusterNode): () => unknown {
+  let runLate = (): unknown => undefined;
+  node.gate = async ({ method, onUnanswered }, commit) => {
+    if (method !== "POST") return commit();
+    onUnanswered?.();
+    runLate = commit;
+    return commit();
+  };
+  return () => runLate();
+}
+
 describe("an object that a foreign finalizer holds", () => {
   async function heldNode(): Promise<ClusterNode> {
     const node = await openClusterNode({ poolSize: 256 });
@@ -283,13 +295,7 @@ describe("retention: of an address that is new to a member of a workload", () =>
 
   it("nothing is kept when an attempt to create it is carried out after a later one was undone", async () => {
     const node = await openClusterNode();
-    let runLate = (): unknown => undefined;
-    node.gate = async ({ method, onUnanswered }, commit) => {
-      if (method !== "POST") return commit();
-      onUnanswered?.();
-      runLate = commit;
-      return commit();
-    };
+    const runLate = repeatCreation(node);
     const claimed = await node.registry.claim(ofWeb("eth0"));
     await node.registry.undo(claimed.kind === "bound" ? claimed.created : []);
     await node.registry.idle();
@@ -305,13 +311,7 @@ describe("retention: of an address that is new to a member of a workload", () =>
     const other = await openClusterNode({ name: "n2" });
     await other.registry.claim(claim("b", [proposal(NAME)], { containerId: "c-b" }));
     const node = await openClusterNode({ server: other.server, onOrphan: (name) => orphans.push(name) });
-    let runLate = (): unknown => undefined;
-    node.gate = async ({ method, onUnanswered }, commit) => {
-      if (method !== "POST") return commit();
-      onUnanswered?.();
-      runLate = commit;
-      return commit();
-    };
+    const runLate = repeatCreation(node);
     expect(await node.registry.claim(ofWeb("eth0"))).toMatchObject({ kind: "taken" });
     await other.registry.release({ containerId: "c-b", ifName: "eth0" });
     await other.pass(COOLDOWN_MS);
