@@ -77,17 +77,25 @@ class Instance {
 
 let instance: Instance | undefined;
 
+interface DirectoryNoticesOptions {
+  readonly nowMs?: () => number;
+  /** For a caller that looks for itself at times: infinite. */
+  readonly lookAnywayMs?: number;
+}
+
 export class DirectoryNotices {
   readonly #path: string;
   readonly #instance: Instance;
   readonly #nowMs: () => number;
+  readonly #lookAnywayMs: number;
   #watch: number | undefined;
   #isNoticed = true;
   #askedMs = 0;
 
-  constructor(path: string, nowMs: () => number = () => performance.now()) {
+  constructor(path: string, options: DirectoryNoticesOptions = {}) {
     this.#path = path;
-    this.#nowMs = nowMs;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#lookAnywayMs = options.lookAnywayMs ?? LOOK_ANYWAY_MS;
     instance ??= new Instance(loadNative());
     this.#instance = instance;
   }
@@ -99,7 +107,7 @@ export class DirectoryNotices {
   mayHaveChanged(): boolean {
     if (this.#watch !== undefined) this.#instance.read();
     const nowMs = this.#nowMs();
-    if (!this.#isNoticed && this.#watch !== undefined && nowMs - this.#askedMs < LOOK_ANYWAY_MS) return false;
+    if (!this.#isNoticed && this.#watch !== undefined && nowMs - this.#askedMs < this.#lookAnywayMs) return false;
     this.#askedMs = nowMs;
     this.#isNoticed = false;
     // The path may lead to another directory by now.

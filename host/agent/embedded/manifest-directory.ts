@@ -4,6 +4,7 @@
  */
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
+import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeManifests, type Resource } from "../../resources/manifest.ts";
@@ -36,6 +37,7 @@ export class ManifestDirectory implements Resources {
   readonly #path: string;
   readonly #log: Log;
   readonly #onChange: (state: ResourcesState) => void;
+  readonly #notices: DirectoryNotices;
   #files = new Map<string, ManifestFile>();
   #state: ResourcesState;
   #watcher: FSWatcher | undefined;
@@ -49,6 +51,7 @@ export class ManifestDirectory implements Resources {
     this.#path = path;
     this.#log = log;
     this.#onChange = onChange;
+    this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
     this.#arm();
     this.#state = this.#read();
     this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
@@ -58,9 +61,9 @@ export class ManifestDirectory implements Resources {
     return this.#state;
   }
 
-  /** Reads a pending change at once. */
+  /** Reads at once what has changed so far: the event loop may answer a caller before it gives the watcher the notice of an earlier change. */
   flush(): void {
-    if (this.#pending === undefined) return;
+    if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
     clearTimeout(this.#pending);
     this.#reload();
   }
@@ -106,6 +109,7 @@ export class ManifestDirectory implements Resources {
   }
 
   #read(): ResourcesState {
+    this.#notices.mayHaveChanged(); // What changes from now on is noticed.
     try {
       const names = readdirSync(this.#path)
         .filter((name) => MANIFEST_NAME.test(name))

@@ -32,7 +32,7 @@ function withNotices(test: (world: World) => void): void {
     mkdirSync(join(path, "c"), { recursive: true });
     for (const name of ["a", "b"]) writeFileSync(join(path, name), "text");
     const clock = { ms: 5 };
-    const notices = new DirectoryNotices(path, () => clock.ms);
+    const notices = new DirectoryNotices(path, { nowMs: () => clock.ms });
     expect([notices.mayHaveChanged(), notices.mayHaveChanged()]).toEqual([true, false]);
     test({ path, notices, clock });
   } finally {
