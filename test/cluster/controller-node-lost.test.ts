@@ -233,6 +233,31 @@ it("conflict: the node chosen to probe is lost, too: the next one is chosen, and
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
+it("node-lost: the node chosen to probe cannot, no other one can, and the lost node is back: it confirms", async () => {
+  const [one, two] = [await openNode("n1"), await openNode("n2")];
+  const [last, gone] = [await startPod(two, "10.6.0.9"), await startPod(one, "10.6.0.1")];
+  await loseNode(one, [gone]);
+  await waitNodeLost();
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n2");
+  await lab.until("n2 is told", async () => (await two.rows()).length === 2);
+  await two.detach(last);
+  await collector.sweep(3 * NODE_LOST_MS);
+  expect(await world.stateOf("10.6.0.1"), "n1 is not back").toBe("Quarantined n2");
+  await collector.setNode("n1", "True");
+  one.wipe();
+  await one.start();
+  await collector.sweep();
+  await collector.sweep(3 * NODE_LOST_MS);
+  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
+  await one.reconcile();
+  one.advance(GRACE_MS);
+  await one.reconcile();
+  one.advance(COOLDOWN_MS);
+  await one.reconcile();
+  await lab.until("n2 forgets it", async () => (await two.rows()).every((row) => !row.startsWith("10.6.0.1 ")));
+  expect(await world.stateOf("10.6.0.1")).toBe("free");
+});
+
 it("conflict: no node attaches from the pool: the address stays, and the controller says so", async () => {
   const one = await openNode("n1");
   await loseNode(one, [await startPod(one, "10.6.0.1")]);

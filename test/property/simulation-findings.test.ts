@@ -156,6 +156,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an attempt to create a record is carried out once the pod that had the address is gone",
     { seed: 710_000_024, profile: "partition", steps: 40_000, faults: 3 },
   ],
+  [
+    "the node that is to probe for a lost one has no pod of the pool any more, and the lost one is back",
+    { seed: 710_000_006, profile: "conflicts", steps: 38_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

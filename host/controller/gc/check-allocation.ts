@@ -200,9 +200,10 @@ export class AllocationChecker {
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
     const former = this.#asked.get(name) ?? new Set();
-    const never = new Set([lostNode(object), spec.node]);
-    const fresh = this.#probers.choose(spec.pool, new Set([...never, ...former]));
-    const chosen = fresh ?? this.#probers.choose(spec.pool, never);
+    const choose = (except: readonly string[]): string | undefined =>
+      this.#probers.choose({ pool: spec.pool, lost: lostNode(object), except: new Set(except) });
+    const fresh = choose([spec.node, ...former]);
+    const chosen = fresh ?? choose([spec.node]);
     if (fresh === undefined) former.clear();
     if (chosen !== undefined) this.#asked.set(name, former.add(chosen));
     return chosen;

@@ -1,5 +1,6 @@
 /**
- * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since its link reaches the segment.
+ * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since its link reaches the segment. The lost
+ * node itself comes first once it is back: it need not probe, because it can confirm that the pod has stopped (node-lost).
  */
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Caches } from "../types.ts";
@@ -19,7 +20,7 @@ interface ProberCandidate {
 
 interface ProberChoice {
   readonly candidates: readonly ProberCandidate[];
-  /** The lost node, and nodes that were asked before and did not find the address silent. */
+  /** The node that has the object now, and nodes that were asked before and did not find the address silent. */
   readonly except: ReadonlySet<string>;
 }
 
@@ -33,6 +34,12 @@ function chooseProber({ candidates, except }: ProberChoice): string | undefined 
   return (near.length > 0 ? near : able).sort(order)[0]?.node;
 }
 
+interface ProberQuestion extends Pick<ProberChoice, "except"> {
+  readonly pool: string;
+  /** The node of the pod that had the address. */
+  readonly lost: string;
+}
+
 export class Probers {
   readonly #caches: Pick<Caches, "allocations" | "nodes" | "pools">;
   /** By pool and node. */
@@ -43,8 +50,9 @@ export class Probers {
     this.#caches = caches;
   }
 
-  /** Returns undefined if no other ready node has a pod on the pool's segment. */
-  choose(pool: string, except: ReadonlySet<string>): string | undefined {
+  /** Returns undefined if the lost node is not ready, or excepted, and no other ready node has a pod on the pool's segment. */
+  choose({ pool, lost, except }: ProberQuestion): string | undefined {
+    if (this.#isReady(lost) && !except.has(lost)) return lost;
     const attached = this.#count();
     const subnet = this.#subnetOf(pool);
     const others = [...attached.keys()].filter(
@@ -52,7 +60,7 @@ export class Probers {
     );
     const names = new Set([pool, ...others].flatMap((name) => [...(attached.get(name)?.keys() ?? [])]));
     const candidates = [...names].map((node): ProberCandidate => {
-      const isReady = nodeStatus(this.#caches.nodes.items.get(node)) === "ready";
+      const isReady = this.#isReady(node);
       const besides = others.reduce((sum, name) => sum + (attached.get(name)?.get(node) ?? 0), 0);
       return {
         node,
@@ -62,9 +70,13 @@ export class Probers {
         asked: this.#asked.get(node) ?? 0,
       };
     });
-    const chosen = chooseProber({ candidates, except });
+    const chosen = chooseProber({ candidates, except: new Set([lost, ...except]) });
     if (chosen !== undefined) this.#asked.set(chosen, (this.#asked.get(chosen) ?? 0) + 1);
     return chosen;
+  }
+
+  #isReady(node: string): boolean {
+    return nodeStatus(this.#caches.nodes.items.get(node)) === "ready";
   }
 
   #subnetOf(pool: string): string | undefined {
