@@ -230,7 +230,8 @@ export interface Registry {
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /**
    * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free.
-   * `superseded`: those of them in whose place their owner has other addresses, so that none is retained that was in doubt.
+   * `superseded`: those of them in whose place their owner wants other addresses. In a cluster what a lost journal had taken in of these only cools in the
+   * journal, until it is known whether the owner gets the others.
    */
   undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void>;
   /**

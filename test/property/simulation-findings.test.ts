@@ -160,6 +160,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the node that is to probe for a lost one has no pod of the pool any more, and the lost one is back",
     { seed: 710_000_006, profile: "conflicts", steps: 38_000, faults: 3 },
   ],
+  [
+    "a machine whose node has lost its journal keeps its address while it is refused what an earlier pod has",
+    { seed: 700_000_200, profile: "machines", steps: 36_500, nodes: 8, pods: 40 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

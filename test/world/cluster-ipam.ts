@@ -13,6 +13,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     readSubnet: async () => ({ kind: "absent" }),
     forgetPoolOwner: () => {},
     releaseRetained: async () => {},
+    settleSuperseded: async () => {},
     evictPredecessor: async () => undefined,
     awaitChange: async () => false,
     isShared: async () => false,

@@ -103,6 +103,7 @@ class AddressAllocator {
         `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
       );
     } catch (error) {
+      await this.#retained.settle(false);
       await registry.undo(this.#kept.created);
       throw error;
     }
@@ -219,6 +220,7 @@ class AddressAllocator {
       const isOther = (row: Allocation): boolean => !fresh.some((each) => isSameAddress(each, row));
       const retained = [...owned.filter(({ workload }) => workload !== undefined), ...presumed.filter(isOther)];
       if (retained.length > 0) await registry.retain(retained);
+      await this.#retained.settle(true);
       return { ...bound, picked };
     } catch (error) {
       await registry.undo(bound.created);

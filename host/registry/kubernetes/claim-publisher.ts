@@ -69,6 +69,13 @@ interface Deferred {
   readonly node: string;
 }
 
+/** A row that cools, in whose place its owner may get another address. */
+interface GivenUp {
+  /** Version of the row that was given up. */
+  readonly version: number;
+  readonly cooling: Allocation;
+}
+
 export class ClaimPublisher {
   readonly #journal: Journal;
   readonly #objectSync: ObjectSync;
@@ -78,6 +85,7 @@ export class ClaimPublisher {
   readonly #sources = new Map<string, Source>();
   readonly #open = new Set<OpenClaim>();
   readonly #deferred = new Map<string, Deferred>();
+  readonly #givenUp = new Map<string, GivenUp>();
 
   constructor(journal: Journal, objectSync: ObjectSync, isLost: (row: Allocation) => boolean = () => false) {
     this.#journal = journal;
@@ -114,7 +122,7 @@ export class ClaimPublisher {
     await this.#journal.confirm([row]);
   }
 
-  /** `superseded`: those in whose place the member has other addresses. */
+  /** `superseded`: those in whose place the member wants other addresses. */
   async undo(given: readonly Allocation[], superseded: readonly Allocation[] = []): Promise<void> {
     const created: Allocation[] = [];
     // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object changes.
@@ -128,22 +136,43 @@ export class ClaimPublisher {
       return source?.version === row.version ? source.kind : undefined;
     };
     const isSuperseded = (row: Allocation): boolean => superseded.some((each) => nameOf(each) === nameOf(row));
-    // What the journal had taken in is its owner's as before the claim, unless the owner has another one in its place.
-    const isForeign = (row: Allocation): boolean => {
-      const kind = sourceOf(row);
-      return kind !== undefined && (kind !== "taken in" || isSuperseded(row));
-    };
+    const isForeign = (row: Allocation): boolean => sourceOf(row) === "new" || sourceOf(row) === "taken over";
     await this.#journal.disown(created.filter(isForeign));
+    const isGivenUp = (row: Allocation): boolean => sourceOf(row) === "taken in" && isSuperseded(row);
+    for (const row of created.filter(isGivenUp)) await this.#giveUp(row);
     // A NIC may have had it until just now.
-    const isUsed = (row: Allocation): boolean => {
-      const kind = sourceOf(row);
-      return kind === "taken over" || (kind === "taken in" && isSuperseded(row));
-    };
+    const isUsed = (row: Allocation): boolean => sourceOf(row) === "taken over";
     for (const row of created.filter(isUsed)) await this.#journal.collect(row);
-    await this.#journal.undo(created.filter((row) => !isUsed(row)));
+    await this.#journal.undo(created.filter((row) => !isUsed(row) && !isGivenUp(row)));
     for (const row of created) {
       this.noteWritten(row);
       this.#objectSync.syncLater(row);
+    }
+  }
+
+  /** The row cools, and its object stays as it is: whether the member gets another address is not known yet. */
+  async #giveUp(row: Allocation): Promise<void> {
+    const cooling = await this.#journal.collect(row);
+    if (cooling?.state !== "Cooling") return;
+    this.#objectSync.suspend(row);
+    this.#givenUp.set(nameOf(row), { version: row.version, cooling });
+  }
+
+  /**
+   * The ADD that has undone `superseded` has ended. `isReplaced`: their member has others in their place, and they are released; otherwise they are retained.
+   */
+  async settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
+    const found = superseded.flatMap((row) => {
+      const givenUp = this.#givenUp.get(nameOf(row));
+      return givenUp?.version === row.version ? [givenUp.cooling] : [];
+    });
+    try {
+      if (isReplaced) await this.#journal.disown(found);
+    } finally {
+      for (const row of found) {
+        this.#givenUp.delete(nameOf(row));
+        this.#objectSync.continueSync(row);
+      }
     }
   }
 

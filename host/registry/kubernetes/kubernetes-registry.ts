@@ -129,6 +129,11 @@ export class KubernetesRegistry implements Registry {
     return this.#claims.undo(created, superseded);
   }
 
+  /** As {@link ClusterAddresses.settleSuperseded}. */
+  settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
+    return this.#claims.settleSuperseded(superseded, isReplaced);
+  }
+
   retain(claimed: readonly Allocation[]): Promise<void> {
     return this.#claims.retain(claimed);
   }

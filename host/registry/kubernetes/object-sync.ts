@@ -90,6 +90,7 @@ export class ObjectSync {
   readonly #backlog: Backlog;
   readonly #states: AddressStates;
   readonly #running = new Set<Promise<unknown>>();
+  readonly #suspended = new Set<string>();
   readonly #closing = new AbortController();
 
   constructor(options: ObjectSyncOptions) {
@@ -215,6 +216,16 @@ export class ObjectSync {
     return object === undefined ? undefined : object.lost || object.node;
   }
 
+  /** Leaves the object as it is, whatever the row says, until {@link continueSync}. */
+  suspend(address: AddressKey): void {
+    this.#suspended.add(nameOf(address));
+  }
+
+  continueSync(address: AddressKey): void {
+    this.#suspended.delete(nameOf(address));
+    this.syncLater(address);
+  }
+
   /** Adds a row of an earlier agent to the backlog. That agent may have sent a write that is not carried out yet. */
   resume({ space, ip }: AddressKey): void {
     const name = nameOf({ space, ip });
@@ -268,6 +279,7 @@ export class ObjectSync {
   }
 
   async #sync(name: string, address: AddressKey): Promise<void> {
+    if (this.#suspended.has(name)) return;
     const { journal, nowMs } = this.#options;
     const terms = { lane: "background" as const, patienceMs: 0, signal: this.#closing.signal };
     const task = this.#startTask(name, terms, this.#states.find(name));

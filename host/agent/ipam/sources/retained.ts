@@ -54,6 +54,8 @@ export class RetainedAddresses implements AddressSource {
   #chosen: readonly Picked[] = [];
   /** Versions of what was found and the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
+  /** What the NICs had, and has given way to what they may not get. */
+  #superseded: readonly Allocation[] = [];
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
 
@@ -164,6 +166,7 @@ export class RetainedAddresses implements AddressSource {
         assignments.assign(chosen);
         // What the journal has taken in of the other family is the NIC's as before.
         const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
+        this.#superseded = [...this.#superseded, ...superseded];
         await registry.undo([...new Set([...created, ...superseded])], superseded);
         this.#own.skipCooling = false;
         return true;
@@ -174,6 +177,13 @@ export class RetainedAddresses implements AddressSource {
       await registry.undo(created);
       throw error;
     }
+  }
+
+  /** The ADD has ended. `isReplaced`: the NICs have what the search had preferred to what it has given up. */
+  async settle(isReplaced: boolean): Promise<void> {
+    const superseded = this.#superseded;
+    this.#superseded = [];
+    if (superseded.length > 0) await this.#search.cluster?.settleSuperseded(superseded, isReplaced);
   }
 
   /**

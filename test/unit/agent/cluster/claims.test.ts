@@ -136,6 +136,7 @@ function worldOf(pools: readonly IpPool[]) {
     registry: registry as unknown as Registry,
     poolCache,
     cluster: clusterIpam({
+      settleSuperseded: async () => {},
       releaseRetained: async (retained) => void cluster.released.push(...retained.map((each) => formatIp(each.ip))),
     }),
   };

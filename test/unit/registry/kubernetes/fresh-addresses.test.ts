@@ -99,14 +99,16 @@ describe("what was never answered, and a lost journal has retained", () => {
   });
 
   it("is kept again when that claim is undone, and free when the pod gets another one in its place", async () => {
-    for (const [isSuperseded, left] of [
-      [false, [`${NAME} Kept fresh`]],
-      [true, []],
+    for (const [isSuperseded, isReplaced, left] of [
+      [false, false, [`${NAME} Kept fresh`]],
+      [true, false, [`${NAME} Kept fresh`]],
+      [true, true, []],
     ] as const) {
       const node = await opened();
       const outcome = await node.registry.claim(ofSet("b", await kept(node)));
       const created = outcome.kind === "bound" ? outcome.created : [];
       await node.registry.undo(created, isSuperseded ? created : []);
+      await node.registry.settleSuperseded(created, isReplaced);
       await node.pass(COOLDOWN_MS);
       expect(records(node)).toEqual(left);
     }

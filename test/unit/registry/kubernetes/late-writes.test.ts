@@ -7,7 +7,8 @@ import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-stat
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { DELETING_RETRY_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
-import type { Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
+import type { Allocation, Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
+import type { Workload } from "../../../../host/resources/ip-allocation.ts";
 import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -541,18 +542,79 @@ it("retention: a restored journal's row of an earlier pod does not hide what the
   expect(await restored.registry.findRetained(DB)).toMatchObject([{ ip: ip(NAME), owner: "b" }]);
 });
 
-it("cooling: what a lost journal had taken in rests when its pod gets another address, because a NIC may have had it", async () => {
-  const node = await openClusterNode();
-  await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: DB }));
-  const next = await openClusterNode({ server: node.server });
-  const row = { ...proposal(NAME), state: "Bound", owner: "a", namespace: "shop", pod: "web-0" } as const;
-  await next.registry.adopt({ ...row, workload: DB });
-  const outcome = await next.registry.claim(claim("a", [proposal(NAME)], { workload: DB, containerId: "next" }));
-  const { fresh = [] } = outcome.kind === "bound" ? outcome : {};
-  expect(fresh.map((each) => each.ip)).toEqual([ip(NAME)]);
-  await next.registry.undo(fresh, fresh);
-  await next.pass(COOLDOWN_MS - 1);
-  expect([allocationLines(next.server).length, next.freed]).toEqual([1, []]);
-  await next.pass(2);
-  expect([allocationLines(next.server), next.freed]).toEqual([[], [NAME]]);
+describe("retention: what a lost journal had taken in, and its pod gives up for another address", () => {
+  const TEXT = `${NAME} Bound n1`;
+
+  /** Returns the node whose journal was lost, and what the ADD has given up. */
+  async function giveUp(workload: Workload = DB): Promise<{ next: ClusterNode; fresh: readonly Allocation[] }> {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, claim("a", [proposal(NAME)], { workload: DB }));
+    const next = await openClusterNode({ server: node.server });
+    const row = { ...proposal(NAME), state: "Bound", owner: "a", namespace: "shop", pod: "web-0" } as const;
+    await next.registry.adopt({ ...row, workload });
+    const outcome = await next.registry.claim(claim("a", [proposal(NAME)], { workload: DB, containerId: "next" }));
+    const { fresh = [] } = outcome.kind === "bound" ? outcome : {};
+    expect(fresh.map((each) => each.ip)).toEqual([ip(NAME)]);
+    await next.registry.undo(fresh, fresh);
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([TEXT]);
+    return { next, fresh };
+  }
+
+  it("rests when the pod has the other one, because a NIC may have had it", async () => {
+    const { next, fresh } = await giveUp();
+    await next.registry.settleSuperseded(fresh, true);
+    await next.pass(COOLDOWN_MS - 1);
+    expect([allocationLines(next.server).length, next.freed]).toEqual([1, []]);
+    await next.pass(2);
+    expect([allocationLines(next.server), next.freed]).toEqual([[], [NAME]]);
+  });
+
+  it("is retained when the pod is refused the other one", async () => {
+    const { next, fresh } = await giveUp();
+    await next.registry.settleSuperseded(fresh, false);
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([`${NAME} Kept n1`]);
+  });
+
+  it("stays recorded until then, however long that takes, and is released then", async () => {
+    const { next, fresh } = await giveUp();
+    await next.pass(COOLDOWN_MS);
+    expect(allocationLines(next.server)).toEqual([TEXT]);
+    await next.registry.settleSuperseded(fresh, true);
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([]);
+  });
+
+  it("is the pod's again that claims it meanwhile, and stays that", async () => {
+    const { next, fresh } = await giveUp();
+    expect(await bindAgain(next)).toEqual([NAME]);
+    await next.registry.settleSuperseded(fresh, true);
+    await next.pass(COOLDOWN_MS);
+    expect(allocationLines(next.server)).toEqual([TEXT]);
+    expect(await next.registry.findOwner("a")).toMatchObject([{ state: "Bound", workload: DB }]);
+  });
+
+  it("is retained when the agent is killed before", async () => {
+    const { next } = await giveUp();
+    await next.open();
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([`${NAME} Kept n1`]);
+  });
+
+  it("is not settled by an ADD that gave it up before the pod claimed it again", async () => {
+    const { next, fresh } = await giveUp({ ...DB, isFresh: true });
+    const row = await next.registry.findAddress("", ip(NAME));
+    const own = proposal(NAME, { replaces: row?.version ?? 0 });
+    const outcome = await next.registry.claim(claim("a", [own], { workload: DB, containerId: "third" }));
+    const again = outcome.kind === "bound" ? (outcome.fresh ?? []) : [];
+    expect(again).toHaveLength(1);
+    await next.registry.undo(again, again);
+    await next.registry.settleSuperseded(fresh, false);
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([TEXT]);
+    await next.registry.settleSuperseded(again, false);
+    await next.pass(0);
+    expect(allocationLines(next.server)).toEqual([`${NAME} Kept n1`]);
+  });
 });

@@ -247,7 +247,9 @@ describe("a member's claim that is undone", () => {
       );
       if (outcome.kind !== "bound") throw new Error(outcome.kind);
       const isSuperseded = (each: Allocation): boolean => superseded.some((one) => formatIp(each.ip) === one);
-      await node.registry.undo(outcome.created, outcome.created.filter(isSuperseded));
+      const given = outcome.created.filter(isSuperseded);
+      await node.registry.undo(outcome.created, given);
+      await node.registry.settleSuperseded(given, true);
       await node.pass(COOLDOWN_MS);
       expect(allocationLines(node.server)).toEqual(left);
     }

@@ -65,6 +65,8 @@ function open(options: Options = {}) {
     },
     cluster: {
       releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
+      settleSuperseded: async (all, isReplaced) =>
+        void said.push(`settle ${texts(all)}${isReplaced ? ", replaced" : ""}`),
       evictPredecessor: async (former) => {
         said.push(`evict ${texts([former])}`);
         return evicted;
@@ -609,6 +611,17 @@ describe("retention: a claim that was made before what is retained was known", (
     const retained = [earlier("10.6.0.1", { owner: "u1", ...own }), other];
     const { source } = open({ rows: [fresh], retained });
     expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(isUndone);
+  });
+
+  it.each([true, false])("is settled with the end of the ADD, once: replaced %s", async (isReplaced) => {
+    const { source, said } = open({ retained: [kept("10.6.0.9")] });
+    await source.settle(isReplaced);
+    await source.prefer(bound([fresh, six]), PICKED);
+    await source.prefer(bound([rowOf("10.6.0.2", { isConfirmed: false })]), [pick("10.6.0.2")]);
+    await source.settle(isReplaced);
+    await source.settle(!isReplaced);
+    const settled = said.filter((text) => text.startsWith("settle"));
+    expect(settled).toEqual([`settle 10.6.0.1,10.6.0.2${isReplaced ? ", replaced" : ""}`]);
   });
 
   it("is undone when the lookup fails", async () => {
