@@ -36,6 +36,8 @@ export interface Journal extends Registry {
   findUnconfirmed(limit: number): Promise<readonly Allocation[]>;
   /** The address was new to its owner: undone, it is not retained. Does nothing if the row has changed. */
   disown(allocations: readonly Allocation[]): Promise<void>;
+  /** Their owners had them before, according to their objects. Does nothing if the row has changed. */
+  inherit(allocations: readonly Allocation[]): Promise<void>;
   /** Records that the API server has an object for each, without changing the version. Rows that have changed are confirmed if the owner is the same. */
   confirm(allocations: readonly Allocation[]): Promise<void>;
   /**

@@ -164,6 +164,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a machine whose node has lost its journal keeps its address while it is refused what an earlier pod has",
     { seed: 700_000_200, profile: "machines", steps: 36_500, nodes: 8, pods: 40 },
   ],
+  [
+    "a journal was copied between the row of a claim and the take-over of what the member had",
+    { seed: 710_000_000, profile: "restores", steps: 31_500, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

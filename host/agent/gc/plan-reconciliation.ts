@@ -15,12 +15,14 @@
  *     Kept; being deleted; of another node           leave it
  *   row without an object, or with one that differs
  *     Bound or Quarantined, confirmed                publish it again (recreate)
+ *     unconfirmed, of an address owner that had it   give it the owner (retention)
  *     Bound, and this node was taken for lost        publish it again unless its pod is known to be gone (node-lost)
  *     anything else                                  leave it: another writer is at work
  */
 import type { Family } from "../../net/ip.ts";
 import { parseMac } from "../../net/mac.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
+import { findMissingOwner, knownOf } from "../../registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
@@ -133,6 +135,11 @@ export function needsPublishing(row: Allocation, object: IpAllocation | undefine
   // The node was taken for lost. No other pod has the address; it is released when its pod is known to be gone (node-lost).
   if (object?.spec.state === "Quarantined") return false;
   return object === undefined || !isObjectOf(row, object, node);
+}
+
+/** Returns whether the object says of the row's address owner what the row, of a restored journal, does not (retention). */
+export function isOlderThan(row: Allocation, object: IpAllocation | undefined, node: string): boolean {
+  return object !== undefined && findMissingOwner(row, knownOf(object), node) !== undefined;
 }
 
 /** Returns whether the row's object is quarantined because this node was lost; its pod may be alive. */

@@ -26,6 +26,7 @@ import {
   claimantOf,
   decideOrphanObject,
   isObjectOf,
+  isOlderThan,
   isReportedLost,
   needsPublishing,
   type OrphanObjectAction,
@@ -52,7 +53,7 @@ export const NOTICED_READS_AT_ONCE = 4;
 /** The part of the cluster's registry that the reconciler needs. */
 type ReconciledRegistry = Pick<
   KubernetesRegistry,
-  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "observe" | "forgetRetained"
+  "list" | "findAddress" | "findOwner" | "adopt" | "republish" | "inherit" | "observe" | "forgetRetained"
 >;
 
 export interface ReconcilerDeps {
@@ -280,6 +281,8 @@ export class Reconciler {
     const { registry, lost, node } = this.#deps;
     const known = new Set<string>();
     const republished: Allocation[] = [];
+    const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
+    await Promise.all(rows.filter(isOlder).map((row) => registry.inherit(row)));
     for (const row of rows) {
       const name = nameOf(row);
       known.add(name);

@@ -88,6 +88,20 @@ export function findOtherHolders(
 
 const NO_PODS: ReadonlySet<string> = new Set();
 
+/**
+ * Returns the address owner of which a row says nothing that is older than its object: the journal was copied between the row of a claim and the take-over
+ * of what the owner had before, which records the owner first. Undefined if the row is not older.
+ */
+export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
+  const { state, podUid, ifName, workload } = object;
+  if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound" || workload?.isFresh === true)
+    return undefined;
+  const holders = object.sharers ?? [{ podUid, ifName, node: object.node }];
+  const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
+    each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
+  return holders.some(isOwn) ? workload : undefined;
+}
+
 /** The quarantine of an address that must be probed before it is used. */
 export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
 

@@ -383,6 +383,11 @@ export class KubernetesRegistry implements Registry {
     return this.#objectSync.sync(row);
   }
 
+  /** The row is older than its object, which has been observed: says of the address owner what that says. */
+  inherit(row: Allocation): Promise<void> {
+    return this.#objectSync.sync(row);
+  }
+
   /** Reads whether another pod has the address, too, because a machine migrates. Rejects with RegistryError. */
   isShared({ space, ip }: Allocation, signal: AbortSignal): Promise<boolean> {
     return orRegistryError(this.#foreign.isShared({ space, ip }, { ...FOR_POD, signal }));

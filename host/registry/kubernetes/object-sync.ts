@@ -28,6 +28,7 @@ import {
 import type { ForeignObjects } from "./foreign-objects.ts";
 import {
   type AddressKey,
+  findMissingOwner,
   hasChanged,
   isOfSameNic,
   type KnownObject,
@@ -287,6 +288,13 @@ export class ObjectSync {
     let row = await readRow();
     for (let step = 0; step < MAX_STEPS; step++) {
       if (row === undefined) return this.#endWithoutRow(task, address);
+      const workload =
+        typeof task.object === "object" ? findMissingOwner(row, task.object, this.#options.node) : undefined;
+      if (workload !== undefined) {
+        await journal.inherit([{ ...row, workload }]);
+        row = await readRow();
+        continue;
+      }
       // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
       if (row.state === "Bound" && row.isConfirmed !== true) return this.#backlog.done(name);
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);

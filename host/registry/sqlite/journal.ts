@@ -47,6 +47,12 @@ export class SqliteJournal extends SqliteStore {
     for (const { space, ip, version } of allocations) this.write(sql, ...keyOf(space, ip), version);
   }
 
+  inherit(allocations: readonly Allocation[]): void {
+    const sql = `UPDATE allocation SET workload = ? WHERE ${UNCHANGED}`;
+    for (const { space, ip, version, workload } of allocations)
+      this.write(sql, encodeWorkload(workload), ...keyOf(space, ip), version);
+  }
+
   confirm(allocations: readonly Allocation[]): void {
     const sql = `UPDATE allocation SET confirmed = 1 WHERE ${KEY} AND (version = ? OR owner = ?)`;
     for (const { space, ip, version, owner } of allocations) this.write(sql, ...keyOf(space, ip), version, owner);

@@ -92,6 +92,10 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("disown", allocations);
   }
 
+  inherit(allocations: readonly Allocation[]): Promise<void> {
+    return this.#call("inherit", allocations);
+  }
+
   release(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("release", attachment, this.#nowMs());
   }

@@ -18,6 +18,7 @@ import {
 } from "../../../../host/resources/ip-allocation.ts";
 import { ALLOCATIONS, unreachable } from "../../../fakes/memory-api-server.ts";
 import { decodeStored, openJournalNode, type TestNode } from "../../../world/node.ts";
+import { claim, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 const GRACE_MS = 60_000;
@@ -27,6 +28,7 @@ class Scene {
   readonly node: TestNode<Journal>;
   readonly reconciler: Reconciler;
   readonly republished: string[] = [];
+  readonly inherited: string[] = [];
   readonly gonePods = new Set<string>();
   readonly seen: string[] = [];
   /** What it tells the collector that it has taken in. */
@@ -48,6 +50,7 @@ class Scene {
           findOwner: (owner) => registry.findOwner(owner),
           adopt: (adoption) => registry.adopt(adoption),
           republish: async (row) => void this.republished.push(formatIp(row.ip)),
+          inherit: async (row) => void this.inherited.push(formatIp(row.ip)),
           observe: ({ name }) => void this.seen.push(name),
           forgetRetained: () => {},
         },
@@ -153,6 +156,24 @@ describe("undo: a reconciliation", () => {
       "Bound uid-web c-web",
       "Cooling uid-web",
     ]);
+  });
+
+  it("gives the row of a restored journal the owner that had the address before, before ADDs are served", async ({
+    world,
+  }) => {
+    const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
+    for (const [address, pod, owner] of [
+      ["10.0.0.1", "db-0", workload],
+      ["10.0.0.2", "db-1", { ...workload, isFresh: true }],
+      ["10.0.0.3", "db-2", undefined],
+    ] as const) {
+      await world.node.registry.claim(claim(`uid-${pod}`, [proposal(address)], { pod }));
+      world.addObject(address, pod, { workload: owner });
+    }
+    await world.bind("10.0.0.4", "db-3");
+    world.addObject("10.0.0.4", "db-3", { workload });
+    await world.reconciler.reconcile();
+    expect(world.inherited).toEqual(["10.0.0.1"]);
   });
 
   it("starts to count anew when the object was written", async ({ world }) => {

@@ -6,7 +6,7 @@ import type { Adoption } from "../../../../host/registry/journal.ts";
 import type { LiveStatus } from "../../../../host/registry/kubernetes/decide.ts";
 import type { Claim } from "../../../../host/registry/registry.ts";
 import type { StoredObject } from "../../../fakes/memory-api-server.ts";
-import { type ClusterNode, decodeStored, openClusterNode } from "../../../world/node.ts";
+import { type ClusterNode, decodeStored, observe, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 import { COOLDOWN_MS } from "../registry-suite.ts";
@@ -76,6 +76,74 @@ describe("a member's address is fresh", () => {
     expect(cooling).toBeDefined();
     await node.open();
     expect(await node.registry.claim(ofSet("b", row?.version ?? 0))).toMatchObject({ fresh: [] });
+    expect(records(node)).toEqual([`${NAME} Bound`]);
+  });
+});
+
+describe("a journal that was copied between the row of a claim and the take-over of what was retained", () => {
+  const NEXT = { owner: "b", ifName: "eth0", containerId: "next" };
+
+  /** Returns the node with that journal. The pod was answered since. `workload`: what the object says of its owner. */
+  async function restored(workload: object = SET, podUID = "b"): Promise<ClusterNode> {
+    const first = await openClusterNode();
+    await claimAndRetain(first.registry, ofSet("a"));
+    await first.registry.release(FIRST);
+    await first.pass(0);
+    const node = await openClusterNode({ server: first.server, poolSize: 256 });
+    const version = await kept(node);
+    const copied = Promise.withResolvers<void>();
+    node.around = (method, _args, run) => {
+      if (method !== "retain") return run();
+      copied.resolve();
+      return new Promise(() => {});
+    };
+    node.registry.claim(ofSet("b", version)).catch(() => {});
+    await copied.promise;
+    const holders = [{ namespace: "shop", pod: "db-0", podUID, interface: "eth0", node: "n1" }];
+    node.server.edit(NAME, (spec) => ({
+      ...spec,
+      state: "Bound",
+      holders,
+      workload: { ...workload, interface: "eth0" },
+    }));
+    node.around = (_method, _args, run) => run();
+    return node.open();
+  }
+
+  const bootLater = (node: ClusterNode): Promise<ClusterNode> => node.open("boot-2");
+  const releaseNic = async (node: ClusterNode): Promise<ClusterNode> => {
+    await node.registry.release({ containerId: "c-b", ifName: "eth0" });
+    return node;
+  };
+
+  it.each([
+    ["the pod's NIC is detached", releaseNic],
+    ["the machine has booted", bootLater],
+  ])("does not keep the member from retaining it: %s", async (_, end) => {
+    const node = await end(await restored());
+    await node.pass(0);
+    expect(records(node)).toEqual([`${NAME} Kept`]);
+    await node.pass(COOLDOWN_MS);
+    expect(records(node)).toEqual([`${NAME} Kept`]);
+  });
+
+  it.each([
+    ["may never have been answered", { ...SET, fresh: true }, "b", []],
+    ["is another pod's", SET, "c", [`${NAME} Bound`]],
+  ])("says nothing of the member if the object %s", async (_, workload, podUID, left) => {
+    const node = await bootLater(await restored(workload, podUID));
+    await node.pass(COOLDOWN_MS);
+    expect([records(node), await node.registry.findOwner("b")]).toEqual([left, []]);
+  });
+
+  it("is compared before an ADD, for which the address is the member's then", async () => {
+    const node = await restored();
+    observe(node, node.server.objects.get(NAME));
+    const [row] = await node.registry.findOwner("b");
+    expect(row).toMatchObject({ state: "Bound", isConfirmed: false, workload: undefined });
+    if (row !== undefined) await node.registry.inherit(row);
+    expect(await node.registry.findOwner("b")).toMatchObject([{ workload: SET }]);
+    expect(await node.registry.claim({ ...ofSet("b"), ...NEXT })).toMatchObject({ kind: "bound", fresh: [] });
     expect(records(node)).toEqual([`${NAME} Bound`]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  findMissingOwner,
   findOtherHolders,
   foreignOf,
   hasChanged,
@@ -127,6 +128,31 @@ describe("retention: the other holders of a shared address", () => {
   it("are not asked for where the row's pod has no share", () => {
     expect(findOtherHolders(row, { ...known, sharers: others }, "n1")).toBeUndefined();
     expect(findOtherHolders(row, known, "n1")).toBeUndefined();
+  });
+});
+
+describe("retention: the address owner of which a restored journal says nothing", () => {
+  const older: Allocation = { ...row, workload: undefined, isConfirmed: false };
+
+  it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
+    ["a row that was not confirmed", {}, {}],
+    ["one that cools", { state: "Cooling" }, {}],
+    ["one of a pod that shares the address", {}, { podUid: "u2", sharers: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
+  ])("is what the object says: %s", (_, changes, object) => {
+    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBe(WEB);
+  });
+
+  it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
+    ["that was confirmed", { isConfirmed: true }, {}],
+    ["that names an owner", { workload: WEB }, {}],
+    ["of what may never have been answered", {}, { workload: { ...WEB, isFresh: true } }],
+    ["of what is retained", {}, { state: "Kept" }],
+    ["of another node's address", {}, { node: "n2" }],
+    ["of another pod's", {}, { podUid: "u2" }],
+    ["of another NIC's", {}, { ifName: "net1" }],
+    ["of what other pods share", {}, { sharers: [{ ...HOLDER, podUid: "u2" }] }],
+  ])("is none for a row %s", (_, changes, object) => {
+    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBeUndefined();
   });
 });
 
