@@ -84,14 +84,14 @@ async function detect(fault: Fault): Promise<Detection> {
 
 const { values } = parseArgs({
   options: {
-    only: { type: "string", default: "" },
+    only: { type: "string", multiple: true, default: [""] },
     jobs: { type: "string", default: "1" },
     write: { type: "boolean", default: false },
   },
 });
 setPriority(constants.priority.PRIORITY_LOW);
 const isWanted = ({ name, breaks }: Pick<Fault, "name" | "breaks">): boolean =>
-  `${breaks}: ${name}`.includes(values.only);
+  values.only.some((text) => `${breaks}: ${name}`.includes(text));
 const rows = new Map<string, string>();
 const waiting = FAULTS.filter(isWanted);
 const tested = TESTED_FAULTS.filter(isWanted);
