@@ -3,80 +3,44 @@ import type { Note } from "../notes.ts";
 
 export const AGENT_NOTES: readonly Note[] = [
   {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: 'pick.source === "own"',
-    note: "unit, by a test that came after this run: what covers what the NICs lack",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "this.#found?.some(({ kept }) => isAt(pick, kept))",
-    note: "unit, by a test that came after this run: what covers what the NICs lack",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "each.ifName === ifName",
-    note: "unit, by a test that came after this run: what covers what the NICs lack",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "each.ip.family === family",
-    note: "unit, by a test that came after this run: what covers what the NICs lack",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "families.some(({ family }) => lacks(ifName, family))",
-    note: "unit, by a test that came after this run: what covers what the NICs lack",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: 'a.kept.createdAt ?? ""',
-    note: "unit, by a test that came after this run: what was created first, in either order",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: 'ifName === ""',
-    note: "unit, by a test that came after this run: what another NIC's generated pool has not",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "ifName === nic.ifName",
-    note: "unit, by a test that came after this run: what another NIC's generated pool has not",
-  },
-  {
-    file: "host/agent/ipam/sources/free.ts",
-    text: "each.version < 0",
-    note: "unit, by a test that came after this run: the name of another pool is remembered",
-  },
-  {
-    file: "host/agent/ipam/sources/free.ts",
-    text: "poolCache.noteRecorded(each);",
-    note: "unit, by a test that came after this run: the name of another pool is remembered",
-  },
-  {
-    file: "host/registry/kubernetes/known-object.ts",
-    text: "createdAt === undefined",
-    note: "unit, by a test that came after this run: when another node's object was created",
-  },
-  {
-    file: "host/registry/kubernetes/known-object.ts",
-    text: "{ createdAt }",
-    note: "unit, by a test that came after this run: when another node's object was created",
-  },
-  {
-    file: "host/registry/kubernetes/known-object.ts",
-    text: "holders.length > 1",
-    note: "unit, by a test that came after this run: holders are known one by one only if there are several",
-  },
-  {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: 'earlier.state !== "Bound"',
+    file: "host/ipam/selection.ts",
+    text: "known !== undefined",
     to: "false",
-    note: "unit, by a test that came after this run: an address in quarantine for a lost node, beside a retained one",
+    note: "equivalent but for time: the pools that match are evaluated again",
+  },
+  {
+    file: "host/ipam/selection.ts",
+    text: "matches.set(key, found);",
+    note: "equivalent but for time: the pools that match are evaluated again",
+  },
+  {
+    file: "host/ipam/selection.ts",
+    text: "matched.set(key, known);",
+    note: "equivalent but for time: a pool that two patterns match is evaluated twice",
   },
   {
     file: "host/agent/ipam/sources/retained.ts",
-    text: "one === other",
-    note: "unit, by a test that came after this run: an address in quarantine for a lost node, beside those of other earlier pods",
+    text: "isFresh(a) && isFresh(b)",
+    to: "isFresh(a) || isFresh(b)",
+    note: "equivalent: if only one is fresh, the order is known before",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "createdAt !== undefined",
+    to: "true",
+    note: "equivalent: undefined is smaller than no text; for the compiler",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "() => false",
+    to: "() => undefined",
+    note: "equivalent: only negated",
+  },
+  {
+    file: "host/agent/gc/plan-reconciliation.ts",
+    text: 'state !== "Cooling"',
+    to: "false",
+    note: "equivalent: a pod's row that is not Bound cools; one in quarantine has no owner",
   },
   {
     file: "host/agent/ipam/sources/retained.ts",

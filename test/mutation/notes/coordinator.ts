@@ -8,11 +8,6 @@ export const COORDINATOR_NOTES: readonly Note[] = [
     note: "equivalent: two default routes of one NIC and metric have two gateways",
   },
   {
-    file: "host/coordinator/plan/plan-pod-routes.ts",
-    text: "gateway?.value",
-    note: "unit, by a test that came after this run: a next hop over the link alone, beside gateways",
-  },
-  {
     file: "host/coordinator/probe.ts",
     text: "nonce !== undefined",
     note: "equivalent: no nonce of the session is undefined; for the compiler",

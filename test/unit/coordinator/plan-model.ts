@@ -114,8 +114,12 @@ export function applyStatement(observed: Observed, { place, ends, fact }: Statem
       return change(observed, place, { rules: put(state.rules, fact.rule, textOfRule) });
     case "neigh":
       return change(observed, place, { neighbours: put(state.neighbours, fact.neighbour, formatNeighbour) });
-    case "sysctl":
-      return change(observed, place, { sysctls: new Map(state.sysctls).set(fact.key, fact.value) });
+    case "sysctl": {
+      const sysctls = new Map(state.sysctls);
+      if (ends) sysctls.delete(fact.key);
+      else sysctls.set(fact.key, fact.value);
+      return change(observed, place, { sysctls });
+    }
     case "table": {
       const table = { name: fact.name, sets: [], chains: [] };
       return change(observed, place, { tables: put(state.tables, table, ({ name }) => name) });

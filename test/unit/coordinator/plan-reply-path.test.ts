@@ -23,6 +23,11 @@ const OTHER_MARK = 0x8000_4000;
 describe("in the pod", () => {
   const table = replyTable("veth0");
 
+  it("all pods have the same table, of which what is sent is remembered", () => {
+    expect(replyTable("veth0")).toBe(table);
+    expect(replyTable("veth1")).not.toBe(table);
+  });
+
   it.each<[what: string, packet: Partial<Packet>, mark: number]>([
     ["that opens a connection over the pair", { iifname: "veth0", state: CT_STATE_NEW }, REPLY_MARK],
     [

@@ -118,6 +118,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["what is retained, of what was created in one second", [kept("10.6.0.9", { workload: FRESH, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.8", { version: -4, workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["what was claimed since, if there is nothing else", [kept("10.6.0.8", { workload: FRESH })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["what a live pod has, from which a machine migrates, before all others", [kept("10.6.0.8", { version: -9 }), earlier("10.6.0.7", { version: -2 }), earlier("10.6.0.9", { workload: FRESH, isInUse: true })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["the same when it is told first", [earlier("10.6.0.9", { workload: FRESH, isInUse: true }), kept("10.6.0.8", { version: -9 })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["of each NIC, whatever is retained for another", [kept("10.6.0.8", { ifName: "net1", createdAt: "2026-11-20T04:00:00Z" }), kept("10.6.0.7", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -9 retained", "net1 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["created first, of what one earlier pod has", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["created first, also when it is told first", [earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
@@ -222,6 +223,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["not what fits no pool of its NIC, which has none yet: the pool may only be renamed", [], { retained: [kept("10.9.0.9")] }, []], // biome-ignore format: one row
     ["nor what fits the pool of another NIC in another space", [], { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "blue" })] }, []], // biome-ignore format: one row
     ["that as well if another NIC may have it", [], { nics: [{ ifName: "eth0", pools: [["six"]] }, ...TWO_NICS.slice(1)], retained: [kept("fd00:6::9", { ifName: "net1" }), kept("fd00:9::9")] }, ["release fd00:6::9"]], // biome-ignore format: one row
+    ["that of a family that its own NIC still lacks, too", [], { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "lab" })] }, ["release 10.6.0.9"]], // biome-ignore format: one row
     ["what is of a family that its NIC does not demand", [], { retained: [kept("fd00:9::9", { ifName: "net1" })] }, ["release fd00:9::9"]], // biome-ignore format: one row
     [
       "what was retained for a NIC that has another one",
@@ -282,6 +284,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["after what is retained, of which it was not taken over, older or not", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { ...LOST, version: -9, createdAt: "2026-11-20T04:00:00Z" })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
     ["before what another earlier pod has that is younger", [earlier("10.6.0.8", { version: -9, owner: "u9" }), earlier("10.6.0.9", LOST)], "eth0 10.6.0.9 -5 retained"], // biome-ignore format: one row
     ["after what another earlier pod has that is older", [earlier("10.6.0.8", { owner: "u9" }), earlier("10.6.0.9", { ...LOST, version: -9 })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
+    ["the one that was written first, of what one pod had", [earlier("10.6.0.8", { ...LOST, version: -9, createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.9", { ...LOST, version: -3, createdAt: "2026-11-20T04:00:01Z" })], "eth0 10.6.0.9 -3 retained"], // biome-ignore format: one row
   ])("node-lost: what is in quarantine for a lost node: %s", async (_, retained, wanted) => {
     const { source, short, assigned } = open({ retained, demand: { canProbe: () => true } });
     await source.next(short);
@@ -500,6 +503,24 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(await unseen.source.prefer(bound([claimed]), [pick("10.6.0.9")])).toBe(true);
   });
 
+  it("is undone if it is not what a lookup has put first for the NIC", async () => {
+    const { source, short, said } = open({ retained: [kept("10.6.0.9", { workload: FRESH })] });
+    await source.next(short);
+    const claimed = rowOf("10.6.0.1", { isConfirmed: false, workload: FRESH });
+    expect(await source.prefer(bound([claimed]), [pick("10.6.0.1")])).toBe(true);
+    expect(said).toEqual(["lookup", "undo 10.6.0.1, superseded 10.6.0.1"]);
+  });
+
+  it.each<[what: string, other: Allocation, isUndone: boolean]>([
+    ["gives way to what the pod has from which the machine migrates", earlier("10.6.0.9", { isInUse: true }), true],
+    ["stays beside what is retained", kept("10.6.0.9"), false],
+  ])("that the member presumably had before %s", async (_, other, isUndone) => {
+    const presumed = { ...fresh, workload: WEB };
+    const { source, said } = open({ retained: [other] });
+    expect(await source.prefer({ ...bound([presumed], false), presumed: [presumed] }, PICKED)).toBe(isUndone);
+    expect(said).toEqual(["lookup", isUndone ? "undo 10.6.0.1" : "release 10.6.0.9"]);
+  });
+
   it("is undone for the retained address of one family: that of the other, which the member had, is waited for as well", async () => {
     const { source, assigned, clock } = open({ retained: [kept("10.6.0.9")] });
     const own = { ...six, workload: WEB };
@@ -622,6 +643,12 @@ describe("retention: a claim that was made before what is retained was known", (
     await source.settle(!isReplaced);
     const settled = said.filter((text) => text.startsWith("settle"));
     expect(settled).toEqual([`settle 10.6.0.1,10.6.0.2${isReplaced ? ", replaced" : ""}`]);
+  });
+
+  it("that is new to the member gives way to an earlier pod's fresh one, although a third pod has an older one", async () => {
+    const others = [earlier("10.9.0.9", { ...early, owner: "u8" }), earlier("10.6.0.9", late)];
+    const { source } = open({ retained: others });
+    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(true);
   });
 
   it("is undone when the lookup fails", async () => {
