@@ -29,6 +29,7 @@ import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operations.ts";
 import { watchRegistry } from "./registry-watch.ts";
+import { rehearse } from "./rehearsal.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -74,7 +75,7 @@ interface Agent {
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 
-/** When what the first answer does not need is loaded: milliseconds. */
+/** When what the first ADD needs, but the first answer does not, is loaded and rehearsed: milliseconds. */
 const AFTER_START_MS = 100;
 
 /** Where containerd, CRI-O and Docker keep the network namespaces of pods. */
@@ -106,8 +107,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw error;
   }
   log.info({ socket: options.socketPath, state: options.stateDirectory, config: options.configDirectory }, "Serving");
-  // The first ADD of a coordinator needs it, the first answer does not.
-  setTimeout(loadCrypto, AFTER_START_MS).unref();
   return { stop };
 }
 
@@ -211,6 +210,15 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
+  const preparing = setTimeout(() => {
+    loadCrypto();
+    if (meter.begun > 0) return;
+    rehearse({ registry, prober }).then(
+      ({ status, body }) => log.debug({ status, body }, "Rehearsed an ADD"),
+      (error: unknown) => log.debug({ err: error }, "An ADD could not be rehearsed"),
+    );
+  }, AFTER_START_MS).unref();
+  closers.push(() => clearTimeout(preparing));
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());

@@ -58,6 +58,8 @@ export interface Native {
   flock(fd: number, operation: number): number;
   /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
   setns(fd: number, kind: number): number;
+  /** Moves the calling thread into new namespaces of these kinds (CLONE_NEW*). */
+  unshare(kinds: number): number;
   /** Returns the namespace's kind (CLONE_NEW*) with `into` = [device, inode]; -ENOTTY when `fd` is no namespace. */
   identify(fd: number, into: BigUint64Array): number;
   /** Returns free memory of the C library to the kernel: 1 if there was some, 0 if not, or if it is not glibc. */
@@ -86,6 +88,7 @@ const FUNCTIONS = [
   "inotifyAddWatch",
   "flock",
   "setns",
+  "unshare",
   "identify",
   "trim",
 ] as const satisfies readonly (keyof Native)[];

@@ -31,14 +31,16 @@ export interface NetnsIdentity {
   readonly inode: bigint;
 }
 
+type NetnsOperation = "open" | "enter" | "leave for a new one";
+
 /** A path that is not a network namespace, or cannot be entered. `errno` is the kernel's. */
 export class NetnsError extends Error {
   override readonly name = "NetnsError";
-  readonly operation: "open" | "enter";
+  readonly operation: NetnsOperation;
   readonly path: string;
   readonly errno: number;
 
-  constructor(operation: "open" | "enter", path: string, errno: number) {
+  constructor(operation: NetnsOperation, path: string, errno: number) {
     const reason = errno === ENOTTY ? "it is not a network namespace, or no longer one" : formatErrno(errno);
     super(`Cannot ${operation} network namespace "${path}": ${reason}`);
     this.operation = operation;
@@ -115,10 +117,15 @@ function requireSynchronous(result: unknown): void {
   invariant(false, "Work in a network namespace returned a Promise; it must be synchronous");
 }
 
+/** Returns the descriptor of the namespace that the thread is in. */
+function openHere(native: Native): number {
+  here ??= openNetns(OWN_NETNS, native).fd;
+  return here;
+}
+
 function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
   if (fd === here) return work();
-  const home = here ?? openNetns(OWN_NETNS, native).fd;
-  here = home;
+  const home = openHere(native);
   const entered = native.setns(fd, CLONE_NEWNET);
   if (entered < 0) throw new NetnsError("enter", path, -entered);
   here = fd;
@@ -145,4 +152,16 @@ export function withNetns<T>(place: string | NetnsHandle, work: () => T, native:
   if (typeof place !== "string") return visit(place, work, native);
   using target = openNetns(place, native);
   return visit({ fd: target.fd, path: place }, work, native);
+}
+
+/** Makes a network namespace, which has no name and lasts as long as something refers to it. Throws {@link NetnsError} if the kernel refuses. */
+export function createNetns(native: Native = loadNative()): OpenNetns {
+  const home = openHere(native);
+  const made = native.unshare(CLONE_NEWNET);
+  if (made < 0) throw new NetnsError("leave for a new one", OWN_NETNS, -made);
+  try {
+    return openNetns(OWN_NETNS, native);
+  } finally {
+    leave(native, OWN_NETNS, home);
+  }
 }

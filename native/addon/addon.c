@@ -253,6 +253,14 @@ static napi_value addon_setns(napi_env env, napi_callback_info info) {
     return outcome_of(env, setns(numbers[0], numbers[1]));
 }
 
+/* unshare(kinds: CLONE_NEW*): 0; of the calling thread only */
+static napi_value addon_unshare(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int kinds;
+    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &kinds)) return NULL;
+    return outcome_of(env, unshare(kinds));
+}
+
 /*
  * Returns the kind of a namespace, CLONE_NEW*, or -1. QEMU's user mode (7.2) does not know the ioctl: any namespace then counts as
  * a network namespace, and the kernel refuses one of another kind where it is used, in setns and for IFLA_NET_NS_FD.
@@ -320,6 +328,7 @@ NAPI_MODULE_INIT() {
         {"inotifyAddWatch", addon_inotify_add_watch},
         {"flock", addon_flock},
         {"setns", addon_setns},
+        {"unshare", addon_unshare},
         {"identify", addon_identify},
         {"trim", addon_trim},
     };
