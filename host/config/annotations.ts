@@ -81,10 +81,11 @@ function readText(annotations: Annotations, annotation: string): string | undefi
   throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
-/** Returns the decoded value of one annotation; undefined if the object does not have it. */
-function readAnnotation(annotations: Annotations, key: string, { format, schema }: AnnotationSchema): unknown {
+/** Returns the decoded value of one annotation; undefined if the object does not have it. `schemaOf` is asked only then: it may make a schema. */
+function readAnnotation(annotations: Annotations, key: string, schemaOf: () => AnnotationSchema): unknown {
   const text = readText(annotations, ANNOTATION_PREFIX + key);
   if (text === undefined) return undefined;
+  const { format, schema } = schemaOf();
   const decodeText = format === "JSON" ? decodeJsonConfig : decodeConfig;
   return decodeText(schema, text, sourceOf(ANNOTATION_PREFIX + key));
 }
@@ -134,9 +135,9 @@ const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
   const read = <K extends keyof typeof POD_ANNOTATIONS>(key: K) =>
-    readAnnotation(annotations, key, POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
+    readAnnotation(annotations, key, () => POD_ANNOTATIONS[key]) as PodAnnotation<K> | undefined;
   const readNames = <K extends NamingKey>(key: K) =>
-    readAnnotation(annotations, key, tolerant(POD_ANNOTATIONS[key], rules)) as PodAnnotation<K> | undefined;
+    readAnnotation(annotations, key, () => tolerant(POD_ANNOTATIONS[key], rules)) as PodAnnotation<K> | undefined;
   /** Decodes an annotation of Subnets; returns `none` for one that is present while Subnets are disabled. */
   const ofSubnets = <T>(key: string, decoded: () => T | undefined, none?: T): T | undefined => {
     if (rules.enableSubnet) return decoded();
@@ -162,7 +163,7 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
 export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
   refuseUnknown(annotations, NAMESPACE_KEYS, POD_KEYS, "pod");
   const read = <K extends keyof typeof NAMESPACE_ANNOTATIONS>(key: K) =>
-    readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) as
+    readAnnotation(annotations, key, () => NAMESPACE_ANNOTATIONS[key]) as
       | z.output<(typeof NAMESPACE_ANNOTATIONS)[K]["schema"]>
       | undefined;
   const ofFamily = (key: keyof typeof NAMESPACE_ANNOTATIONS, isEnabled: boolean) =>
