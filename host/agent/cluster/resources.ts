@@ -22,8 +22,9 @@ interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSet
   readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
 }
 
-export class ClusterResources implements Resources, PoolChanges {
+export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly #watches: Watches;
+  readonly #all: readonly AnyWatch[];
   readonly #onChange: ClusterResourcesOptions["onChange"];
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
@@ -46,6 +47,7 @@ export class ClusterResources implements Resources, PoolChanges {
         if (isSetting) this.#schedule();
       },
     });
+    this.#all = Object.values<AnyWatch>({ ...this.#watches });
     this.#snapshot = this.#compose();
   }
 
@@ -53,13 +55,21 @@ export class ClusterResources implements Resources, PoolChanges {
     for (const reflector of this.#all) reflector.start();
   }
 
+  /** Itself, with what it knows now: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
   get state(): ResourcesState {
-    const isSynced = this.#all.every((reflector) => reflector.isSynced);
-    return {
-      snapshot: this.#snapshot,
-      problems: this.#all.flatMap(({ problems }) => problems),
-      complete: isSynced && this.#isComplete(),
-    };
+    return this;
+  }
+
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  get problems(): readonly string[] {
+    return this.#all.flatMap(({ problems }) => problems);
+  }
+
+  get complete(): boolean {
+    return this.#all.every(({ isSynced }) => isSynced) && this.#isComplete();
   }
 
   /** By `namespace/name`. */
@@ -112,8 +122,9 @@ export class ClusterResources implements Resources, PoolChanges {
       await wait(AbortSignal.any([signal, tooLong]));
     } catch (error) {
       if (!tooLong.aborted || signal.aborted) throw error;
-      const details = this.state.problems.join("\n");
-      const reason = this.state.problems[0] ?? "its lists are not complete";
+      const { problems } = this;
+      const details = problems.join("\n");
+      const reason = problems[0] ?? "its lists are not complete";
       const text = `The agent has not received all lists from the API server within ${SYNC_WAIT_MS / 1000} s: ${reason}`;
       throw new CniError(ErrorCode.PluginNotAvailable, text, { cause: error, details });
     }
@@ -149,10 +160,6 @@ export class ClusterResources implements Resources, PoolChanges {
   async close(): Promise<void> {
     clearTimeout(this.#pending);
     await Promise.all(this.#all.map((reflector) => reflector.close()));
-  }
-
-  get #all(): readonly AnyWatch[] {
-    return Object.values<AnyWatch>({ ...this.#watches });
   }
 
   /** A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out instead. */
