@@ -271,7 +271,7 @@ interface AllocationMetadata {
 }
 
 /** Returns the object in the API's form. */
-export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata): object {
+export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata) {
   const { ip, holders, workload, quarantine, ...rest } = spec;
   return {
     apiVersion: API_VERSION,

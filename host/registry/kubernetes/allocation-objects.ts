@@ -1,4 +1,5 @@
 /** The calls to the API server on IPAllocation objects. */
+import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../../config/config-error.ts";
 import {
   ApiError,
@@ -72,7 +73,8 @@ export class AllocationObjects {
    */
   async create(spec: IpAllocationSpec, terms: CallTerms, onUnanswered: () => void): Promise<IpAllocation> {
     const body = encodeIpAllocation(spec, metadataOf(spec));
-    return decode(await this.#api.call({ ...terms, onUnanswered, method: "POST", path: COLLECTION, body }));
+    const answer = await this.#api.call({ ...terms, onUnanswered, method: "POST", path: COLLECTION, body });
+    return decodeWritten(answer, spec, body);
   }
 
   async replace(
@@ -82,7 +84,8 @@ export class AllocationObjects {
   ): Promise<IpAllocation> {
     const metadata = { ...metadataOf(spec), uid, resourceVersion };
     const body = encodeIpAllocation(spec, metadata);
-    return decode(await this.#api.call({ ...terms, method: "PUT", path: `${COLLECTION}/${metadata.name}`, body }));
+    const path = `${COLLECTION}/${metadata.name}`;
+    return decodeWritten(await this.#api.call({ ...terms, method: "PUT", path, body }), spec, body);
   }
 
   /** Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed. */
@@ -151,8 +154,25 @@ export class AllocationObjects {
 /** The form of a list's answer. */
 type Form = Pick<KubeCall, "accept" | "query">;
 
+function nameOf({ ip, addressSpace }: IpAllocationSpec): string {
+  return allocationName(ip, addressSpace);
+}
+
 function metadataOf(spec: IpAllocationSpec) {
-  return { name: allocationName(spec.ip, spec.addressSpace), labels: allocationLabels(spec) };
+  return { name: nameOf(spec), labels: allocationLabels(spec) };
+}
+
+/**
+ * Decodes the answer to a write of `spec`, which was `sent` in the API's form. If the server has stored what was sent, only the metadata is new, and
+ * nothing is checked again: that is what most answers are, and checking takes longer than the comparison. A workload or a quarantine is decoded.
+ */
+function decodeWritten(answer: KubeObject, spec: IpAllocationSpec, sent: { readonly spec: object }): IpAllocation {
+  const { name, uid, resourceVersion, creationTimestamp: createdAt, deletionTimestamp } = recordOf(answer.metadata);
+  const isPlain = spec.workload === undefined && spec.quarantine === undefined && deletionTimestamp == null;
+  const isStored = isPlain && isDeepStrictEqual(answer.spec, sent.spec) && name === nameOf(spec);
+  if (!isStored || typeof uid !== "string" || typeof resourceVersion !== "string" || typeof createdAt !== "string")
+    return decode(answer);
+  return { kind: "IPAllocation", name, uid, resourceVersion, createdAt, deleting: false, spec };
 }
 
 function decode(object: unknown): IpAllocation {

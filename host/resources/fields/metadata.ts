@@ -78,12 +78,22 @@ export function decodeBerth<S extends z.ZodType>(schema: S, value: unknown, sour
   return decodeConfig(schema, withoutNulls(value), source);
 }
 
-/** Returns the value without keys whose value is null, at any depth. */
+/** Returns the value without keys whose value is null, at any depth; itself if it has none. */
 export function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
+  return hasNull(value) ? copyWithoutNulls(value) : value;
+}
+
+/** Objects of the API server are decoded for each pod, and have none. */
+function hasNull(value: unknown): boolean {
+  if (typeof value !== "object") return false;
+  return value === null || Object.values(value).some(hasNull);
+}
+
+function copyWithoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyWithoutNulls);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).filter(([, inner]) => inner !== null);
-  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutNulls(inner)]));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, copyWithoutNulls(inner)]));
 }
 
 /** Returns whether the object has a deletionTimestamp. */

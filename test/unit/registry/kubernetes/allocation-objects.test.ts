@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import type { KubeApi, KubeCall, KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { AllocationObjects } from "../../../../host/registry/kubernetes/allocation-objects.ts";
+import { decodeIpAllocation, type IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+
+const SPEC: IpAllocationSpec = {
+  ...{ ip: { family: 4, value: 0x0a_06_00_15n }, addressSpace: "blue", prefixLength: 24, pool: "lan", state: "Bound" },
+  ...{ node: "n1", since: "2026-11-20T04:00:00Z" },
+  holders: [{ namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" }],
+};
+const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
+const STORED = { uid: "o1", resourceVersion: "7", creationTimestamp: "2026-11-20T04:00:01Z" };
+
+type Change = (object: KubeObject) => KubeObject;
+
+/** What is made of the answer, and what a full decoding makes of it. */
+async function create(spec: IpAllocationSpec, change: Change) {
+  const answers: KubeObject[] = [];
+  const store = ({ body }: KubeCall): KubeObject => {
+    const sent = JSON.parse(JSON.stringify(body)) as KubeObject & { metadata: object };
+    const answer = change({ ...sent, metadata: { ...sent.metadata, ...STORED } });
+    answers.push(answer);
+    return answer;
+  };
+  const api = { call: async (call: KubeCall) => store(call) } as KubeApi;
+  const created = await new AllocationObjects(api).create(spec, { lane: "pod" }, () => {});
+  return { created, decoded: decodeIpAllocation(answers[0], "API server") };
+}
+
+const withSpec =
+  (other: object): Change =>
+  (object) => ({ ...object, spec: { ...(object.spec as object), ...other } });
+const withMetadata =
+  (other: object): Change =>
+  (object) => ({ ...object, metadata: { ...(object.metadata as object), ...other } });
+
+test.each<[string, IpAllocationSpec, Change]>([
+  ["what was sent", SPEC, (object) => object],
+  [
+    "what was sent, with the keys in another order",
+    SPEC,
+    ({ spec, metadata, ...rest }) => ({ metadata, spec, ...rest }),
+  ],
+  [
+    "IPv6",
+    { ...SPEC, ip: { family: 6, value: 0xfd00n << 112n }, addressSpace: "", prefixLength: 64 },
+    (object) => object,
+  ],
+  ["a workload", { ...SPEC, workload: WORKLOAD }, (object) => object],
+  [
+    "a quarantine",
+    { ...SPEC, state: "Quarantined", holders: [], quarantine: { reason: "Conflict", mac: "", parent: "" } },
+    (object) => object,
+  ],
+  [
+    "another node",
+    SPEC,
+    withSpec({ node: "n2", holders: [{ namespace: "a", pod: "b", podUID: "u2", interface: "e", node: "n2" }] }),
+  ],
+  ["another state", SPEC, withSpec({ state: "Cooling", holders: [] })],
+  ["one more key", SPEC, withSpec({ later: "key" })],
+  ["an object that is being deleted", SPEC, withMetadata({ deletionTimestamp: "2026-11-20T04:00:02Z" })],
+  ["no times", SPEC, withMetadata({ creationTimestamp: null })],
+])("the answer to a create is what a full decoding makes of it: %s", async (_, spec, change) => {
+  const { created, decoded } = await create(spec, change);
+  expect(created).toEqual(decoded);
+});
+
+test.each<[string, Change]>([
+  ["another name", withMetadata({ name: "10.6.0.22.blue" })],
+  ["no spec", ({ spec: _, ...object }) => object],
+  ["another address", withSpec({ address: "10.6.0.22" })],
+])("an answer that is no such object is refused: %s", async (_, change) => {
+  await expect(create(SPEC, change)).rejects.toThrow("API server");
+});
