@@ -3,22 +3,16 @@
  * Effects: connections; objects in the API server.
  */
 
-import { randomUUID } from "node:crypto";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import {
-  allocationLabels,
-  allocationName,
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../host/resources/ip-allocation.ts";
 import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
 import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { inParallel } from "../../scripts/lab/parallel.ts";
 import type { BatchOutcome } from "../harness/runner.ts";
 import type { Contestant, Work } from "../ipam/contestant.ts";
+import { BARE_CREATE } from "../ipam/tabulate.ts";
+import { bareObject, barePath, COLLECTION } from "./bare-object.ts";
 
 const SPACE = "bare";
-const COLLECTION = "/apis/ipam.vendor.io/v1/ipallocations";
 
 export async function openBareCreate(plane: ControlPlane): Promise<Contestant<Work>> {
   const api = await connectClient(plane.kubeconfig, "bench");
@@ -36,25 +30,10 @@ export async function openBareCreate(plane: ControlPlane): Promise<Contestant<Wo
       return { wallMs: performance.now() - startMs, samples };
     };
   return {
-    name: "one bare create, one delete",
-    add: work((number) => ({ method: "POST", path: COLLECTION, body: objectOf(number) })),
-    del: work((number) => ({ method: "DELETE", path: `${COLLECTION}/${allocationName(ipOf(number), SPACE)}` })),
+    name: BARE_CREATE,
+    add: work((number) => ({ method: "POST", path: COLLECTION, body: bareObject(SPACE, number) })),
+    del: work((number) => ({ method: "DELETE", path: barePath(SPACE, number) })),
     daemonPid: undefined,
     close: () => api.close(),
   };
-}
-
-/** From 10.0.0.0 on. */
-function ipOf(number: number): IpAllocationSpec["ip"] {
-  return { family: 4, value: 0x0a_00_00_00n + BigInt(number) };
-}
-
-function objectOf(number: number): object {
-  const holder = { namespace: "bench", pod: `bare-${number}`, podUid: randomUUID(), ifName: "eth0", node: SPACE };
-  const spec: IpAllocationSpec = {
-    ...{ ip: ipOf(number), addressSpace: SPACE, prefixLength: 16, pool: "bench", state: "Bound", node: SPACE },
-    holders: [holder],
-    since: new Date().toISOString(),
-  };
-  return encodeIpAllocation(spec, { name: allocationName(spec.ip, SPACE), labels: allocationLabels(spec) });
 }

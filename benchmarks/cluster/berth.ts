@@ -9,6 +9,7 @@ import { startAgent } from "../../scripts/lab/agent.ts";
 import { until } from "../../scripts/lab/cluster/objects.ts";
 import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
+import { countObjects } from "./node-objects.ts";
 import { type NodePodsOptions, openNodePods } from "./pods.ts";
 
 export const BERTH_AHEAD = "berth in a cluster, claimed ahead";
@@ -38,11 +39,7 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   const stdinFile = join(place.directory, `berth-${node}.json`);
   const { plugins, ...frame } = network;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
-  /** Addresses of this node that have objects. */
-  const objects = async (): Promise<number> => {
-    const path = `/apis/ipam.vendor.io/v1/ipallocations?fieldSelector=spec.node%3D${node}`;
-    return (await plane.client.get(path)).items.length;
-  };
+  const objects = (): Promise<number> => countObjects(plane, node);
   return {
     name: isAhead ? BERTH_AHEAD : BERTH_PLAIN,
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { ...agent.env, ...pods.env }),

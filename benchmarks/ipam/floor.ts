@@ -11,6 +11,9 @@ import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Contestant, callEnvironment, type Place, pluginCalls } from "./contestant.ts";
 
+/** As for the agents that are measured: other work may load the machine. */
+const START_LIMIT_MS = 60_000;
+
 const bench = (name: string): string => join(root, "dist", "bench", name);
 
 export function openEmptyProgram(place: Place): Contestant {
@@ -26,7 +29,8 @@ export function openEchoAgent(language: "C" | "Node.js", place: Place, stdinFile
   return openShim(`shim + trivial agent in ${language}`, [...argv, socket], socket, place, stdinFile);
 }
 
-async function openShim(
+/** The shim in front of an agent of `argv`, which serves the socket when it has started. */
+export async function openShim(
   name: string,
   argv: string[],
   socket: string,
@@ -36,7 +40,7 @@ async function openShim(
   const [file = "", ...args] = argv;
   const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
   for (let waitedMs = 0; !existsSync(socket); waitedMs += 10) {
-    if (waitedMs > 5_000 || child.exitCode !== null) throw new Error(`${name} does not serve ${socket}`);
+    if (waitedMs > START_LIMIT_MS || child.exitCode !== null) throw new Error(`${name} does not serve ${socket}`);
     await sleep(10);
   }
   return {

@@ -24,6 +24,7 @@ const SUBJECT = "berth, empty /24";
 const FULLEST = "berth, /12 at 99 %";
 const FLOOR = "shim + trivial agent in C";
 export const BARE_CREATE = "one bare create, one delete";
+export const CREATE_FLOOR = "shim + agent that only creates";
 
 /** Of the rate of bare creates, which ADDs in a cluster should reach. */
 const SHARE_OF_BARE = 0.8;
@@ -116,21 +117,22 @@ export function clusterTargetsOf({ single, atOnce }: Series): Target[] {
   const rate = (name: string): number =>
     percentile(atOnce.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
   const bare = rate(BARE_CREATE);
+  const floor = (name: string, share: number): string => `floor ${formatFigure(p(name, share))}`;
   return [
     ...[0.5, 0.99].flatMap((share) => [
       atMost({
         ...{ what: `ADD p${share * 100}, claimed ahead`, limit: share === 0.5 ? 0.5 : 0.6, base: "host-local's" },
-        ...{ valueMs: p(BERTH_AHEAD, share), baseMs: p(HOST_LOCAL, share) },
+        ...{ valueMs: p(BERTH_AHEAD, share), baseMs: p(HOST_LOCAL, share), remark: floor(FLOOR, share) },
       }),
       atMost({
         ...{ what: `ADD p${share * 100}, nothing claimed ahead`, limit: 2, base: "one bare create" },
-        ...{ valueMs: p(BERTH_PLAIN, share), baseMs: p(BARE_CREATE, share) },
+        ...{ valueMs: p(BERTH_PLAIN, share), baseMs: p(BARE_CREATE, share), remark: floor(CREATE_FLOOR, share) },
       }),
     ]),
     ...[BERTH_AHEAD, BERTH_PLAIN].map((name) => ({
       what: `ADDs, 40 at once: ${name}`,
       wanted: `≥ ${SHARE_OF_BARE} × the rate of bare creates`,
-      measured: `${formatFigure(rate(name) / bare)} × (${formatFigure(rate(name))} and ${formatFigure(bare)} per second)`,
+      measured: `${formatFigure(rate(name) / bare)} × (${formatFigure(rate(name))} and ${formatFigure(bare)} per second, floor ${formatFigure(rate(name === BERTH_AHEAD ? FLOOR : CREATE_FLOOR))})`,
       isMet: rate(name) >= SHARE_OF_BARE * bare,
     })),
   ];
