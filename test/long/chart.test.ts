@@ -148,6 +148,27 @@ class Scene implements AsyncDisposable {
     for (const node of this.cluster.nodes)
       for (const program of ["containerd", "kubelet"] as const) await node.restart(program);
     await this.cluster.ready();
+    await this.untilRead();
+  }
+
+  /** Until then a kubelet that has started again refuses `exec`: a pod that it has not read does not exist for it. */
+  async untilRead(): Promise<void> {
+    const { client, nodes } = this.cluster;
+    const unread = async (): Promise<string[]> => {
+      const lists = nodes.map(({ name }) => client.get(`/api/v1/nodes/${name}/proxy/pods`));
+      const read = (await Promise.all(lists)).flatMap(({ items }) => items ?? []);
+      const uids = new Set(read.map(({ metadata }: KubeObject) => metadata.uid));
+      const { items } = await client.get("/api/v1/pods?fieldSelector=status.phase%3DRunning");
+      return items
+        .filter(({ metadata }: KubeObject) => !uids.has(metadata.uid))
+        .map(({ metadata }: KubeObject) => metadata.name);
+    };
+    const ask = () => unread().catch((error: unknown) => [String(error)]);
+    await until(
+      async () => (await ask()).length === 0 || undefined,
+      async () => (await ask()).join(),
+      60_000,
+    );
   }
 
   systemPods(component: string): Promise<KubeObject[]> {
