@@ -168,6 +168,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a journal was copied between the row of a claim and the take-over of what the member had",
     { seed: 710_000_000, profile: "restores", steps: 31_500, faults: 3 },
   ],
+  [
+    "what a lost journal took in of an earlier pod is its member's, once the next pod has taken it over",
+    { seed: 722_000_000, profile: "restores", steps: 33_500, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

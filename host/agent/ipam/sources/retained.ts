@@ -155,7 +155,8 @@ export class RetainedAddresses implements AddressSource {
       const isFirst = (row: Allocation): boolean =>
         isFresh(row) && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
       const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
-      const chosen = this.#choose(isOneOf(open), isCreated, isOneOf(presumed));
+      const isOfMember = isOneOf(fresh.filter((row) => row.workload !== undefined && !isFresh(row)));
+      const chosen = this.#choose(isOneOf(open), isCreated, isOneOf(presumed), isOfMember);
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
         const rest = created.flatMap(({ workload, ...row }) => {
@@ -203,11 +204,18 @@ export class RetainedAddresses implements AddressSource {
   /**
    * `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better.
    * `isPresumed`: it has one that the member had before. Only what the pod has from which a machine migrates is better. Of two fresh ones the younger is
-   * not better.
+   * not better. `isOfMember`: what the journal has taken in is the member's own, and nothing fresh is better.
    */
-  #choose(isWanted: IsWanted, isBare: IsWanted = () => true, isPresumed: IsWanted = () => false): readonly Picked[] {
-    const isBetter = ({ kept, isOrphaned, isLate, isYounger }: Retained): boolean =>
-      kept.isInUse === true || (!isYounger && !isPresumed(kept) && (!(isOrphaned || isLate) || isBare(kept)));
+  #choose(
+    isWanted: IsWanted,
+    isBare: IsWanted = () => true,
+    isPresumed: IsWanted = () => false,
+    isOfMember: IsWanted = () => false,
+  ): readonly Picked[] {
+    const isWorse = ({ kept, isYounger }: Retained): boolean =>
+      isYounger || isPresumed(kept) || (isFresh(kept) && isOfMember(kept));
+    const isBetter = (each: Retained): boolean =>
+      each.kept.isInUse === true || (!isWorse(each) && (!(each.isOrphaned || each.isLate) || isBare(each.kept)));
     const usable = (this.#found ?? []).filter((each) => !this.#refused.has(each.kept.version) && isBetter(each));
     const { poolCache } = this.#search;
     const chosen = choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));

@@ -684,6 +684,12 @@ describe("retention: the NIC has what a lost journal has taken in of the API ser
     expect(said).toEqual(["lookup", "undo 10.6.0.1, superseded 10.6.0.1"]);
   });
 
+  it("it stays beside what is fresh if it is the member's, and gives way to that if it is fresh as well", async () => {
+    const other = kept("10.6.0.9", { workload: FRESH });
+    expect(await prefer([{ ...taken, workload: WEB }], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
+    expect(await prefer([{ ...taken, workload: FRESH }], [own, other])).toMatchObject({ isUndone: true });
+  });
+
   it.each<[what: string, other: Allocation]>([
     ["an earlier pod's after it: a claim that is being undone", earlier("10.6.0.9", { version: -8 })],
     ["the pod's own, which the journal has not taken in", earlier("10.6.0.9", { owner: "u1", version: -5 })],
