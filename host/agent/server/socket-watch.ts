@@ -4,7 +4,7 @@
  */
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
-import type { SocketLock } from "./socket-lock.ts";
+import { SOCKET_ANSWER_MS, SOCKET_RETRY_MS, type SocketLock } from "./socket-lock.ts";
 import type { SocketServer } from "./socket-server.ts";
 
 /** How often the agent checks whether its socket and its lock are still in place: milliseconds. @limit */
@@ -15,7 +15,7 @@ interface SocketWatchOptions {
   readonly lock: Pick<SocketLock, "ensure">;
   readonly server: Pick<SocketServer, "findLoss" | "restore">;
   readonly log: Log;
-  /** Called when another agent serves the socket; this one has to exit. */
+  /** Called when another agent has had the lock for {@link SOCKET_ANSWER_MS}; this one has to exit. */
   readonly onDeath: (error: Error) => void;
 }
 
@@ -27,12 +27,17 @@ export interface SocketWatch {
 
 export function watchSocket({ path, lock, server, log, onDeath }: SocketWatchOptions): SocketWatch {
   let restored = 0;
+  let takenAtMs: number | undefined;
   const check = async (): Promise<number | undefined> => {
     const holder = lock.ensure();
     if (holder !== undefined) {
+      // A starting agent has the lock for as long as it asks whether this one answers.
+      takenAtMs ??= performance.now();
+      if (performance.now() - takenAtMs < SOCKET_ANSWER_MS) return SOCKET_RETRY_MS / 2;
       onDeath(new Error(`Socket ${path} was taken by another agent (${holder}); this agent exits`));
       return undefined;
     }
+    takenAtMs = undefined;
     const loss = server.findLoss();
     if (loss !== undefined) {
       await server.restore();

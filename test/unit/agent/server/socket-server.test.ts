@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
+import { SOCKET_ANSWER_MS } from "../../../../host/agent/server/socket-lock.ts";
 import { listenOnSocket, SILENCE_GRACE_MS, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
-import { watchSocket } from "../../../../host/agent/server/socket-watch.ts";
+import { SOCKET_RECHECK_MS, watchSocket } from "../../../../host/agent/server/socket-watch.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
 
@@ -318,4 +319,25 @@ it("a socket that cannot be restored is logged once for each reason, and restore
     "error Restoring socket /run/a.sock failed; retrying",
     "warn Socket /run/a.sock was removed; restored it, calls in between were lost",
   ]);
+});
+
+it("another agent that has the lock for a moment, while it asks whether this one answers, does not end this one; one that keeps it does", async () => {
+  const { log } = recordLog();
+  let holder: string | undefined = "process 7";
+  const deaths: string[] = [];
+  const watch = watchSocket({
+    path: "/run/a.sock",
+    lock: { ensure: () => holder },
+    server: { findLoss: () => undefined, restore: async () => {} },
+    onDeath: ({ message }) => deaths.push(message),
+    log,
+  });
+  await sleep(SOCKET_RECHECK_MS + 200);
+  holder = undefined;
+  await sleep(SOCKET_RECHECK_MS + SOCKET_ANSWER_MS);
+  expect(deaths).toEqual([]);
+  holder = "process 8";
+  await until(() => deaths.length > 0);
+  expect(deaths).toEqual(["Socket /run/a.sock was taken by another agent (process 8); this agent exits"]);
+  await watch.close();
 });
