@@ -161,6 +161,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 710_000_006, profile: "conflicts", steps: 38_000, faults: 3 },
   ],
   [
+    "a node that was off records late which machine it heard",
+    { seed: 721_000_020, profile: "conflicts", steps: 40_000, nodes: 8, pods: 40 },
+  ],
+  [
     "a machine whose node has lost its journal keeps its address while it is refused what an earlier pod has",
     { seed: 700_000_200, profile: "machines", steps: 36_500, nodes: 8, pods: 40 },
   ],

@@ -35,7 +35,7 @@ const RECREATED_WITHIN_MS = 5_000;
 const IDLE_MS = 15_000;
 /** A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds (sandbox-restart). */
 const OWN_MS = 3_000;
-/** A machine that leaves may have been heard so long ago: milliseconds. */
+/** A machine that leaves may have been heard so long ago, by a node that was on since: milliseconds. */
 const HEARD_MS = 10_000;
 /** After the last change of its family's pools no pod gets an address later than this that none of them gives: milliseconds (pool-changes). */
 const OUTSIDE_MS = 2_000;
@@ -90,6 +90,8 @@ export class Ledger implements Segment {
   readonly #objects = new Map<string, Spec>();
   /** By node; infinite while it is lost. */
   readonly #lostUntilMs = new Map<string, number>();
+  /** By node. */
+  readonly #bootedMs = new Map<string, number>();
   /** Records that were deleted by hand, until the product has made them again. */
   readonly #deletedByHand = new Map<string, Missing>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
@@ -363,7 +365,9 @@ export class Ledger implements Segment {
     this.#quarantinedMs.set(address, nowMs);
     const foreign = this.#foreign.get(address);
     const isProxy = mac === PROXY_MAC;
-    if (!isProxy && (foreign === undefined || nowMs > foreign.untilMs + HEARD_MS))
+    // A node that was off writes what it heard before.
+    const toldMs = Math.max(foreign?.untilMs ?? Number.NEGATIVE_INFINITY, this.#bootedMs.get(node) ?? 0);
+    if (!isProxy && (foreign === undefined || nowMs > toldMs + HEARD_MS))
       this.problems.push(`${address} is quarantined because of ${mac}, which is no other machine`);
     // What was quarantined before the machine was silent may have been found free by a node that cannot write that yet.
     const isCurrent = (other: string): boolean => (this.#quarantinedMs.get(other) ?? 0) >= this.#answersAllSinceMs;
@@ -532,6 +536,10 @@ export class Ledger implements Segment {
 
   copyJournal(node: string): void {
     this.#copied.set(node, new Map(this.#members));
+  }
+
+  boot(node: string): void {
+    this.#bootedMs.set(node, this.#options.nowMs());
   }
 
   /** What the member was answered after the copy, the journal may take for unanswered, and so not for the member's. */

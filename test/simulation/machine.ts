@@ -77,6 +77,8 @@ export interface Segment {
   copyJournal(node: string): void;
   /** The journal is again what it was when it was copied. */
   restoreJournal(node: string): void;
+  /** The node is on again. */
+  boot(node: string): void;
 }
 
 export interface Call {
@@ -374,6 +376,7 @@ export class Machine {
     this.#witness = undefined;
     this.#boot++;
     this.#bootedAtMs = this.#options.time.nowMs - 5_000;
+    this.#options.segment.boot(this.name);
     this.#options.timeline.note(`${this.name}: boots`);
   }
 

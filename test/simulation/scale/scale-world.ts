@@ -156,6 +156,7 @@ export class ScaleWorld {
       loseJournal: () => {},
       copyJournal: () => {},
       restoreJournal: () => {},
+      boot: () => {},
     };
     const network = this.network;
     // Full agents are spread evenly, so that every zone has some.
