@@ -176,6 +176,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "what a lost journal took in of an earlier pod is its member's, once the next pod has taken it over",
     { seed: 722_000_000, profile: "restores", steps: 33_500, faults: 3 },
   ],
+  [
+    "the write of what the member had before is carried out late, beside a fresh one that a lost journal took in",
+    { seed: 720_000_005, profile: "statefulsets", steps: 40_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

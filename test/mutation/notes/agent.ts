@@ -31,12 +31,6 @@ export const AGENT_NOTES: readonly Note[] = [
     note: "equivalent: undefined is smaller than no text; for the compiler",
   },
   {
-    file: "host/agent/ipam/sources/retained.ts",
-    text: "() => false",
-    to: "() => undefined",
-    note: "equivalent: only negated",
-  },
-  {
     file: "host/agent/gc/plan-reconciliation.ts",
     text: 'state !== "Cooling"',
     to: "false",

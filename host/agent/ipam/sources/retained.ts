@@ -148,15 +148,12 @@ export class RetainedAddresses implements AddressSource {
       const isUnsure = fresh.length > 0 || presumed.length > 0 || this.#isMovedByRequest(created);
       if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search);
       this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-      const isOneOf = (rows: readonly Allocation[]) => (nic: Pick<Picked, "ifName" | "ip">) =>
-        rows.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
-      const isCreated: IsWanted = (nic) => created.some((row) => isSameNic(row, nic));
       // What a lookup has put first is not given up for what it has put after it.
       const isFirst = (row: Allocation): boolean =>
         isFresh(row) && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
       const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
-      const isOfMember = isOneOf(fresh.filter((row) => row.workload !== undefined && !isFresh(row)));
-      const chosen = this.#choose(isOneOf(open), isCreated, isOneOf(presumed), isOfMember);
+      const isOpen: IsWanted = (nic) => open.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
+      const chosen = this.#choose(isOpen, (each) => isPreferred(each, { open, created, presumed }));
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
         const rest = created.flatMap(({ workload, ...row }) => {
@@ -201,22 +198,11 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /**
-   * `isBare`: the journal has nothing for this NIC and family. Where it has taken in one address of the API server, another or a later one is no better.
-   * `isPresumed`: it has one that the member had before. Only what the pod has from which a machine migrates is better. Of two fresh ones the younger is
-   * not better. `isOfMember`: what the journal has taken in is the member's own, and nothing fresh is better.
-   */
-  #choose(
-    isWanted: IsWanted,
-    isBare: IsWanted = () => true,
-    isPresumed: IsWanted = () => false,
-    isOfMember: IsWanted = () => false,
-  ): readonly Picked[] {
-    const isWorse = ({ kept, isYounger }: Retained): boolean =>
-      isYounger || isPresumed(kept) || (isFresh(kept) && isOfMember(kept));
-    const isBetter = (each: Retained): boolean =>
-      each.kept.isInUse === true || (!isWorse(each) && (!(each.isOrphaned || each.isLate) || isBare(each.kept)));
-    const usable = (this.#found ?? []).filter((each) => !this.#refused.has(each.kept.version) && isBetter(each));
+  /** `isBetter`: than what the NIC has. What the pod has from which a machine migrates always is; of two fresh ones the younger never is. */
+  #choose(isWanted: IsWanted, isBetter: (each: Retained) => boolean = () => true): readonly Picked[] {
+    const isUsable = (each: Retained): boolean =>
+      !this.#refused.has(each.kept.version) && (each.kept.isInUse === true || (!each.isYounger && isBetter(each)));
+    const usable = (this.#found ?? []).filter(isUsable);
     const { poolCache } = this.#search;
     const chosen = choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
     this.#chosen = [...this.#chosen, ...chosen];
@@ -277,6 +263,23 @@ export class RetainedAddresses implements AddressSource {
     const cooling = former.state === "Bound" ? await cluster?.evictPredecessor(former, demand.claimant) : former;
     if (cooling?.state === "Cooling") assignments.assign([{ ...pick, replaces: cooling.version }]);
   }
+}
+
+/**
+ * Returns whether it is better than what its NIC has. `open`: rows that the claim leaves open; of these, `created`: that it has made; `presumed`: which
+ * the member had before. What is not fresh is better than what is. Otherwise, where the journal has taken in one address of the API server, another or
+ * a later one is no better.
+ */
+function isPreferred(
+  { kept, isOrphaned, isLate }: Retained,
+  { open, created, presumed }: Readonly<Record<"open" | "created" | "presumed", readonly Allocation[]>>,
+): boolean {
+  const isOfNic = (row: Allocation): boolean => isSameNic(row, kept);
+  if (presumed.some(isOfNic)) return false;
+  const owned = open.filter((row) => isOfNic(row) && row.workload !== undefined);
+  const hasFresh = owned.length > 0 && owned.every(isFresh);
+  if (owned.length > 0 && hasFresh !== isFresh(kept)) return hasFresh;
+  return !(isOrphaned || isLate) || created.some(isOfNic);
 }
 
 /**

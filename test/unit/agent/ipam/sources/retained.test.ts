@@ -697,6 +697,21 @@ describe("retention: the NIC has what a lost journal has taken in of the API ser
     expect(await prefer([taken], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
   });
 
+  const isFresh = { workload: FRESH };
+  it.each<[what: string, rows: readonly Partial<Allocation>[], other: Allocation, isUndone: boolean]>([
+    ["that the member had before stays beside an earlier pod's fresh one", [{ workload: WEB }], earlier("10.6.0.9", isFresh), false], // biome-ignore format: one row
+    ["that the member had before stays, also beside one that it has itself and that is fresh", [isFresh, { workload: WEB }], kept("10.6.0.9", isFresh), false], // biome-ignore format: one row
+    ["that the member had before gives way to another that it had", [{ workload: WEB }], kept("10.6.0.9"), true],
+    ["that is fresh gives way to what an earlier pod had, although that was written later", [isFresh], earlier("10.6.0.9", { version: -8 }), true], // biome-ignore format: one row
+    ["that is fresh gives way to what the pod itself had, and the journal does not", [isFresh], earlier("10.6.0.9", { owner: "u1" }), true], // biome-ignore format: one row
+    ["that is fresh stays beside what an earlier pod has, is fresh, and was written later", [isFresh], earlier("10.6.0.9", { ...isFresh, version: -8 }), false], // biome-ignore format: one row
+    ["of no member stays beside what an earlier pod has that was written later", [{}], earlier("10.6.0.9", { version: -8 }), false], // biome-ignore format: one row
+  ])("what it has %s", async (_, rows, other, isUndone) => {
+    const held = rows.map((rest, index) => rowOf(`10.6.0.${index + 1}`, { containerId: UNKNOWN_CONTAINER, ...rest }));
+    const objects = held.map((row) => ({ ...own, ip: row.ip, workload: row.workload ?? WEB }));
+    expect(await prefer(held, [...objects, other])).toMatchObject({ isUndone });
+  });
+
   it("it stays if the pod that migrates to this one has it, too, and gives way to what that one has instead", async () => {
     const shared = { ...own, isInUse: true };
     const left = earlier("10.6.0.9", { isInUse: false });
