@@ -180,6 +180,14 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the write of what the member had before is carried out late, beside a fresh one that a lost journal took in",
     { seed: 720_000_005, profile: "statefulsets", steps: 40_000, faults: 3 },
   ],
+  [
+    "what a lost journal took in as new to the member is no reason to release what the member had, before its ADD ends",
+    { seed: 722_000_002, profile: "runtimes", steps: 31_000, faults: 2 },
+  ],
+  [
+    "the same while another NIC's addresses are claimed ahead",
+    { seed: 723_000_002, profile: "statefulsets", steps: 16_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -222,9 +222,9 @@ export class RetainedAddresses implements AddressSource {
     const retained = (this.#found ?? []).filter(({ kept }) => kept.state === "Kept");
     if (retained.length === 0) return;
     const own = await registry.findOwner(demand.claimant.owner);
-    // The ADD of a NIC whose address the journal has lost and taken in will tell whether it is the member's.
-    const isMembers = ({ state, isConfirmed, containerId }: Allocation): boolean =>
-      state === "Bound" && isConfirmed === true && containerId !== UNKNOWN_CONTAINER;
+    // The ADD of a NIC whose address the journal has lost and taken in tells whether it is the member's, at its end.
+    const isMembers = (row: Allocation): boolean =>
+      row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER && !isFresh(row);
     const rows = [...claimed, ...own.filter(isMembers)];
     const surplus = surplusOf(retained, poolCache, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);

@@ -604,6 +604,7 @@ describe("retention: a claim that was made before what is retained was known", (
     ["that cools", { state: "Cooling" }, []],
     ["that was not answered", { isConfirmed: false }, []],
     ["of which the journal has lost the container", { containerId: UNKNOWN_CONTAINER }, []],
+    ["that a lost journal took in as new to the member", { workload: { ...WEB, isFresh: true } }, []],
   ])("releases what is retained for a NIC with an address %s", async (_, row, released) => {
     const rows = [rowOf("10.6.0.7", { ifName: "net1", ...row })];
     const { source, said } = open({ rows, retained: [kept("10.6.0.8", { ifName: "net1" })] });
