@@ -75,7 +75,8 @@ class AttemptFailed extends Error {
 interface CallContext {
   readonly operation: string;
   readonly patience: Deadline;
-  readonly attemptMs: number;
+  /** How long an attempt may take, counted from 0: milliseconds. */
+  readonly attemptMsOf: (attempt: number) => number;
   readonly isOnce: boolean;
 }
 
@@ -104,12 +105,14 @@ class NetworkClient implements KubeClient {
   async call(call: KubeCall): Promise<KubeObject> {
     this.#counts.calls++;
     const { method, path, lane, patienceMs = CALL_PATIENCE_MS, signal } = call;
-    const attemptMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS;
+    const longestMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS;
+    const { attemptMs = longestMs } = call;
     const isOnce = patienceMs === 0;
     const parents = [...(signal === undefined ? [] : [signal]), this.#closing.signal];
     const patience = openDeadline(isOnce ? attemptMs : patienceMs, parents);
+    const attemptMsOf = (attempt: number): number => Math.min(longestMs, attemptMs * 2 ** attempt);
     try {
-      return await this.#try(call, { operation: `${method} ${path}`, patience, attemptMs, isOnce });
+      return await this.#try(call, { operation: `${method} ${path}`, patience, attemptMsOf, isOnce });
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ApiUnavailable) this.#counts.unavailable++;
@@ -125,7 +128,7 @@ class NetworkClient implements KubeClient {
     let last: unknown;
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#attempt(call, course);
+        return await this.#attempt(call, course, attempt);
       } catch (error) {
         if (!(error instanceof AttemptFailed)) throw unavailable(operation, attempt, last ?? error);
         const { failure } = error;
@@ -142,10 +145,11 @@ class NetworkClient implements KubeClient {
   }
 
   /** Rejects with AttemptFailed, or with the patience's reason. */
-  async #attempt(call: KubeCall, { operation, patience, attemptMs }: CallContext): Promise<KubeObject> {
+  async #attempt(call: KubeCall, course: CallContext, attempt: number): Promise<KubeObject> {
+    const { operation, patience, attemptMsOf } = course;
     const { lane = "background" } = call;
     await this.#lanes.enter(lane, patience.signal);
-    const limit = openDeadline(attemptMs, [patience.signal]);
+    const limit = openDeadline(attemptMsOf(attempt), [patience.signal]);
     this.#counts.attempts++;
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);

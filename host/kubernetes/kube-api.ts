@@ -29,6 +29,11 @@ export interface KubeCall {
   readonly lane?: Lane;
   /** How long the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
   readonly patienceMs?: number;
+  /**
+   * How long the first attempt may take, each later one twice as long as the one before, up to what the lane allows: milliseconds. Default: what the lane
+   * allows. For reads whose answers are small: one that is lost then costs little, and a slow server is still heard.
+   */
+  readonly attemptMs?: number;
   /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
   readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */

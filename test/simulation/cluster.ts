@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
+import { openKubeClient, POD_ATTEMPT_MS } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
@@ -129,6 +129,8 @@ const NODE_GRACE_MS = 10_000;
 /** How long it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
+/** While a started agent's reads are answered at once, it has compared its journal with the API server within: milliseconds (undo). */
+const COMPARED_MS = 2_500;
 /** Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to another pod. */
 const COPIES_MOST = 20;
 
@@ -211,6 +213,10 @@ export class Cluster {
   /** How often another controller has become the leader. */
   leaders = 0;
   #ledSinceMs = 0;
+  /** How long each agent has been comparing its journal for the first time, while it could act: milliseconds. */
+  readonly #comparingMs = new WeakMap<Process, number>();
+  /** The longest of these times. */
+  mostComparingMs = 0;
   /** When a record was last written. */
   #recordedMs = 0;
   readonly #staticPods = new Map<string, PodObject>();
@@ -988,10 +994,26 @@ export class Cluster {
         this.virtualMachines?.tick();
       }
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
+      this.#checkComparisons();
       this.ledger.checkAwaited(this.#isAllActing, this.#ledSinceMs);
       this.subnetLedger?.check();
       this.tenant?.check();
       await time.sleep(TICK_MS, "control plane");
+    }
+  }
+
+  /** ADDs do not wait longer for a started agent's first comparison than its reads had no prompt answer (undo). */
+  #checkComparisons(): void {
+    for (const { machine } of this.nodes) {
+      const process = machine.comparing;
+      if (process === undefined || !machine.isActing || this.network.cutOff.has(machine.name)) continue;
+      const tookMs = (this.#comparingMs.get(process) ?? 0) + TICK_MS;
+      this.#comparingMs.set(process, tookMs);
+      const bad = this.network.badReads(process);
+      this.mostComparingMs = Math.max(this.mostComparingMs, tookMs);
+      if (tookMs <= COMPARED_MS + bad * POD_ATTEMPT_MS) continue;
+      const text = `${process.name} has not compared its journal with the API server for ${tookMs / 1000} s`;
+      this.ledger.problems.push(`${text}, although only ${bad} of its reads had no prompt answer`);
     }
   }
 

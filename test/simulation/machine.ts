@@ -170,6 +170,8 @@ interface Agent {
   plugin: IpamPlugin | undefined;
   maintenance: Maintenance | undefined;
   registryWatch: { close(): void } | undefined;
+  /** Whether it has compared its journal with the API server once. */
+  isCompared: boolean;
   /** Calls under way: what the shim hears when the agent ends. */
   readonly calls: Set<(error: Error) => void>;
 }
@@ -212,6 +214,11 @@ export class Machine {
     return this.isServing && !isPaused && !this.space.isBroken;
   }
 
+  /** Its agent, while ADDs wait for the first comparison of its journal with the API server. */
+  get comparing(): Process | undefined {
+    return this.#agent?.isCompared === false ? this.#agent.process : undefined;
+  }
+
   get backend(): ClusterBackend | undefined {
     return this.#agent?.backend;
   }
@@ -225,7 +232,13 @@ export class Machine {
     const { time, timeline } = this.#options;
     const process = time.process(`agent of ${this.name} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
-    const parts = { backend: undefined, plugin: undefined, maintenance: undefined, registryWatch: undefined };
+    const parts = {
+      backend: undefined,
+      plugin: undefined,
+      maintenance: undefined,
+      registryWatch: undefined,
+      isCompared: false,
+    };
     const agent: Agent = { process, ...parts, calls: new Set() };
     this.#agent = agent;
     timeline.note(`${this.name}: the agent starts`);
@@ -279,6 +292,13 @@ export class Machine {
     });
     backend.fenceWith(async () => {});
     agent.backend = backend;
+    backend.allocations.reconciled(new AbortController().signal).then(
+      () => {
+        agent.isCompared = true;
+      },
+      // It ends.
+      () => {},
+    );
     const plugin = new IpamPlugin(backend.ipam, backend);
     const drain = async (): Promise<void> => {
       for (const call of this.spool.splice(0)) {

@@ -46,6 +46,10 @@ export const NO_FAULTS: NetworkFaults = {
 
 /** How long the server keeps a watch at most. */
 const BOOKMARK_MS = 60_000;
+/** A later answer counts as bad: milliseconds. */
+const PROMPT_MS = 500;
+/** Objects, the list of a node's, one pod, and the controllers' Lease. */
+const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
 
 type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
 
@@ -67,6 +71,8 @@ export class Network {
   readonly requests = new Map<string, number>();
   readonly #options: NetworkOptions;
   readonly #watches = new Set<Stream>();
+  /** Reads of a process's reconciliation with the API server: how many failed, or took long, and those under way. */
+  readonly #reads = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
   /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
   readonly #lags = new Map<string, { readonly sinceMs: number; untilMs: number }>();
 
@@ -100,6 +106,29 @@ export class Network {
   toldMs(machine: string, path: string, atMs: number): number {
     const { sinceMs = atMs, untilMs = atMs } = this.#lags.get(`${machine} ${path}`) ?? {};
     return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
+  }
+
+  /** The process reads an object, the list of its node's or a pod: what its reconciliation waits for. */
+  noteRead(process: Process, answering: Promise<Answer>): void {
+    const { time } = this.#options;
+    const reads = this.#reads.get(process) ?? { failed: 0, open: new Set() };
+    this.#reads.set(process, reads);
+    const read = { sentMs: time.nowMs };
+    reads.open.add(read);
+    const settle = (isGood: boolean): void => {
+      reads.open.delete(read);
+      if (!isGood || time.nowMs - read.sentMs > PROMPT_MS) reads.failed++;
+    };
+    answering.then(
+      ({ status }) => settle(status < 429),
+      () => settle(false),
+    );
+  }
+
+  /** Of such reads: how many had no answer, a refusal, or a late answer. */
+  badReads(process: Process): number {
+    const { failed, open } = this.#reads.get(process) ?? { failed: 0, open: [] };
+    return failed + [...open].filter(({ sentMs }) => this.#options.time.nowMs - sentMs > PROMPT_MS).length;
   }
 
   /** The connections of one process on a machine. */
@@ -186,6 +215,7 @@ class Connection implements Exchanges {
     );
     if (request.method === "GET" && request.query?.limit !== undefined && request.query.fieldSelector === undefined)
       this.#network.noteListing(this.#machine, request.path, promise);
+    if (request.method === "GET" && RECONCILED.test(request.path)) this.#network.noteRead(this.#process, promise);
     const text = `${this.#process.name} ${request.method} ${request.path}`;
     const reply = (head: Head): void => {
       if (this.#isCutOff) return;

@@ -46,6 +46,8 @@ export interface RunReport {
   readonly mostWrites: number;
   /** How often a controller has become the leader. */
   readonly leaders: number;
+  /** Longest time until a started agent had compared its journal with the API server, while it could act: milliseconds. */
+  readonly mostComparingMs: number;
   /** How long after the last fault everything was as it should be: milliseconds. */
   readonly recoveryMs: number;
   readonly timeline: Timeline;
@@ -132,6 +134,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
     migrations: cluster.virtualMachines?.migrations ?? 0,
     mostWrites,
     leaders: cluster.leaders,
+    mostComparingMs: cluster.mostComparingMs,
     recoveryMs: time.nowMs - lastFaultMs,
     timeline,
   };

@@ -139,7 +139,11 @@ export class ClusterBackend implements Backend {
 
   async synced(signal: AbortSignal): Promise<void> {
     if (this.#known.isKnown) return;
-    await this.resources.within(signal, (bounded) => waitForAll(this.resources, this.allocations, bounded));
+    await this.resources.within(
+      signal,
+      (bounded) => waitForAll(this.resources, this.allocations, bounded),
+      () => this.allocations.problems[0] ?? "they are being compared with its journal",
+    );
   }
 
   readiness(): Readiness {

@@ -115,8 +115,14 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     this.flush();
   }
 
-  /** The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. */
-  async within(signal: AbortSignal, wait: (bounded: AbortSignal) => Promise<void>): Promise<void> {
+  /**
+   * The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. `whyNot`: what it waits for besides the lists, a clause.
+   */
+  async within(
+    signal: AbortSignal,
+    wait: (bounded: AbortSignal) => Promise<void>,
+    whyNot: () => string,
+  ): Promise<void> {
     const tooLong = AbortSignal.timeout(SYNC_WAIT_MS);
     try {
       await wait(AbortSignal.any([signal, tooLong]));
@@ -124,8 +130,11 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       if (!tooLong.aborted || signal.aborted) throw error;
       const { problems } = this;
       const details = problems.join("\n");
-      const reason = problems[0] ?? "its lists are not complete";
-      const text = `The agent has not received all lists from the API server within ${SYNC_WAIT_MS / 1000} s: ${reason}`;
+      const within = `from the API server within ${SYNC_WAIT_MS / 1000} s`;
+      const text =
+        this.unread.length > 0
+          ? `The agent has not received all lists ${within}: ${problems[0] ?? `${this.unread.join(", ")} are not complete`}`
+          : `The agent has not received the allocations of this node ${within}: ${whyNot()}`;
       throw new CniError(ErrorCode.PluginNotAvailable, text, { cause: error, details });
     }
   }

@@ -179,11 +179,15 @@ export class Collector {
     return this.#queue.run(() => this.#sweep());
   }
 
-  /** Returns whether the row's pod is gone or finished, as the API server says now; false when that is unknown. A CNI GC only nominates rows (late-del). */
+  /**
+   * Returns whether the row's pod is gone or finished, as the API server says now; false when that is unknown. ADDs may wait for it. A CNI GC only nominates
+   * rows (late-del).
+   */
   async isPodGone(row: PodRow): Promise<boolean> {
     if (!mayLeak(row)) return false;
     try {
-      const leak = await this.#decide(row, await readPodStatus(this.#reader, row), Number.NEGATIVE_INFINITY);
+      const reader = { ...this.#reader, lane: "pod" } as const;
+      const leak = await this.#decide(row, await readPodStatus(reader, row), Number.NEGATIVE_INFINITY);
       return leak.kind === "collect";
     } catch (error) {
       this.#deps.log.info({ err: error, address: formatIp(row.ip) }, "Reading the pod of an address failed; it stays");

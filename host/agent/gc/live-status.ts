@@ -4,7 +4,7 @@
 import { ConfigError } from "../../config/config-error.ts";
 import { type PodStatus, podFacts } from "../../ipam/leak.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";
-import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { ApiError, isNotFound, type KubeApi, type KubeObject, type Lane } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import type { Log } from "../../lib/log.ts";
@@ -33,6 +33,8 @@ export interface PodReaderDeps {
   readonly node: string;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Of reads of one pod. Default: "background". */
+  readonly lane?: Lane;
 }
 
 const ABSENT: PodStatus = { kind: "absent" };
@@ -43,10 +45,13 @@ export function podKey({ namespace, pod }: PodName): string {
 }
 
 /** Reads one pod. "unknown" when the API server refuses the call or the object cannot be decoded; rejects when it does not answer. */
-export async function readPodStatus({ api, signal, log }: PodReaderDeps, name: PodName): Promise<PodStatus> {
+export async function readPodStatus(
+  { api, signal, log, lane = "background" }: PodReaderDeps,
+  name: PodName,
+): Promise<PodStatus> {
   const path = `/api/v1/namespaces/${encodeURIComponent(name.namespace)}/pods/${encodeURIComponent(name.pod)}`;
   try {
-    return decodeStatus(await api.call({ method: "GET", path, patienceMs: SWEEP_PATIENCE_MS, signal }), log);
+    return decodeStatus(await api.call({ method: "GET", path, lane, patienceMs: SWEEP_PATIENCE_MS, signal }), log);
   } catch (error) {
     if (isNotFound(error)) return ABSENT;
     if (!(error instanceof ApiError)) throw error;

@@ -31,7 +31,9 @@ export function openNoticeTerm(api: KubeApi, lease: ObjectName): () => Promise<b
 /** Returns undefined unless the holder sends notices. */
 async function readTerm(api: KubeApi, lease: ObjectName): Promise<Term | undefined> {
   const path = objectPath(LEASES, lease);
-  const { metadata, spec } = decodeLease(await api.call({ method: "GET", path, patienceMs: SWEEP_PATIENCE_MS }));
+  // A started agent's ADDs wait for the first of these reads.
+  const call = { method: "GET", path, lane: "pod", patienceMs: SWEEP_PATIENCE_MS } as const;
+  const { metadata, spec } = decodeLease(await api.call(call));
   const { holderIdentity, acquireTime, leaseTransitions, renewTime } = spec ?? {};
   if (metadata.annotations?.[NOTIFIER_ANNOTATION] !== holderIdentity || !holderIdentity) return undefined;
   return { key: [metadata.uid, holderIdentity, acquireTime, leaseTransitions].join(" "), renewed: renewTime };

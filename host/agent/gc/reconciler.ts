@@ -20,7 +20,6 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { NoticedAllocations } from "../../resources/allocation-notice.ts";
 import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
 import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
-import { SWEEP_PATIENCE_MS } from "./live-status.ts";
 import type { LostAddresses } from "./lost-addresses.ts";
 import {
   claimantOf,
@@ -44,7 +43,19 @@ export const RECONCILE_ALL_MS = 3_600_000;
 /** How often the reconciler checks what is due: milliseconds. @limit */
 export const RECONCILE_TICK_MS = 1_000;
 
-/** Most pods whose objects without a journal row are handled at once. @limit */
+/** How long a reconciliation tries one read of objects: milliseconds. The next one reads again. @limit */
+export const RECONCILE_PATIENCE_MS = 10_000;
+
+/**
+ * How long the first attempt to read one object may take, each later one twice as long, at most POD_ATTEMPT_MS before the first reconciliation is done:
+ * milliseconds. So much a lost answer delays a started agent's ADDs. @limit
+ */
+export const RECONCILE_READ_MS = 1_000;
+
+/** The same of the list of this node's objects, which takes a busy server longer: milliseconds. @limit */
+export const RECONCILE_LIST_MS = 3_000;
+
+/** Most pods whose objects without a journal row are handled at once, and most rows whose pods are read at once. @limit */
 export const ADOPTIONS_AT_ONCE = 8;
 
 /** Most objects that are read at once because of a notice. @limit */
@@ -213,7 +224,7 @@ export class Reconciler {
     if (!this.#hasListed) await isTold();
     this.#hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
-    const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#terms);
+    const listed = await this.#allocations.list({ fields: { "spec.node": node } }, this.#termsOf(RECONCILE_LIST_MS));
     const objects = new Map(listed.map((object) => [object.name, object]));
     for (const object of listed) registry.observe(object);
     registry.forgetRetained(objects);
@@ -261,7 +272,7 @@ export class Reconciler {
   /** Returns undefined if there is none, or one that cannot be decoded: that stays as it is. */
   async #read(name: string): Promise<IpAllocation | undefined> {
     try {
-      return await this.#allocations.get(name, this.#terms);
+      return await this.#allocations.get(name, this.#termsOf(RECONCILE_READ_MS));
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       this.#deps.log.warn(
@@ -272,23 +283,23 @@ export class Reconciler {
     }
   }
 
-  get #terms(): CallTerms {
-    return { lane: "background", patienceMs: SWEEP_PATIENCE_MS, signal: this.#closed.signal };
+  /** ADDs wait for the first reconciliation. */
+  #termsOf(attemptMs: number): CallTerms {
+    const lane = this.#isFirst ? "pod" : "background";
+    return { lane, attemptMs, patienceMs: RECONCILE_PATIENCE_MS, signal: this.#closed.signal };
   }
 
   /** What is left open is looked at again by name. */
   async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
     const { registry, lost, node } = this.#deps;
-    const known = new Set<string>();
-    const republished: Allocation[] = [];
     const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
     await Promise.all(rows.filter(isOlder).map((row) => registry.inherit(row)));
-    for (const row of rows) {
-      const name = nameOf(row);
-      known.add(name);
-      this.#observations.delete(name);
-      if (await this.#needsPublishing(row, objects.get(name))) republished.push(row);
-    }
+    const known = new Set(rows.map(nameOf));
+    for (const name of known) this.#observations.delete(name);
+    const wanting = await inParallel(rows, ADOPTIONS_AT_ONCE, async (row) =>
+      (await this.#needsPublishing(row, objects.get(nameOf(row)))) ? [row] : [],
+    );
+    const republished = wanting.flat();
     await Promise.all(republished.map((row) => registry.republish(row)));
     const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
     const { adopted, released, refused } = await this.#handleOrphans(orphans);
@@ -356,7 +367,7 @@ export class Reconciler {
       this.#observations.delete(seen.name);
       return undefined;
     }
-    const object = await this.#allocations.get(seen.name, this.#terms);
+    const object = await this.#allocations.get(seen.name, this.#termsOf(RECONCILE_READ_MS));
     if (object === undefined) return undefined;
     const action = await this.#decide(object);
     if (action.kind === "adopt") return this.#adopt(action.adoption);

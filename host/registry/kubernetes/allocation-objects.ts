@@ -32,10 +32,11 @@ const POOLS = `${API_PATH}/ippools`;
 /** A list as a table (meta/v1 Table). Without the objects a row is its cells, the first of which is the name. */
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/** The lane of a call, how long it may take, and what ends it. */
+/** The lane of a call, how long it and its first attempt may take, and what ends it. */
 export interface CallTerms {
   readonly lane: Lane;
   readonly patienceMs?: number;
+  readonly attemptMs?: number;
   readonly signal?: AbortSignal;
 }
 

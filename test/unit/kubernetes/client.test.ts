@@ -127,6 +127,18 @@ describe("a call", () => {
     expect(requests).toHaveLength(1);
   });
 
+  it("is repeated soon after a lost answer if its first attempt is short, and later attempts hear a slow server", async () => {
+    const silent: StubAnswer = () => {};
+    const lost = await open(first(silent));
+    const startedMs = performance.now();
+    await lost.client.call({ ...GET, attemptMs: 50 });
+    expect(performance.now() - startedMs).toBeLessThan(BACKGROUND_ATTEMPT_MS / 2);
+    expect(lost.requests).toHaveLength(2);
+    const slow = await open((...each) => void setTimeout(() => first()(...each), 150));
+    await slow.client.call({ ...GET, attemptMs: 50 });
+    expect(slow.requests.length, "50 and 100 ms were too short").toBeGreaterThan(2);
+  });
+
   it("ends when its patience does, with a server that is silent", async () => {
     const { client } = await open(() => {});
     const startedMs = performance.now();

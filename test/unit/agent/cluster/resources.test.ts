@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
 import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
@@ -175,6 +175,18 @@ describe("the resources of a cluster", () => {
       expect([deliver("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
       expect([deliver("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
       expect([deliver("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
+    }));
+
+  it("an ADD that has waited too long for the comparison is told so, not that lists are missing", () =>
+    withResources({}, async ({ resources }) => {
+      const tooLong = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
+      const never = (bounded: AbortSignal): Promise<void> => Promise.reject(bounded.reason);
+      const waiting = resources.within(new AbortController().signal, never, () => "a reason");
+      tooLong.mockRestore();
+      await expect(waiting).rejects.toMatchObject({
+        code: 50,
+        message: "The agent has not received the allocations of this node from the API server within 20 s: a reason",
+      });
     }));
 
   it("an address that is free again is a change, and so is what came before the wait", () =>

@@ -60,7 +60,7 @@ class Scene {
           return this.isTold;
         },
         collector: {
-          isPodGone: async ({ pod }) => this.gonePods.has(pod),
+          isPodGone: ({ pod }) => this.isPodGone(pod),
           adopted: ({ ip }) => void this.toCheck.push(formatIp(ip)),
         },
         lost: { prune: async () => {} },
@@ -68,6 +68,8 @@ class Scene {
       { graceMs: () => GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
     );
   }
+
+  isPodGone = async (pod: string): Promise<boolean> => this.gonePods.has(pod);
 
   /** Between the list and the read of an object. */
   afterList(change: () => void): void {
@@ -245,6 +247,28 @@ describe("recreate: a reconciliation", () => {
     world.addObject("10.0.0.3", "there");
     expect(summary(await world.reconciler.reconcile())).toBe("+ - !10.0.0.1 10.0.0.2");
     expect(world.republished).toEqual(["10.0.0.1", "10.0.0.2"]);
+  });
+});
+
+describe("node-lost: a reconciliation", () => {
+  it("reads the pods of several addresses at once when the node was taken for lost", async ({ world }) => {
+    const numbers = Array.from({ length: 2 * ADOPTIONS_AT_ONCE }, (_, index) => index + 1);
+    for (const number of numbers) {
+      await world.bind(`10.0.0.${number}`, `web-${number}`);
+      const pod = { namespace: "shop", pod: `web-${number}`, podUid: `uid-web-${number}` };
+      const holder = { ...pod, ifName: "eth0", node: world.node.name };
+      const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
+      world.addObject(`10.0.0.${number}`, "", { state: "Quarantined", holders: [], quarantine });
+    }
+    let [reading, most] = [0, 0];
+    world.isPodGone = async () => {
+      most = Math.max(most, ++reading);
+      await new Promise(setImmediate);
+      reading--;
+      return false;
+    };
+    const { republished } = await world.reconciler.reconcile();
+    expect([republished.length, most]).toEqual([2 * ADOPTIONS_AT_ONCE, ADOPTIONS_AT_ONCE]);
   });
 });
 
