@@ -188,6 +188,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the same while another NIC's addresses are claimed ahead",
     { seed: 723_000_002, profile: "statefulsets", steps: 16_000, faults: 3 },
   ],
+  [
+    "an ADD is answered with what a list said before the address was retained",
+    { seed: 730_000_006, profile: "restores", steps: 8_800, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -85,6 +85,12 @@ export class AddressStates {
     return object.source === "seen" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
+  /** Returns whether the object is known only of a list or read beside the calls for the address: it may have changed since. */
+  isOnlySeen(name: string): boolean {
+    const { object } = this.get(name);
+    return object.kind === "known" && object.source === "seen";
+  }
+
   /** An answer of the API server. `before`: the object that the answered call deleted or changed. */
   noteAnswer(name: string, object: KnownObject | "absent", before = this.find(name)): void {
     const state = this.get(name);

@@ -119,9 +119,10 @@ export class ObjectSync {
       const task = this.#startTask(name, terms, this.#states.findForClaim(name));
       const offered = this.#options.foreign.find(name);
       if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
+      const listed = task.object === offered || this.#states.isOnlySeen(name) ? task.object : undefined;
       for (let step = 0; step < MAX_STEPS; step++) {
         const decided = decide(this.#inputsOf(row, task, version));
-        const action = mayBeOutdated(decided, row, task, offered)
+        const action = mayBeOutdated(decided, row, task, { offered, listed })
           ? { kind: "read" as const }
           : await this.#resolve(decided, row, task);
         let written = row;
@@ -476,16 +477,19 @@ export class ObjectSync {
 
 /**
  * Returns whether the decision is one that needs the object as it is now: what this node remembers may have been freed since, and another address be
- * retained for the row's member.
+ * retained for the row's member. `offered`: the object as the node remembers it of another one, or of a list; `listed`: the object of this task, if no
+ * answer to a call for the address has shown it.
  */
 function mayBeOutdated(
   decided: SyncAction,
   row: Allocation,
   task: SyncTask,
-  offered: KnownObject | undefined,
+  { offered, listed }: Readonly<Record<"offered" | "listed", SyncTask["object"]>>,
 ): boolean {
   if (task.full !== undefined) return false;
   if (decided.kind === "taken") return true;
+  // No write follows, whose precondition would fail.
+  if (decided.kind === "synced") return listed !== undefined && task.object === listed;
   const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
   return takesOver && task.object !== offered && isRetained(task.object, row);
 }

@@ -5,7 +5,7 @@ import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../
 import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
 import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
-import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
+import { RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { DELETING_RETRY_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
 import type { Workload } from "../../../../host/resources/ip-allocation.ts";
@@ -118,6 +118,23 @@ it("sandbox-restart: an ADD is not answered by what was read of what was made la
   expect(node.freed).toEqual([NAME]);
   observe(node, seen);
   expect(await bindAgain(node)).toEqual([NAME]);
+  expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
+});
+
+it("retention: an ADD is not answered by what a list says that was read before the address was retained", async () => {
+  const node = await openClusterNode();
+  const add = claim("a", [proposal(NAME)], { workload: DB });
+  await claimAndRetain(node.registry, add);
+  const seen = node.server.objects.get(NAME);
+  delay(node, "PUT");
+  await node.registry.release(FIRST);
+  await node.pass(RETRY_FIRST_MS);
+  const row = await node.registry.findAddress("", ip(NAME));
+  expect([row?.state, allocationLines(node.server)]).toEqual(["Cooling", [`${NAME} Kept n1`]]);
+  observe(node, seen);
+  await node.registry.idle();
+  const again = { ...add, containerId: "next", proposals: [proposal(NAME, { replaces: row?.version ?? 0 })] };
+  expect(held(await node.registry.claim(again))).toEqual([NAME]);
   expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
