@@ -10,6 +10,7 @@ import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
+import { type FollowedAllocations, followAllocations } from "../follow-allocations.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -23,7 +24,7 @@ export const startClaimStatus: StartController = (deps) => new ClaimStatusContro
 class ClaimStatusController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  readonly #unsubscribe: () => void;
+  readonly #followed: FollowedAllocations;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
   /** Addresses that are no longer the claim's, by its UID. */
@@ -33,14 +34,12 @@ class ClaimStatusController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches } = deps;
-    for (const [name, allocation] of caches.allocations.items) this.#note(name, allocation, undefined);
     this.#loop = startReconciling(deps, {
       failure: "Writing the status of an IPAMClaim failed",
       work: () => this.#work(),
       restMs: () => CLAIM_STATUS_REST_MS,
     });
-    this.#unsubscribe = caches.allocations.subscribe((change) => {
+    this.#followed = followAllocations(deps, (change) => {
       const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
       if (isOurs) this.#loop.wake();
     });
@@ -51,7 +50,7 @@ class ClaimStatusController implements Controller {
   }
 
   async close(): Promise<void> {
-    this.#unsubscribe();
+    this.#followed.end();
     await this.#loop.close();
   }
 
@@ -80,6 +79,7 @@ class ClaimStatusController implements Controller {
 
   /** A claim that cannot be written does not delay the others. */
   async #work(): Promise<undefined> {
+    await this.#followed.complete;
     const failures: unknown[] = [];
     for (const [uid, claim] of [...this.#changed]) {
       // A change from now on counts again.

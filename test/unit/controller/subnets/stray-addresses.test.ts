@@ -21,7 +21,9 @@ beforeEach(() => {
 });
 
 function open(): StrayAddresses {
-  return new StrayAddresses({ pools: cacheOf(pools), allocations: cacheOf(allocations) });
+  const opened = new StrayAddresses({ pools: cacheOf(pools), allocations: cacheOf(allocations) });
+  for (const [key, value] of allocations) opened.allocationChanged({ kind: "set", key, value, before: undefined });
+  return opened;
 }
 
 function setPool(name: string, ips: readonly string[], isByHand = false): void {
