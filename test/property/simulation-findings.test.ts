@@ -192,6 +192,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an ADD is answered with what a list said before the address was retained",
     { seed: 730_000_006, profile: "restores", steps: 8_800, faults: 2 },
   ],
+  [
+    "a fresh address that was taken over without a lookup stays beside a younger one that a lost journal had retained",
+    { seed: 730_000_024, profile: "restores", steps: 8_900, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

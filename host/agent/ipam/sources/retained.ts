@@ -41,7 +41,7 @@ interface Retained {
   readonly isOrphaned: boolean;
   /** Bound, and written after the object of an address that the NIC has: if it is an earlier pod's, left of a claim that was undone. */
   readonly isLate: boolean;
-  /** Bound and fresh, and its object was created after that of a fresh address that the NIC has: another claim's that is being undone, or was carried out late. */
+  /** Fresh, and its object was created after that of a fresh address that the NIC has: another claim's that was not answered. */
   readonly isYounger: boolean;
 }
 
@@ -309,7 +309,7 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       const isLate = kept.state === "Bound" && all.some(isOlder);
       const isFirst = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && isFresh(each) && isCreatedBefore(each, kept);
-      const isYounger = kept.state === "Bound" && isFresh(kept) && all.some(isFirst);
+      const isYounger = isFresh(kept) && all.some(isFirst);
       found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate, isYounger });
     }
   }

@@ -620,7 +620,8 @@ describe("retention: a claim that was made before what is retained was known", (
     ["gives way to an older fresh one of an earlier pod", late, earlier("10.6.0.9", early), true],
     ["gives way to a fresh one of the same age", early, earlier("10.6.0.9", early), true],
     ["gives way to a younger one that is not fresh", early, earlier("10.6.0.9", { createdAt: late.createdAt }), true],
-    ["gives way to a younger fresh one that is retained", early, kept("10.6.0.9", late), true],
+    ["stays beside a younger fresh one that is retained", early, kept("10.6.0.9", late), false],
+    ["gives way to an older fresh one that is retained", late, kept("10.6.0.9", early), true],
     ["gives way to a fresh one if it is of unknown age", isNew, earlier("10.6.0.9", late), true],
     ["gives way to a younger one if it is not fresh", { createdAt: early.createdAt }, earlier("10.6.0.9", late), true],
     [
