@@ -122,7 +122,10 @@ export class Collector {
   /** By {@link keyOf}; in memory only: an agent that restarts observes anew. */
   readonly #observations = new Map<string, Observation>();
   #isCheckQueued = false;
+  /** When the last sweep began. */
   #sweptMs = Number.NEGATIVE_INFINITY;
+  /** The last sweep has ended with all answers. */
+  #hasSwept = false;
   #jitter = 1;
   #collected = 0;
 
@@ -233,11 +236,12 @@ export class Collector {
     }
   }
 
-  /** A sweep is due after the interval, and when a pod has been missed for long enough; the latter not again and again. */
+  /** A sweep is due after the interval, when the last one failed, and when a pod has been missed for long enough; the latter two not again and again. */
   #isSweepDue(): boolean {
     const { settings, nowMs } = this.#options;
     const { intervalMs } = settings();
-    const dueMs = Math.min(this.#sweptMs + intervalMs * this.#jitter, this.#observedDueMs());
+    const nextMs = this.#hasSwept ? this.#sweptMs + intervalMs * this.#jitter : Number.NEGATIVE_INFINITY;
+    const dueMs = Math.min(nextMs, this.#observedDueMs());
     const earliestMs = this.#sweptMs + Math.min(intervalMs, SWEEP_RETRY_MS);
     return nowMs() >= Math.max(dueMs, earliestMs);
   }
@@ -248,6 +252,7 @@ export class Collector {
     this.#closed.signal.throwIfAborted();
     if (!pods.isSynced()) return undefined;
     this.#sweptMs = nowMs();
+    this.#hasSwept = false;
     this.#jitter = 0.9 + 0.2 * random();
     const suspects: Allocation[] = [];
     for await (const row of listRows(registry, SWEEP_PAGE)) {
@@ -260,6 +265,7 @@ export class Collector {
       const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
       if (cooling !== undefined) collected.push(cooling);
     }
+    this.#hasSwept = true;
     return { suspects: suspects.length, collected };
   }
 

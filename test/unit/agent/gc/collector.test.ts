@@ -577,6 +577,18 @@ describe("the collector's timer", () => {
     expect(world.node.lines).toEqual(["warn Collecting leaked addresses failed; retrying"]);
   });
 
+  it("sweeps again soon after its first sweep had no answer, not after the interval", async ({ world }) => {
+    await world.node.bind("10.0.0.1", "web");
+    world.node.gate = unreachable;
+    expect(await tickAt(world, 0)).toBe(1);
+    world.node.gate = async (_call, commit) => commit();
+    expect(await tickAt(world, SWEEP_RETRY_MS - 1)).toBe(0);
+    expect(await tickAt(world, 1)).toBe(1);
+    expect(world.collector.candidates).toBe(1);
+    // It has ended: the pod that it has missed is next, not another sweep.
+    expect(await tickAt(world, GRACE_MS - 1)).toBe(0);
+  });
+
   it("does nothing once it is closed", async ({ world }) => {
     await world.node.bind("10.0.0.1", "web");
     await world.collector.close();
