@@ -142,11 +142,11 @@ describe("a refusal", () => {
         );
         expect(explained.trim().split("\n")).toEqual(lines);
         expect(exitCode).toBe(1);
-        const logged =
-          world.agent
-            .stderr()
-            .split("\n")
-            .find((line) => /"level":"warn".*"audit":"ADD"/.test(line)) ?? "";
+        const refusals = () => world.agent.stderr().match(/.*"level":"warn".*"audit":"ADD".*/) ?? [];
+        const [logged = ""] = await eventually(
+          async () => refusals(),
+          ({ length }) => length > 0,
+        );
         expect(JSON.parse(logged).names).toMatch(
           /pool "red-1" has no free address \(1 of 1 in use or cooling\); pool "red-2" nodeName is "elsewhere", this node is "n1"$/,
         );
