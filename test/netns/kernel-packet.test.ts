@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { ARP_REPLY, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
@@ -39,7 +39,7 @@ async function stableFds(): Promise<number> {
   return openFds();
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   for (const netns of [near, far]) execFileSync("ip", ["netns", "add", netns]);
   run(near, `link add v0 index ${NEAR_LINK} address ${nearMac} type veth peer name v1 address ${farMac} netns ${far}`);
@@ -47,6 +47,9 @@ beforeAll(() => {
   run(far, "addr add fd00::1/64 dev v1 nodad");
   run(far, "link set v1 up");
   run(near, "link set v0 up");
+  // Until the kernel has noticed the carrier, it drops what is sent.
+  const isUp = () => expect(String(run(near, "link show v0"))).toContain("state UP");
+  await vi.waitFor(isUp, { timeout: 10_000, interval: 10 });
 });
 
 afterAll(() => {
