@@ -1,7 +1,7 @@
 /** Long work in the thread of the event loop, in pieces. Between them other events have their turn, such as the renewal of a lease. */
 import { setImmediate } from "node:timers/promises";
 
-/** Length of a piece of work over all allocations, after which others have their turn, as the renewal of the lease: milliseconds. @limit */
+/** Longest piece of work over all objects, and with it how long one controller holds up the renewal of the lease: milliseconds. @limit */
 export const TURN_MS = 10;
 
 /** Work that may pause at each `yield`; what it reads may change meanwhile. */
