@@ -1,7 +1,6 @@
 /** Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something turns bad. */
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
-import { Turns } from "../../lib/turns.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
@@ -88,18 +87,16 @@ class ConditionsController implements Controller {
 
   /** Writes only conditions that have changed; the other loop writes the rest. */
   async #reconcileSupplied(): Promise<number | undefined> {
-    const { caches, clock, leading: signal } = this.#deps;
+    const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
     const supply = planSupplied(this.#supplyView());
     this.#suppliedTookMs = clock.nowMs() - beganMs;
-    const turns = new Turns({ nowMs: clock.nowMs, signal });
     for (const kind of KINDS) {
       if (kind.cache === "reserved") continue;
       for (const [name, finding] of supply[kind.cache]) {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         const object = caches[kind.cache].items.get(name);
         if (object !== undefined && isOtherThan(finding, object.conditions)) await this.#sync(kind, object, [finding]);
-        if (turns.isOver) await turns.next();
       }
     }
     return undefined;
@@ -137,10 +134,9 @@ class ConditionsController implements Controller {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { clock, leading: signal } = this.#deps;
-    const turns = new Turns({ nowMs: clock.nowMs, signal });
-    const findings = await this.#planFindings(turns);
+    const { clock } = this.#deps;
     const beganMs = clock.nowMs();
+    const findings = this.#planFindings();
     let nextMs: number | undefined;
     const seen = new Set<string>();
     for (const kind of KINDS) {
@@ -149,19 +145,20 @@ class ConditionsController implements Controller {
         seen.add(object.uid);
         const dueMs = await this.#sync(kind, object, findings[kind.cache].get(object.name) ?? []);
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
-        if (turns.isOver) await turns.next();
       }
     }
     for (const uid of this.#wrote.keys()) if (!seen.has(uid)) this.#wrote.delete(uid);
     return nextMs;
   }
 
-  /** Of all objects as they are now. */
-  async #planFindings(turns: Turns): Promise<Findings> {
-    const { caches, log } = this.#deps;
-    const allocations = [...caches.allocations.items.values()];
-    const findings = await turns.run(planFindings({ ...this.#supplyView(), allocations }));
-    this.#tookMs = turns.tookMs;
+  #planFindings(): Findings {
+    const { caches, clock, log } = this.#deps;
+    const beganMs = clock.nowMs();
+    const findings = planFindings({
+      ...this.#supplyView(),
+      allocations: caches.allocations.items.values(),
+    });
+    this.#tookMs = clock.nowMs() - beganMs;
     for (const problem of findings.problems) if (!this.#problems.includes(problem)) log.warn(problem);
     this.#problems = findings.problems;
     return findings;

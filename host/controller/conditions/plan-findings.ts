@@ -2,7 +2,6 @@
 
 import { joinRanges } from "../../core/spans.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import type { Steps } from "../../lib/turns.ts";
 import { formatIp } from "../../net/ip.ts";
 import { checkPools } from "../../resources/check-pools.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -33,15 +32,13 @@ export interface Findings {
   readonly problems: readonly string[];
 }
 
-export function* planFindings(world: FindingsInput): Steps<Findings> {
+export function planFindings(world: FindingsInput): Findings {
   const { pools, subnets, reserved, allocations } = world;
   // The order in which agents check pools, so that both refuse the same ones.
   const known = valuesOf(pools).sort(byName);
   const { accepted, refused } = checkPools(known);
-  yield;
-  const inUse = yield* planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
+  const inUse = planInUse({ pools: known, reserved: valuesOf(reserved), allocations });
   const supply = planSupplied(world);
-  yield;
   const about = {
     refused,
     inUse,
@@ -50,13 +47,8 @@ export function* planFindings(world: FindingsInput): Steps<Findings> {
     sharing: planOverlap(accepted.map(rangesOf)),
   };
   const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOf));
-  const ofPools = new Map<string, readonly Finding[]>();
-  for (const pool of pools) {
-    yield;
-    ofPools.set(pool.name, findingsOfPool(pool, about));
-  }
   return {
-    pools: ofPools,
+    pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
     reserved: new Map(reserved.map((one) => [one.name, findingsOfReservation(one, inUse)])),
     problems: vanished(pools, inUse),

@@ -3,7 +3,6 @@
 import { joinRanges } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import { compareText } from "../../lib/order.ts";
-import type { Steps } from "../../lib/turns.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
@@ -34,11 +33,10 @@ interface InUseView {
   readonly allocations: Iterable<CachedAllocation>;
 }
 
-export function* planInUse({ pools, reserved, allocations }: InUseView): Steps<InUse> {
+export function planInUse({ pools, reserved, allocations }: InUseView): InUse {
   const shapes = new Map(
     pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
   );
-  yield;
   const index = new SpacesIndex(
     reserved.map(({ name, spec }) => ({
       space: spec.addressSpace,
@@ -49,7 +47,6 @@ export function* planInUse({ pools, reserved, allocations }: InUseView): Steps<I
   const inPools = new Map<string, PoolInUse>();
   const inReserved = new Map<string, Examples>();
   for (const { spec } of allocations) {
-    yield;
     const found = inPools.get(spec.pool) ?? { all: new Examples(), outside: new Examples(), byMac: new Map() };
     inPools.set(spec.pool, found);
     found.all.add(spec);

@@ -9,6 +9,10 @@ import { lostNode } from "./check-allocation.ts";
 export class AddressesElsewhere {
   readonly #byNode = new Map<string, Set<string>>();
 
+  constructor(allocations: Iterable<CachedAllocation>) {
+    for (const each of allocations) this.#add(each);
+  }
+
   /** Returns the names of the allocations. */
   of(node: string): ReadonlySet<string> {
     return this.#byNode.get(node) ?? new Set();

@@ -17,7 +17,6 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
 import { settingsOf } from "../caches.ts";
-import { type FollowedAllocations, followAllocations } from "../follow-allocations.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { AddressesElsewhere } from "./addresses-elsewhere.ts";
 import {
@@ -63,8 +62,7 @@ class Collector implements GarbageCollector {
   /** Nodes that were asked to probe, by name of the allocation. */
   readonly #asked = new Map<string, Set<string>>();
   readonly #nodeChanges: NodeChanges;
-  readonly #elsewhere = new AddressesElsewhere();
-  readonly #followed: FollowedAllocations;
+  readonly #elsewhere: AddressesElsewhere;
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
   readonly #queue = new SerialQueue();
@@ -79,7 +77,7 @@ class Collector implements GarbageCollector {
     this.#deps = deps;
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#nodeChanges = new NodeChanges(deps);
-    this.#followed = followAllocations(deps, (change) => this.#elsewhere.apply(change));
+    this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
@@ -88,7 +86,7 @@ class Collector implements GarbageCollector {
         if (this.#nodeChanges.update(change.key, nodeStatus(node)) === "back")
           this.#observations.forgetNode(change.key);
       }),
-      this.#followed.end,
+      deps.caches.allocations.subscribe((change) => this.#elsewhere.apply(change)),
       deps.owners.addresses.subscribe((uid) => this.#hastenOwned(uid)),
     ];
     this.#worker = new PeriodicWorker({
@@ -162,7 +160,6 @@ class Collector implements GarbageCollector {
   async #checkDue(): Promise<readonly Collected[]> {
     const { clock } = this.#deps;
     this.#signal.throwIfAborted();
-    await this.#followed.complete;
     const checker = this.#openChecker();
     const collected: Collected[] = [];
     for (const node of this.#nodeChanges.due(clock.nowMs())) {

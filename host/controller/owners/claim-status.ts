@@ -10,7 +10,6 @@ import type { Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { type FollowedAllocations, followAllocations } from "../follow-allocations.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -24,7 +23,7 @@ export const startClaimStatus: StartController = (deps) => new ClaimStatusContro
 class ClaimStatusController implements Controller {
   readonly #deps: ControllerDeps;
   readonly #loop: PeriodicWorker;
-  readonly #followed: FollowedAllocations;
+  readonly #unsubscribe: () => void;
   /** By the claim's UID, then by name. */
   readonly #allocations = new Map<string, Map<string, CachedAllocation>>();
   /** Addresses that are no longer the claim's, by its UID. */
@@ -34,12 +33,14 @@ class ClaimStatusController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
+    const { caches } = deps;
+    for (const [name, allocation] of caches.allocations.items) this.#note(name, allocation, undefined);
     this.#loop = startReconciling(deps, {
       failure: "Writing the status of an IPAMClaim failed",
       work: () => this.#work(),
       restMs: () => CLAIM_STATUS_REST_MS,
     });
-    this.#followed = followAllocations(deps, (change) => {
+    this.#unsubscribe = caches.allocations.subscribe((change) => {
       const isOurs = this.#note(change.key, change.kind === "set" ? change.value : undefined, change.before);
       if (isOurs) this.#loop.wake();
     });
@@ -50,7 +51,7 @@ class ClaimStatusController implements Controller {
   }
 
   async close(): Promise<void> {
-    this.#followed.end();
+    this.#unsubscribe();
     await this.#loop.close();
   }
 
@@ -79,7 +80,6 @@ class ClaimStatusController implements Controller {
 
   /** A claim that cannot be written does not delay the others. */
   async #work(): Promise<undefined> {
-    await this.#followed.complete;
     const failures: unknown[] = [];
     for (const [uid, claim] of [...this.#changed]) {
       // A change from now on counts again.

@@ -16,9 +16,10 @@ export class StrayAddresses {
   /** By the allocation's name. */
   readonly #strays = new Map<string, StrayAddress>();
 
-  /** {@link allocationChanged} has to be told of all allocations that there are. */
+  /** Looks at all allocations once. */
   constructor(caches: Pick<Caches, "allocations" | "pools">) {
     this.#caches = caches;
+    for (const allocation of caches.allocations.items.values()) this.#look(allocation);
   }
 
   get all(): readonly StrayAddress[] {

@@ -13,7 +13,6 @@ import { IP_POOLS } from "../../resources/collections.ts";
 import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
-import { type FollowedAllocations, followAllocations } from "../follow-allocations.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Demands, Liveness, StartController } from "../types.ts";
@@ -53,7 +52,6 @@ class SubnetsController implements Controller {
   readonly #turns = new WriteTurns();
   readonly #liveness: LivenessCache;
   readonly #strays: StrayAddresses;
-  readonly #followed: FollowedAllocations;
   /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
   #waiting: ReadonlySet<string> = new Set();
@@ -76,7 +74,6 @@ class SubnetsController implements Controller {
       restMs: () => Math.max(SUBNETS_REST_MS + this.#planMs, this.#postponedMs),
     });
     const wake = (): void => this.#loop.wake();
-    this.#followed = followAllocations(deps, (change) => this.#onAllocation(change));
     const watched = [caches.reserved, caches.vendorConf, caches.coordinators, caches.namespaces];
     this.#ends = [
       owners.pools.subscribe(() => {
@@ -93,7 +90,7 @@ class SubnetsController implements Controller {
         noteGone(this.#subnets, change);
         wake();
       }),
-      this.#followed.end,
+      caches.allocations.subscribe((change) => this.#onAllocation(change)),
     ];
   }
 
@@ -119,7 +116,6 @@ class SubnetsController implements Controller {
 
   async #reconcile(): Promise<number | undefined> {
     const { caches, owners, leading, poolWrites } = this.#deps;
-    await this.#followed.complete;
     // If the feature is off, no liveness is read and all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;

@@ -10,7 +10,6 @@ import { fullNamespacesOf } from "../../resources/coordinator.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
-import { followAllocations } from "../follow-allocations.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
@@ -31,21 +30,18 @@ export const startShares: StartController = (deps) => keepShares(deps);
 function keepShares(deps: ControllerDeps): Controller {
   const { caches } = deps;
   const tally = new NamespaceTally();
+  for (const allocation of caches.allocations.items.values()) tally.change(undefined, allocation);
   const loop = startReconciling(deps, {
     failure: "Writing the namespaces that have reached their limit of addresses failed",
-    work: async () => {
-      await followed.complete;
-      return tell(deps, tally);
-    },
+    work: () => tell(deps, tally),
     restMs: () => SHARES_REST_MS,
   });
   const wake = (): void => loop.wake();
-  const followed = followAllocations(deps, (change) => {
-    tally.change(change.before, change.kind === "set" ? change.value : undefined);
-    wake();
-  });
   const ends = [
-    followed.end,
+    caches.allocations.subscribe((change) => {
+      tally.change(change.before, change.kind === "set" ? change.value : undefined);
+      wake();
+    }),
     caches.vendorConf.subscribe(wake),
     caches.coordinators.subscribe(({ key }) => key === NAME && wake()),
   ];

@@ -6,10 +6,8 @@
 import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
-import { Turns } from "../../lib/turns.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
-import { type FollowedAllocations, followAllocations } from "../follow-allocations.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -31,7 +29,6 @@ class UsageController implements Controller {
   readonly #counter = new UsageCounter();
   readonly #objects: UsageObjects;
   readonly #loop: PeriodicWorker;
-  readonly #followed: FollowedAllocations;
   readonly #ends: readonly (() => void)[];
   #isFollowing = false;
   #loadedMs = Number.NEGATIVE_INFINITY;
@@ -44,6 +41,9 @@ class UsageController implements Controller {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { caches } = deps;
+    for (const [key, value] of caches.allocations.items) {
+      this.#counter.apply({ kind: "set", key, value, before: undefined });
+    }
     this.#objects = new UsageObjects(deps.api, deps.leading);
     this.#loop = startReconciling(deps, {
       failure: "Writing the usage of pools failed",
@@ -59,11 +59,14 @@ class UsageController implements Controller {
       if (isReshaped(change)) reshape();
       else this.#loop.wake();
     };
-    this.#followed = followAllocations(deps, (change) => {
-      this.#counter.apply(change);
-      this.#loop.wake();
-    });
-    this.#ends = [this.#followed.end, caches.pools.subscribe(onPool), caches.reserved.subscribe(reshape)];
+    this.#ends = [
+      caches.allocations.subscribe((change) => {
+        this.#counter.apply(change);
+        this.#loop.wake();
+      }),
+      caches.pools.subscribe(onPool),
+      caches.reserved.subscribe(reshape),
+    ];
   }
 
   get problems(): readonly string[] {
@@ -80,15 +83,13 @@ class UsageController implements Controller {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { clock, caches, leading: signal } = this.#deps;
-    await this.#followed.complete;
+    const { clock, caches } = this.#deps;
     if (clock.nowMs() - this.#loadedMs >= USAGE_RELOAD_MS) {
       await this.#objects.load();
       this.#loadedMs = clock.nowMs();
       for (const name of caches.pools.items.keys()) this.#open.add(name);
     }
-    const turns = new Turns({ nowMs: clock.nowMs, signal });
-    await this.#follow(turns);
+    this.#follow();
     for (const name of this.#counter.changed) this.#open.add(name);
     this.#counter.changed.clear();
     let nextMs = USAGE_RELOAD_MS;
@@ -96,7 +97,6 @@ class UsageController implements Controller {
       const dueMs = await this.#sync(name);
       if (dueMs === undefined) this.#open.delete(name);
       else nextMs = Math.min(nextMs, dueMs);
-      if (turns.isOver) await turns.next();
     }
     for (const name of this.#objects.known.keys()) {
       if (!caches.pools.items.has(name)) await this.#objects.drop(name);
@@ -115,13 +115,13 @@ class UsageController implements Controller {
     }
   }
 
-  async #follow(turns: Turns): Promise<void> {
+  #follow(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
     const { pools, reserved, allocations } = this.#deps.caches;
     const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
     const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
-    await turns.run(this.#counter.follow(known, kept, allocations.items.values()));
+    this.#counter.follow(known, kept, allocations.items.values());
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);
     }

@@ -6,7 +6,6 @@ import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
-import type { Steps } from "../../lib/turns.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { equalShape, poolShape } from "../../resources/ip-pool-shape.ts";
@@ -40,10 +39,6 @@ export class UsageCounter {
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #index = new SpacesIndex<CountedPool>([]);
-  /** Names of pools that are being counted. */
-  readonly #uncounted = new Set<string>();
-  /** Changes that came during {@link follow}; undefined at other times. */
-  #waiting: Change<CachedAllocation>[] | undefined;
   /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
 
@@ -51,55 +46,22 @@ export class UsageCounter {
     this.#mostAwake = mostAwake;
   }
 
-  /**
-   * Takes the current pools and all allocations, as of the first step. Pools whose shape has changed are recounted. Changes that come between two steps
-   * are applied at the end.
-   */
-  *follow(
-    pools: readonly IpPool[],
-    reserved: readonly ReservedIp[],
-    allocations: Iterable<CachedAllocation>,
-  ): Steps<void> {
-    const all = [...allocations];
-    this.#waiting = [];
-    try {
-      yield* this.#recount(pools, reserved, all);
-    } finally {
-      this.#uncounted.clear();
-      for (const change of this.#waiting) this.#apply(change);
-      this.#waiting = undefined;
-    }
-  }
-
-  *#recount(
-    pools: readonly IpPool[],
-    reserved: readonly ReservedIp[],
-    allocations: readonly CachedAllocation[],
-  ): Steps<void> {
+  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
+  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
-    const fresh: CountedPool[] = [];
-    for (const pool of pools) {
-      fresh.push(...this.#update(pool, reserved));
-      yield;
-    }
+    const fresh = pools.flatMap((pool) => this.#update(pool, reserved));
     this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
     const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
     for (const { spec } of allocations) {
       for (const pool of index.find(spec.addressSpace, spec.ip))
         this.#wake(pool).take(spec.ip, pool.name === spec.pool);
-      yield;
     }
   }
 
   /** Takes a new, changed or deleted allocation. */
   apply(change: Change<CachedAllocation>): void {
-    if (this.#waiting === undefined) this.#apply(change);
-    else this.#waiting.push(change);
-  }
-
-  #apply(change: Change<CachedAllocation>): void {
     const before = change.before?.spec;
     const after = change.kind === "set" ? change.value.spec : undefined;
     if (before?.pool === after?.pool && before?.state === after?.state) return;
@@ -107,9 +69,9 @@ export class UsageCounter {
     if (after !== undefined) this.#count(after, 1);
   }
 
-  /** Returns undefined if there is no such pool, or it is being counted. Cheap. */
+  /** Returns undefined if there is no such pool. Cheap. */
   countsOf(pool: string): Counts | undefined {
-    return this.#uncounted.has(pool) ? undefined : this.#pools.get(pool)?.tally.counts;
+    return this.#pools.get(pool)?.tally.counts;
   }
 
   /** Returns the states of the pool's allocations, wherever their addresses are. Cheap. */
@@ -136,7 +98,6 @@ export class UsageCounter {
     this.#pools.set(name, fresh);
     this.#wake(fresh);
     this.changed.add(name);
-    this.#uncounted.add(name);
     return [fresh];
   }
 

@@ -1,18 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
-import {
-  type Findings,
-  type FindingsInput,
-  planFindings,
-} from "../../../../host/controller/conditions/plan-findings.ts";
+import { type FindingsInput, planFindings } from "../../../../host/controller/conditions/plan-findings.ts";
 import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
-import { runAtOnce } from "../../../world/run-at-once.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
 
-function look(world: Partial<FindingsInput>): Findings {
+function look(world: Partial<FindingsInput>): ReturnType<typeof planFindings> {
   const settings = DEFAULT_VENDOR_CONF;
-  return runAtOnce(planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world }));
+  return planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
 }
 
 function of(findings: readonly Finding[] | undefined, type: ConditionType) {

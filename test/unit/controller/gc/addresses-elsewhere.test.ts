@@ -24,8 +24,7 @@ it("finds the allocations of a lost node that are another's now, as a search thr
     const value = anyOf(chance, number);
     all.set(value.name, value);
   }
-  const elsewhere = new AddressesElsewhere();
-  for (const [key, value] of all) elsewhere.apply({ kind: "set", key, value, before: undefined });
+  const elsewhere = new AddressesElsewhere(all.values());
   let found = 0;
   for (let step = 0; step < 2_000; step++) {
     const value = anyOf(chance, 1 + chance.below(30));

@@ -21,9 +21,7 @@ beforeEach(() => {
 });
 
 function open(): StrayAddresses {
-  const opened = new StrayAddresses({ pools: cacheOf(pools), allocations: cacheOf(allocations) });
-  for (const [key, value] of allocations) opened.allocationChanged({ kind: "set", key, value, before: undefined });
-  return opened;
+  return new StrayAddresses({ pools: cacheOf(pools), allocations: cacheOf(allocations) });
 }
 
 function setPool(name: string, ips: readonly string[], isByHand = false): void {
