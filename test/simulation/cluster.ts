@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
-import { openKubeClient, POD_ATTEMPT_MS } from "../../host/kubernetes/client.ts";
+import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
@@ -1002,18 +1002,18 @@ export class Cluster {
     }
   }
 
-  /** ADDs do not wait longer for a started agent's first comparison than its reads had no prompt answer (undo). */
+  /** ADDs do not wait longer for a started agent's first comparison than its calls had no prompt answer (undo). */
   #checkComparisons(): void {
     for (const { machine } of this.nodes) {
       const process = machine.comparing;
       if (process === undefined || !machine.isActing || this.network.cutOff.has(machine.name)) continue;
       const tookMs = (this.#comparingMs.get(process) ?? 0) + TICK_MS;
       this.#comparingMs.set(process, tookMs);
-      const bad = this.network.badReads(process);
+      const bad = this.network.badCalls(process);
       this.mostComparingMs = Math.max(this.mostComparingMs, tookMs);
-      if (tookMs <= COMPARED_MS + bad * POD_ATTEMPT_MS) continue;
+      if (tookMs <= COMPARED_MS + bad * BACKGROUND_ATTEMPT_MS) continue;
       const text = `${process.name} has not compared its journal with the API server for ${tookMs / 1000} s`;
-      this.ledger.problems.push(`${text}, although only ${bad} of its reads had no prompt answer`);
+      this.ledger.problems.push(`${text}, although only ${bad} of its calls had no prompt answer`);
     }
   }
 

@@ -72,7 +72,7 @@ export class Network {
   readonly #options: NetworkOptions;
   readonly #watches = new Set<Stream>();
   /** Reads of a process's reconciliation with the API server: how many failed, or took long, and those under way. */
-  readonly #reads = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
+  readonly #calls = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
   /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
   readonly #lags = new Map<string, { readonly sinceMs: number; untilMs: number }>();
 
@@ -108,16 +108,16 @@ export class Network {
     return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
   }
 
-  /** The process reads an object, the list of its node's or a pod: what its reconciliation waits for. */
-  noteRead(process: Process, answering: Promise<Answer>): void {
+  /** The process reads or writes an object, or reads the list of its node's or a pod: what its reconciliation waits for. */
+  noteCall(process: Process, answering: Promise<Answer>): void {
     const { time } = this.#options;
-    const reads = this.#reads.get(process) ?? { failed: 0, open: new Set() };
-    this.#reads.set(process, reads);
-    const read = { sentMs: time.nowMs };
-    reads.open.add(read);
+    const calls = this.#calls.get(process) ?? { failed: 0, open: new Set() };
+    this.#calls.set(process, calls);
+    const call = { sentMs: time.nowMs };
+    calls.open.add(call);
     const settle = (isGood: boolean): void => {
-      reads.open.delete(read);
-      if (!isGood || time.nowMs - read.sentMs > PROMPT_MS) reads.failed++;
+      calls.open.delete(call);
+      if (!isGood || time.nowMs - call.sentMs > PROMPT_MS) calls.failed++;
     };
     answering.then(
       ({ status }) => settle(status < 429),
@@ -125,9 +125,9 @@ export class Network {
     );
   }
 
-  /** Of such reads: how many had no answer, a refusal, or a late answer. */
-  badReads(process: Process): number {
-    const { failed, open } = this.#reads.get(process) ?? { failed: 0, open: [] };
+  /** Of such calls: how many had no answer, a refusal, or a late answer. */
+  badCalls(process: Process): number {
+    const { failed, open } = this.#calls.get(process) ?? { failed: 0, open: [] };
     return failed + [...open].filter(({ sentMs }) => this.#options.time.nowMs - sentMs > PROMPT_MS).length;
   }
 
@@ -215,7 +215,7 @@ class Connection implements Exchanges {
     );
     if (request.method === "GET" && request.query?.limit !== undefined && request.query.fieldSelector === undefined)
       this.#network.noteListing(this.#machine, request.path, promise);
-    if (request.method === "GET" && RECONCILED.test(request.path)) this.#network.noteRead(this.#process, promise);
+    if (RECONCILED.test(request.path)) this.#network.noteCall(this.#process, promise);
     const text = `${this.#process.name} ${request.method} ${request.path}`;
     const reply = (head: Head): void => {
       if (this.#isCutOff) return;
