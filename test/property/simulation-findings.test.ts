@@ -196,6 +196,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a fresh address that was taken over without a lookup stays beside a younger one that a lost journal had retained",
     { seed: 730_000_024, profile: "restores", steps: 8_900, faults: 2 },
   ],
+  [
+    "a record that was deleted by hand and restored by hand needs no write of the product",
+    { seed: 726_000_003, profile: "hands", steps: 40_000, nodes: 8, pods: 40 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

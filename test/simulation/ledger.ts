@@ -289,6 +289,11 @@ export class Ledger implements Segment {
     }
     for (const [address, missing] of this.#deletedByHand) {
       const nics = this.#live.get(address);
+      // It was restored by hand, too, and says what is so: the product has nothing to write.
+      if (nics !== undefined && [...nics].every((nic) => isRecorded(nic, this.#objects.get(address)))) {
+        this.#deletedByHand.delete(address);
+        continue;
+      }
       missing.forMs = isServed && nics !== undefined ? missing.forMs + passedMs : 0;
       if (missing.forMs < (missing.atMs > ledSinceMs ? RECREATED_MS : RECREATED_UNTOLD_MS)) continue;
       const owners = [...(nics ?? [])].map(describeNic).join(", ");
@@ -383,11 +388,7 @@ export class Ledger implements Segment {
     if (this.#deletedByHand.has(address)) return;
     const spec = this.#objects.get(address);
     for (const nic of this.#live.get(address) ?? []) {
-      if (nic.isReleased) continue;
-      const isHolder =
-        spec?.holders?.some(({ podUID, interface: name }) => podUID === nic.uid && name === nic.ifName) === true;
-      if (spec?.state === "Quarantined" || (spec?.state === "Bound" && isHolder)) continue;
-      if (this.#finished.has(nic.uid)) continue;
+      if (nic.isReleased || isRecorded(nic, spec) || this.#finished.has(nic.uid)) continue;
       const found = spec === undefined ? "nothing" : `${spec.state} ${JSON.stringify(spec.holders ?? [])}`;
       this.problems.push(`${address} is on ${describeNic(nic)}, and its record is ${found}`);
     }
@@ -612,6 +613,14 @@ export class Ledger implements Segment {
 /** Returns how many pods the record names. */
 function holdersOf(record: StoredObject | undefined): number {
   return (record?.spec as unknown as Spec | undefined)?.holders?.length ?? 0;
+}
+
+/** Returns whether the record is the NIC's, or in quarantine. */
+function isRecorded({ uid, ifName }: Nic, spec: Spec | undefined): boolean {
+  if (spec?.state === "Quarantined") return true;
+  return (
+    spec?.state === "Bound" && spec.holders?.some((each) => each.podUID === uid && each.interface === ifName) === true
+  );
 }
 
 function describeNic({ machine, pod, uid, ifName }: Nic): string {
