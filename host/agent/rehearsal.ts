@@ -1,6 +1,6 @@
 /**
- * A rehearsal: an ADD of the coordinator that nobody has called for, in two namespaces that nothing else refers to. V8 compiles a function when it is
- * called for the first time, so the first ADD after a start would take three times as long as those after it.
+ * A rehearsal: the agent itself makes one ADD of the coordinator, in two network namespaces that exist only for it. V8 compiles a function when it is called
+ * for the first time, so the first ADD after a start would take three times as long as those after it.
  * Effects: two network namespaces, which go when it ends; the calling thread is in them for moments. None on the node.
  */
 import pino from "pino";

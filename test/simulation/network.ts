@@ -71,7 +71,7 @@ export class Network {
   readonly requests = new Map<string, number>();
   readonly #options: NetworkOptions;
   readonly #watches = new Set<Stream>();
-  /** Reads of a process's reconciliation with the API server: how many failed, or took long, and those under way. */
+  /** Calls of a process's reconciliation to the API server: how many failed, or took long, and those under way. */
   readonly #calls = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
   /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
   readonly #lags = new Map<string, { readonly sinceMs: number; untilMs: number }>();
