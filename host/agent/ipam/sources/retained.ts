@@ -277,7 +277,7 @@ function isPreferred(
   const isOfNic = (row: Allocation): boolean => isSameNic(row, kept);
   if (presumed.some(isOfNic)) return false;
   const owned = open.filter((row) => isOfNic(row) && row.workload !== undefined);
-  const hasFresh = owned.length > 0 && owned.every(isFresh);
+  const hasFresh = owned.every(isFresh);
   if (owned.length > 0 && hasFresh !== isFresh(kept)) return hasFresh;
   return !(isOrphaned || isLate) || created.some(isOfNic);
 }
