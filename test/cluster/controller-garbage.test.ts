@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";
 import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";
 import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
+import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import {
   COOLDOWN_MS,
   GRACE_MS,
@@ -69,12 +70,21 @@ it("node-lost: a pod that the API server still has keeps its address, whatever b
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
-it("node-lost: a node that is ready is its agent's, until that has done nothing for long", async () => {
+it("node-lost: a node that is ready is its agent's, which is told once, until that has done nothing for long", async () => {
   await collector.setNode("n1", "True");
   const pod = await createPod("n1");
   await bind({ world, collector }, "10.6.0.1", pod);
   await lab.deletePod(world.client, pod);
+  const notice = async () => (await world.client.get(`${lab.NODES}/n1`)).metadata.annotations?.[NOTICE_ANNOTATION];
+  await collector.sweep(Math.max(GRACE_MS, COOLDOWN_MS) - 1);
+  expect(await notice()).toBeUndefined();
+  collector.advance(1);
+  await collector.sweep();
+  const told = await notice();
+  expect(told).toMatch(/ 10\.6\.0\.1$/);
+  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
   await collector.sweep(2 * INTERVAL_MS + NODE_LOST_MS - 1);
+  expect(await notice()).toBe(told);
   expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
   collector.advance(1);
   await collector.sweep();

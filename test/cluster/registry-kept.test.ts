@@ -61,6 +61,18 @@ describe("retention: an identity that moves", () => {
     expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
   });
 
+  it("retention: what a pod was answered with is fresh to other nodes until it is retained, and not to its own", async () => {
+    const [node, other] = [await world.openRegistry(), await world.openRegistry()];
+    await claimAndRetain(node.registry, ofWeb("a"));
+    const freshOf = async ({ registry }: typeof node) =>
+      (await registry.findRetained(WORKLOAD)).map(({ state, workload }) => `${state} ${workload?.isFresh === true}`);
+    expect([await freshOf(node), await freshOf(other)]).toEqual([["Bound false"], ["Bound true"]]);
+    await node.registry.release(FIRST);
+    expect(await freshOf(node)).toEqual(["Bound false"]);
+    await node.pass(0);
+    expect([await freshOf(node), await freshOf(other)]).toEqual([["Kept false"], ["Kept false"]]);
+  });
+
   it("retention: the live pod of the name takes it from the one before, whose late release is dropped", async () => {
     const asked: string[] = [];
     const isLivePod = async (namespace: string, pod: string, uid: string) => {

@@ -200,6 +200,18 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a record that was deleted by hand and restored by hand needs no write of the product",
     { seed: 726_000_003, profile: "hands", steps: 40_000, nodes: 8, pods: 40 },
   ],
+  [
+    "what this node's journal has as answered is not fresh, though its object still says so, and was created late",
+    { seed: 727_000_003, profile: "faults", steps: 40_000, faults: 2 },
+  ],
+  [
+    "an older journal retains what the controller has released since",
+    { seed: 727_000_003, profile: "restores", steps: 19_000, faults: 2 },
+  ],
+  [
+    "a record of a pod that is there is restored by hand; its agent, whose disk fails, hears of it only in the end",
+    { seed: 727_000_010, profile: "hands", steps: 40_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

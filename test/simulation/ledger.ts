@@ -47,7 +47,7 @@ const RECREATED_MS = 20_000;
 const RECREATED_UNTOLD_MS = 240_000;
 /** While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it: milliseconds (retention). */
 const AWAITED_MS = 20_000;
-/** The same if another controller leads since its record was restored by hand: until a sweep has found that. */
+/** The same if its record was restored by hand while the earlier pod was there, or another controller leads since: until a sweep has found that. */
 const AWAITED_UNTOLD_MS = 120_000;
 /** Most writes of a record for one ADD. */
 const WRITES_MOST = 16;
@@ -320,7 +320,9 @@ export class Ledger implements Segment {
     if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
     if (isByHand) {
       this.#touchedByHand.add(address);
-      this.#restoredMs.set(address, this.#options.nowMs());
+      const { holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
+      const isTold = !holders.some(({ podUID }) => this.#options.isRunning(podUID));
+      this.#restoredMs.set(address, isTold ? this.#options.nowMs() : Number.NEGATIVE_INFINITY);
       if (after === undefined) this.#deletedByHand.set(address, { atMs: this.#options.nowMs(), forMs: 0 });
       this.forgetAddress(address);
       const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};

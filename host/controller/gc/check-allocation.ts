@@ -56,6 +56,14 @@ export interface Collected {
   readonly prober: string | undefined;
 }
 
+/** What earlier checks did, by name of the allocation. */
+export interface CheckHistory {
+  /** Nodes that were chosen to probe. */
+  readonly asked: Map<string, Set<string>>;
+  /** The version of which agents were told. */
+  readonly told: Map<string, string>;
+}
+
 /** Checks of one pass, which share the counts of possible probers. */
 export class AllocationChecker {
   readonly #deps: CheckerDeps;
@@ -63,18 +71,18 @@ export class AllocationChecker {
   readonly #probers: Probers;
   readonly #replacements: Replacements;
   readonly #live: StatusReader;
-  /** Nodes that were chosen to probe before, by name of the allocation. Lives as long as the controller. */
-  readonly #asked: Map<string, Set<string>>;
+  /** Lives as long as the controller. */
+  readonly #history: CheckHistory;
   /** Addresses that no ready node can probe. */
   readonly withoutProber: string[] = [];
 
-  constructor(deps: CheckerDeps, probers: Probers, asked: Map<string, Set<string>>) {
+  constructor(deps: CheckerDeps, probers: Probers, history: CheckHistory) {
     const { api, log, signal } = deps;
     this.#deps = deps;
     this.#objects = new AllocationObjects(api);
     this.#probers = probers;
     this.#replacements = new Replacements(deps.caches);
-    this.#asked = asked;
+    this.#history = history;
     this.#live = liveReader({ api, log, signal });
   }
 
@@ -83,7 +91,7 @@ export class AllocationChecker {
     const object = await this.#read(name);
     if (object !== undefined) return this.check(object, this.#live);
     this.#deps.observations.forget(name);
-    this.#asked.delete(name);
+    this.#history.asked.delete(name);
     return undefined;
   }
 
@@ -110,8 +118,8 @@ export class AllocationChecker {
   /** Decides by how long exactly this state has been observed, and notes states that have to last longer. */
   #decide(object: IpAllocation, seen: ObservedState): CollectionDecision {
     const { observations, clock } = this.#deps;
-    const { name, uid, resourceVersion, spec } = object;
-    const key = `${uid}/${resourceVersion} ${situationOf(seen)}`;
+    const { name, spec } = object;
+    const key = `${versionOf(object)} ${situationOf(seen)}`;
     const ageMs = observations.ageMs(name, key, clock.nowMs());
     const decision = decideCollection({ ...seen, ageMs }, this.#timesOf(spec.pool));
     if (decision.kind === "observe") {
@@ -131,7 +139,8 @@ export class AllocationChecker {
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
     const pod = strongestPodStatus(pods, nodes);
     const prober = await this.#proberStatus(object, sources);
-    return { state, node, pod, prober, owner: await this.#ownerStatus(object, { state, node, pod }) };
+    const isTold = this.#history.told.get(object.name) === versionOf(object);
+    return { state, node, pod, prober, isTold, owner: await this.#ownerStatus(object, { state, node, pod }) };
   }
 
   async #proberStatus(object: IpAllocation, sources: StatusReader): Promise<ObservedState["prober"]> {
@@ -179,7 +188,7 @@ export class AllocationChecker {
     // The next check observes the state that the write has produced.
     if (action !== "free")
       observations.note(name, { key: "", node: lostNode(object), pauseMs: 0, nowMs: clock.nowMs() });
-    else this.#asked.delete(name);
+    else this.#history.asked.delete(name);
     const node = lostNode(object);
     log[action === "quarantine" ? "warn" : "info"](
       { ...auditOf(object, action, why), action, prober },
@@ -189,23 +198,25 @@ export class AllocationChecker {
   }
 
   /** Returns whether an agent was told. */
-  async #tell({ name, spec }: IpAllocation): Promise<boolean> {
+  async #tell(object: IpAllocation): Promise<boolean> {
+    const { name, spec } = object;
     const told: boolean[] = [];
     for (const node of new Set(spec.holders.map((holder) => holder.node)))
       told.push(await sendNotice(this.#deps, node, [name]));
+    this.#history.told.set(name, versionOf(object));
     return told.includes(true);
   }
 
   /** When every possible prober has been chosen once, starts over. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
-    const former = this.#asked.get(name) ?? new Set();
+    const former = this.#history.asked.get(name) ?? new Set();
     const choose = (except: readonly string[]): string | undefined =>
       this.#probers.choose({ pool: spec.pool, lost: lostNode(object), except: new Set(except) });
     const fresh = choose([spec.node, ...former]);
     const chosen = fresh ?? choose([spec.node]);
     if (fresh === undefined) former.clear();
-    if (chosen !== undefined) this.#asked.set(name, former.add(chosen));
+    if (chosen !== undefined) this.#history.asked.set(name, former.add(chosen));
     return chosen;
   }
 
@@ -254,6 +265,10 @@ function auditOf(object: IpAllocation, action: Action, why: string): Partial<Aud
     code: 0,
     ms: 0,
   };
+}
+
+function versionOf({ uid, resourceVersion }: IpAllocation): string {
+  return `${uid}/${resourceVersion}`;
 }
 
 function isEffect(decision: CollectionDecision): boolean {

@@ -21,6 +21,7 @@ import type { Controller, ControllerDeps, Measurements, StartController } from "
 import { AddressesElsewhere } from "./addresses-elsewhere.ts";
 import {
   AllocationChecker,
+  type CheckHistory,
   COLLECTION_PATIENCE_MS,
   COLLECTION_RETRY_MS,
   type Collected,
@@ -59,8 +60,7 @@ class Collector implements GarbageCollector {
   readonly #deps: ControllerDeps;
   readonly #signal: AbortSignal;
   readonly #observations = new Observations();
-  /** Nodes that were asked to probe, by name of the allocation. */
-  readonly #asked = new Map<string, Set<string>>();
+  readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
   readonly #nodeChanges: NodeChanges;
   readonly #elsewhere: AddressesElsewhere;
   readonly #closing = new AbortController();
@@ -149,7 +149,8 @@ class Collector implements GarbageCollector {
       collected.push(...(await this.#checkAll(wanted, (object) => checker.check(object, reader))));
     }
     this.#observations.keepOnly(names);
-    for (const name of this.#asked.keys()) if (!names.has(name)) this.#asked.delete(name);
+    for (const known of Object.values(this.#history))
+      for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     this.#sweepProblems = problems;
     this.#finish(checker);
     this.#sweepDueMs =
@@ -236,7 +237,7 @@ class Collector implements GarbageCollector {
   #openChecker(): AllocationChecker {
     const { api, caches, owners, clock, log } = this.#deps;
     const deps = { api, caches, owners, clock, log, observations: this.#observations, signal: this.#signal };
-    return new AllocationChecker(deps, new Probers(caches), this.#asked);
+    return new AllocationChecker(deps, new Probers(caches), this.#history);
   }
 
   #finish({ withoutProber }: AllocationChecker): void {

@@ -34,6 +34,8 @@ export interface ObservedState {
   readonly pod: PodsStatus;
   readonly owner: OwnerStatus;
   readonly prober: ProberStatus;
+  /** Whether this controller has told the agents of the holders' nodes of exactly this version. */
+  readonly isTold: boolean;
 }
 
 interface CollectionCase extends ObservedState {
@@ -78,6 +80,7 @@ export interface CollectionRow {
   readonly pod?: readonly PodsStatus[];
   readonly owner?: readonly OwnerStatus[];
   readonly prober?: readonly ProberStatus[];
+  readonly isTold?: boolean;
   /** Default: at the first observation. */
   readonly after?: Pause;
   readonly action: Action;
@@ -161,6 +164,15 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     after: "grace",
     action: "quarantine",
     why: "its pod is gone, and its node is not ready and has not confirmed that the pod has stopped",
+  },
+  {
+    state: "Bound",
+    node: ["ready"],
+    pod: ENDED,
+    isTold: false,
+    after: "settle",
+    action: "tell",
+    why: "its pod is gone, and the agent of its node has not released it",
   },
   {
     state: "Bound",
@@ -253,12 +265,13 @@ function graceOrCooldownMs({ graceMs, cooldownMs }: CollectionTimes): number {
 /** Returns undefined if no row matches, which a test rules out. */
 function findRow(found: ObservedState): CollectionRow | undefined {
   return COLLECTION_ROWS.find(
-    ({ state, node, pod, owner, prober }) =>
+    ({ state, node, pod, owner, prober, isTold }) =>
       state === found.state &&
       (node?.includes(found.node) ?? true) &&
       (pod?.includes(found.pod) ?? true) &&
       (owner?.includes(found.owner) ?? true) &&
-      (prober?.includes(found.prober) ?? true),
+      (prober?.includes(found.prober) ?? true) &&
+      (isTold ?? found.isTold) === found.isTold,
   );
 }
 

@@ -113,7 +113,8 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (!isOurs(inputs, object)) return { kind: "forget" };
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
-  if (isRetained) return { kind: "replace", state: "Kept" };
+  // What the member no longer retains does not come back with an older journal.
+  if (isRetained && object.state !== "Cooling") return { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
   if (!isPublic || object.state === "Cooling") return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };

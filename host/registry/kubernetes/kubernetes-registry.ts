@@ -11,6 +11,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation, Workload } from "../../resources/ip-allocation.ts";
+import { ownerOf } from "../../resources/member.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
@@ -261,8 +262,7 @@ export class KubernetesRegistry implements Registry {
   ): Promise<readonly Allocation[]> {
     const terms = signal === undefined ? FOR_POD : { ...FOR_POD, signal };
     const found = await orRegistryError(this.#foreign.findRetained(workload, terms));
-    const isUndone = await Promise.all(found.map((each) => this.#isUndone(each)));
-    const left = found.filter((_, index) => isUndone[index] !== true);
+    const left = (await Promise.all(found.map((each) => this.#withRow(each)))).filter((each) => each !== undefined);
     return target === undefined ? left : this.#withUse(left, target);
   }
 
@@ -293,11 +293,18 @@ export class KubernetesRegistry implements Registry {
     return statuses.some((status) => status !== "gone");
   }
 
-  /** Returns whether the object of this node is left of a claim that was undone. A row of another pod is older than the object: a journal was restored. */
-  async #isUndone({ state, space, ip, owner }: Allocation): Promise<boolean> {
-    if (state !== "Bound" || this.#foreign.find(nameOf({ space, ip }))?.node !== this.#options.node) return false;
+  /**
+   * What this node's journal says of an object of this node: undefined if the object is left of a claim that was undone, and not fresh if the member was
+   * answered with it. A row of another pod is older than the object: a journal was restored.
+   */
+  async #withRow(found: Allocation): Promise<Allocation | undefined> {
+    const { state, space, ip, owner, workload } = found;
+    if (state !== "Bound" || this.#foreign.find(nameOf({ space, ip }))?.node !== this.#options.node) return found;
     const row = await this.#journal.findAddress(space, ip);
-    return row?.state === "Cooling" && row.workload === undefined && row.owner === owner;
+    if (row?.owner !== owner) return found;
+    if (row.state === "Cooling" && row.workload === undefined) return undefined;
+    const isAnswered = row.isConfirmed === true && row.workload !== undefined && row.workload.isFresh !== true;
+    return isAnswered && workload !== undefined ? { ...found, workload: ownerOf(workload, false) } : found;
   }
 
   countUsage(): Promise<readonly UsageCount[]> {

@@ -43,7 +43,7 @@ export function collectionTable(): string {
     "| State | Node | Pod | Workload | Prober | Observed for | Result | Why |",
     "|---|---|---|---|---|---|---|---|",
   ];
-  const lines = COLLECTION_ROWS.map(({ state, node, pod, owner, prober, after, action, why }) =>
+  const lines = COLLECTION_ROWS.map(({ state, node, pod, owner, prober, isTold, after, action, why }) =>
     [
       "",
       STATES[state],
@@ -51,7 +51,7 @@ export function collectionTable(): string {
       words(pod),
       words(owner),
       words(prober),
-      after === undefined ? "" : PAUSES[after].text,
+      `${after === undefined ? "" : PAUSES[after].text}${isTold === false ? "; once for a version" : ""}`,
       ACTIONS[action],
       why,
       "",

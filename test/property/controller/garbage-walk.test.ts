@@ -51,6 +51,8 @@ class Model {
   isProberReady = true;
   nowMs = 0;
   #seen: { readonly key: string; readonly sinceMs: number } | undefined;
+  /** The version of which the agent was told. */
+  #told: string | undefined;
   #released: string | undefined;
   #version = 1;
   readonly actions = new Set<Action>();
@@ -73,12 +75,17 @@ class Model {
     else if (step === "pod ends") this.#endPod();
     else if (step === "workload gone") this.workload = this.workload === "none" ? "none" : "gone";
     else if (step === "member moves") this.workload = this.workload === "alive" ? "moved" : this.workload;
-    else if (step === "controller changes") this.#seen = undefined;
+    else if (step === "controller changes") this.#changeController();
     else if (step === "journal lost") this.hasJournal = false;
     else if (step === "look") this.#look();
     else if (step === "agent looks") this.#agentLooks();
     else if (step === "prober asks") this.#ask();
     else this.isProberReady = step === "prober back";
+  }
+
+  #changeController(): void {
+    this.#seen = undefined;
+    this.#told = undefined;
   }
 
   /** Whoever marks a node has made sure of it. */
@@ -119,6 +126,7 @@ class Model {
       state: spec.state === "Quarantined" ? (spec.quarantine?.reason ?? "Conflict") : spec.state,
       ...{ node: this.#node, pod: this.#pod, owner: this.#addressOwnerOf(spec) },
       prober: isHandedOver ? (this.isProberReady ? "ready" : "away") : "none",
+      isTold: this.#told === object.resourceVersion,
     };
     const key = `${object.resourceVersion} ${situationOf(seen)}`;
     const ageMs = this.#seen?.key === key ? nowMs - this.#seen.sinceMs : undefined;
@@ -128,6 +136,7 @@ class Model {
       return;
     }
     this.actions.add(decision.action);
+    if (decision.action === "tell") this.#told = object.resourceVersion;
     if (decision.action === "free") this.object = undefined;
     const prober = spec.node === "n2" ? "n3" : "n2";
     const changed = changedSpec(object, decision.action, { since: "2026-11-20T04:00:00Z", prober });

@@ -41,12 +41,14 @@ function all(changes: Partial<ObservedState> = {}): ObservedState[] {
   for (const state of STATES)
     for (const node of NODES)
       for (const pod of PODS)
-        for (const owner of OWNERS) for (const prober of PROBERS) found.push({ state, node, pod, owner, prober });
+        for (const owner of OWNERS)
+          for (const prober of PROBERS)
+            for (const isTold of [true, false]) found.push({ state, node, pod, owner, prober, isTold });
   return found.filter((seen) => Object.entries(changes).every(([key, value]) => Object(seen)[key] === value));
 }
 
 const seen = (changes: Partial<ObservedState>): ObservedState => ({
-  ...{ state: "Bound", node: "ready", pod: "absent", owner: "none", prober: "none" },
+  ...{ state: "Bound", node: "ready", pod: "absent", owner: "none", prober: "none", isTold: true },
   ...changes,
 });
 
@@ -62,7 +64,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(1_800);
+    expect(all()).toHaveLength(3_600);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -119,9 +121,20 @@ describe("node-lost: a dead node is not a silent node", () => {
   it.each(["absent", "notReady", "ready"] as const)(
     "node-lost: of a node that is %s nothing is freed, only put in quarantine",
     (node) => {
-      for (const pod of ENDED) expect(actionsOf(all({ state: "Bound", node, pod }))).toEqual(["quarantine"]);
+      for (const pod of ENDED)
+        expect(actionsOf(all({ state: "Bound", node, pod, isTold: true }))).toEqual(["quarantine"]);
     },
   );
+
+  it("node-lost: the agent of a ready node is told first, and has as long as before to release it", () => {
+    for (const pod of ENDED) {
+      const untold = seen({ pod, isTold: false });
+      expect([actionOf(untold), pauseOf(untold)]).toEqual(["tell", TIMES.cooldownMs]);
+      expect(situationOf(untold)).not.toBe(situationOf(seen({ pod })));
+    }
+    for (const node of NODES.filter((each) => each !== "ready"))
+      expect(actionOf(seen({ node, isTold: false }))).toBe(actionOf(seen({ node })));
+  });
 
   it.each(["absent", "notReady", "ready"] as const)(
     "node-lost: nor in quarantine, however long, while the node is %s",
