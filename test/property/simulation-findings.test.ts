@@ -212,6 +212,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a record of a pod that is there is restored by hand; its agent, whose disk fails, hears of it only in the end",
     { seed: 727_000_010, profile: "hands", steps: 40_000, faults: 3 },
   ],
+  [
+    "an older journal does not know what its node has taken over from another one",
+    { seed: 728_000_009, profile: "restores", steps: 17_200, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -12,12 +12,24 @@ interface Spec {
   readonly state: string;
   readonly node: string;
   readonly holders?: readonly { readonly podUID: string; readonly interface: string; readonly node: string }[];
-  readonly workload?: { readonly uid: string; readonly member: string; readonly interface?: string };
+  readonly workload?: {
+    readonly uid: string;
+    readonly member: string;
+    readonly interface?: string;
+    readonly fresh?: boolean;
+  };
   readonly quarantine?: {
     readonly reason: string;
     readonly mac?: string;
     readonly holder?: { readonly podUID: string };
   };
+}
+
+/** What was so when a journal was copied. */
+interface Copied {
+  /** The members' addresses, by the same keys as the ledger's. */
+  readonly members: ReadonlyMap<string, string>;
+  readonly objects: ReadonlyMap<string, Spec>;
 }
 
 interface Missing {
@@ -127,7 +139,7 @@ export class Ledger implements Segment {
   readonly #poolsChangedMs = new Map<4 | 6, number>();
   readonly #withoutJournal = new Set<string>();
   /** By node: what the members' pods had shown when its journal was copied. */
-  readonly #copied = new Map<string, ReadonlyMap<string, string>>();
+  readonly #copied = new Map<string, Copied>();
   readonly #finished = new Set<string>();
   /** By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node: for how long: milliseconds. */
   readonly #awaiting = new Map<string, { readonly text: string; readonly address: string; forMs: number }>();
@@ -538,18 +550,25 @@ export class Ledger implements Segment {
   }
 
   copyJournal(node: string): void {
-    this.#copied.set(node, new Map(this.#members));
+    this.#copied.set(node, { members: new Map(this.#members), objects: new Map(this.#objects) });
   }
 
   boot(node: string): void {
     this.#bootedMs.set(node, this.#options.nowMs());
   }
 
-  /** What the member was answered after the copy, the journal may take for unanswered, and so not for the member's. */
+  /**
+   * What the member was answered after the copy, the journal may take for unanswered, and so not for the member's; and so what an earlier pod was answered,
+   * which the node has taken over since and whose record does not say that it was.
+   */
   restoreJournal(node: string): void {
     const then = this.#copied.get(node);
-    for (const [key, address] of [...this.#members])
-      if (this.#objects.get(address)?.node === node && then?.get(key) !== address) this.#members.delete(key);
+    for (const [key, address] of [...this.#members]) {
+      const now = this.#objects.get(address);
+      if (now?.node !== node) continue;
+      const isTakenOver = now.workload?.fresh === true && then?.objects.get(address)?.node !== node;
+      if (then?.members.get(key) !== address || isTakenOver) this.#members.delete(key);
+    }
   }
 
   #requireOwn(
