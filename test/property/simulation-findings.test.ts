@@ -216,6 +216,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an older journal does not know what its node has taken over from another one",
     { seed: 728_000_009, profile: "restores", steps: 17_200, faults: 3 },
   ],
+  [
+    "a deleted pool stays for an address that it lost while a member had it",
+    { seed: 729_000_001, profile: "subnets", steps: 34_000, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

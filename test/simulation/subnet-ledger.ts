@@ -207,7 +207,9 @@ export class SubnetLedger {
       const key = keyOf(pool);
       const isWanted = isDemanded.get(key)?.subnets.includes(pool.subnet) === true;
       const isKept = !this.#reclaims(pool);
-      const isUnused = !pool.addresses.some((address) => this.#held.has(address));
+      // The pool may have lost an address that is recorded for it.
+      const isNamed = this.#held.values().some((held) => held.pool === pool.name);
+      const isUnused = !isNamed && !pool.addresses.some((address) => this.#held.has(address));
       if (pool.namespace !== "shop") continue;
       if (isUnused && (pool.isDeleting || (!isWanted && !isKept)))
         yield [`left ${pool.name}`, `pool ${pool.name} of ${key} is still there, and nothing needs it`];
