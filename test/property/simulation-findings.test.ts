@@ -220,6 +220,14 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a deleted pool stays for an address that it lost while a member had it",
     { seed: 729_000_001, profile: "subnets", steps: 34_000, faults: 2 },
   ],
+  [
+    "somebody restores the record of a pod that is gone, again and again",
+    { seed: 731_000_011, profile: "hands", steps: 30_000, faults: 2 },
+  ],
+  [
+    "a controller that stands still most of the time takes an address out of its pool of which it has not heard",
+    { seed: 731_000_006, profile: "subnets", steps: 10_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -332,6 +332,7 @@ export class Ledger implements Segment {
     if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
     if (isByHand) {
       this.#touchedByHand.add(address);
+      this.#holds.delete(address);
       const { holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
       const isTold = !holders.some(({ podUID }) => this.#options.isRunning(podUID));
       this.#restoredMs.set(address, isTold ? this.#options.nowMs() : Number.NEGATIVE_INFINITY);

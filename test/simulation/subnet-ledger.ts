@@ -7,9 +7,11 @@ import { uidOf, type Workload, wantedOf } from "./workload.ts";
 
 /** A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer, while a controller leads: milliseconds. */
 const BOUND_MS = 30_000;
+/** That time does not begin before a controller has led and run for so long without a break: milliseconds. */
+const CAUGHT_UP_MS = 5_000;
 /** A pod that is answered later than this after its agent was told that its pool lost the address had it before: milliseconds. */
 const LOST_MS = 2_000;
-/** A controller may not know of a younger record: milliseconds. */
+/** A controller may not know of a record that is there for less, not counting the time in which it stood still: milliseconds. */
 const HELD_MS = 15_000;
 const FAMILIES = [4, 6] as const;
 type Family = (typeof FAMILIES)[number];
@@ -53,8 +55,12 @@ interface SubnetLedgerOptions {
 
 export class SubnetLedger {
   readonly #options: SubnetLedgerOptions;
-  /** Addresses that have a record: since when, and of which pool. */
+  /** Addresses that have a record: since when in {@link #servedMs}, and of which pool. */
   readonly #held = new Map<string, { readonly sinceMs: number; readonly pool: unknown }>();
+  /** For how long a controller has led and run, as of the last check: milliseconds. */
+  #servedMs = 0;
+  /** Since when it does without a break; undefined: it does not. */
+  #servedSinceMs: number | undefined;
   /** By what is wrong: for how long, while a controller led: milliseconds. */
   readonly #wrong = new Map<string, { text: string; forMs: number }>();
   /** By address: the pools that lost it, and when. */
@@ -70,7 +76,7 @@ export class SubnetLedger {
   }
 
   allocationWritten(address: string, after: StoredObject | undefined): void {
-    const { sinceMs = this.#options.nowMs() } = this.#held.get(address) ?? {};
+    const { sinceMs = this.#servedMs } = this.#held.get(address) ?? {};
     if (after === undefined) this.#held.delete(address);
     else this.#held.set(address, { sinceMs, pool: after.spec.pool });
   }
@@ -100,7 +106,7 @@ export class SubnetLedger {
       this.#lost.set(address, [...(this.#lost.get(address) ?? []), { pool: former, atMs: nowMs() }]);
       const held = this.#held.get(address);
       // What a pod of another pool has is no loss.
-      const heldForMs = held?.pool === name ? nowMs() - held.sinceMs : 0;
+      const heldForMs = held?.pool === name ? this.#servedMs - held.sinceMs : 0;
       if (pool !== undefined && !pool.isDeleting && offered.has(address) && heldForMs > HELD_MS)
         this.#problem(`${address} was taken out of pool ${name}, and has been in use for ${heldForMs / 1000} s`);
     }
@@ -170,12 +176,15 @@ export class SubnetLedger {
     const { nowMs, isServed } = this.#options;
     const passedMs = nowMs() - this.#checkedMs;
     this.#checkedMs = nowMs();
+    if (isServed()) this.#servedMs += passedMs;
+    this.#servedSinceMs = isServed() ? (this.#servedSinceMs ?? nowMs()) : undefined;
+    const isCaughtUp = this.#servedSinceMs !== undefined && nowMs() - this.#servedSinceMs >= CAUGHT_UP_MS;
     const found = new Map(this.#faults());
     for (const [key, { text }] of this.#wrong) if (found.get(key) !== text) this.#wrong.delete(key);
     for (const [key, text] of found) {
       const known = this.#wrong.get(key) ?? { text, forMs: 0 };
       this.#wrong.set(key, known);
-      if (isServed()) known.forMs += passedMs;
+      if (isCaughtUp) known.forMs += passedMs;
       if (known.forMs < BOUND_MS) continue;
       this.#problem(`${text}, for ${BOUND_MS / 1000} s`);
       known.forMs = 0;

@@ -146,7 +146,7 @@ export class RetainedAddresses implements AddressSource {
       // One that was retained is fresh if its earlier pod's claim was undone meanwhile.
       if (picked.some((pick) => isGone(pick, fresh))) this.#found = undefined;
       const isUnsure = fresh.length > 0 || presumed.length > 0 || this.#isMovedByRequest(created);
-      if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search);
+      if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search, picked);
       this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
       // What a lookup has put first is not given up for what it has put after it.
       const isFirst = (row: Allocation): boolean =>
@@ -286,9 +286,13 @@ function isPreferred(
  * What a live pod of a migrating machine has first, what is orphaned last; what is fresh after what the member had before, and of that what was created
  * first. Of equal ones what is retained first, or was until an earlier pod took it over, the last one before others; then what earlier
  * pods have, the oldest before others, which are left of claims that are being undone, and of what one of them has the object that was created first:
- * taking over what was retained is a later write to an older object. One list of the API server for each workload of the demand.
+ * taking over what was retained is a later write to an older object. `picked`: what the claim has got. One list of the API server for each workload of
+ * the demand.
  */
-async function findRetained({ registry, poolCache, demand }: Search): Promise<readonly Retained[]> {
+async function findRetained(
+  { registry, poolCache, demand }: Search,
+  picked: readonly Picked[] = [],
+): Promise<readonly Retained[]> {
   // What a target has is not what the pod is to have from which the machine migrates to it.
   const target = demand.claimant.isMigrationTarget === true ? demand.claimant : undefined;
   const members = new Set(demand.nics.flatMap(({ ifName }) => workloadOf(demand, ifName) ?? []));
@@ -307,8 +311,12 @@ async function findRetained({ registry, poolCache, demand }: Search): Promise<re
       const isOlder = (each: Allocation): boolean =>
         each.owner === demand.claimant.owner && isSameNic(each, kept) && each.version > kept.version;
       const isLate = kept.state === "Bound" && all.some(isOlder);
+      const isOwnFresh = (each: Allocation): boolean =>
+        each.owner === demand.claimant.owner && isSameNic(each, kept) && isFresh(each);
       const isFirst = (each: Allocation): boolean =>
-        each.owner === demand.claimant.owner && isSameNic(each, kept) && isFresh(each) && isCreatedBefore(each, kept);
+        isOwnFresh(each) &&
+        isCreatedBefore(each, kept) &&
+        !picked.some((pick) => isAt(pick, each) && isTakenOver(pick));
       const isYounger = isFresh(kept) && all.some(isFirst);
       found.push({ kept, picks: picksOf(poolCache, nics, kept), isOrphaned: isOwn, isLate, isYounger });
     }
@@ -353,6 +361,11 @@ function isFresh({ workload }: Allocation): boolean {
 /** Whoever has them: before the later one can have been answered, its ADD has read a list with the earlier one, and preferred that. */
 function compareFresh(a: Allocation, b: Allocation): number {
   return isFresh(a) && isFresh(b) ? compareText(a.createdAt ?? "", b.createdAt ?? "") : 0;
+}
+
+/** Returns whether another owner had the address: its object is older than the claim. */
+function isTakenOver({ replaces, source }: Picked): boolean {
+  return replaces !== undefined && source !== "retained" && source !== "own";
 }
 
 function isCreatedBefore({ createdAt }: Allocation, other: Allocation): boolean {

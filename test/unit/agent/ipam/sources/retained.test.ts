@@ -636,6 +636,21 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(isUndone);
   });
 
+  it.each([
+    ["a cooling one of this node", { source: "cooling", replaces: 5 }, true],
+    ["another node's cooling one", { source: "others-cooling", replaces: -5 }, true],
+    ["what is retained for its member", { source: "retained", replaces: -5 }, false],
+    ["its own cooling one", { source: "own", replaces: 5 }, false],
+    ["a free one", {}, false],
+  ] as const)(
+    "that has taken over %s, whose record is older, gives way to a fresh one of an earlier pod",
+    async (_, from, isUndone) => {
+      const retained = [earlier("10.6.0.1", { owner: "u1", ...early }), earlier("10.6.0.9", late)];
+      const { source } = open({ rows: [fresh], retained });
+      expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", from)])).toBe(isUndone);
+    },
+  );
+
   it.each([true, false])("is settled with the end of the ADD, once: replaced %s", async (isReplaced) => {
     const { source, said } = open({ retained: [kept("10.6.0.9")] });
     await source.settle(isReplaced);
