@@ -7,6 +7,7 @@ const DECIDE = "host/registry/kubernetes/decide.ts";
 const CLAIMS = "host/registry/kubernetes/claim-publisher.ts";
 const REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
 const KNOWN = "host/registry/kubernetes/known-object.ts";
+const FIND_RETAINED = "host/agent/ipam/sources/find-retained.ts";
 const RETAINED = "host/agent/ipam/sources/retained.ts";
 const COLLECTION = "host/controller/gc/plan-collection.ts";
 const LOSS = "host/registry/sqlite/find-loss.ts";
@@ -145,8 +146,8 @@ export const FAULTS: readonly Fault[] = [
     limit: 60_000,
     edits: [
       edit(
-        RETAINED,
-        "const all = await registry.findRetained(member, target, demand.deadline.signal);",
+        FIND_RETAINED,
+        "const all = await registry.findRetained(member, target, deadline.signal);",
         "const all: readonly Allocation[] = [];",
       ),
     ],
