@@ -228,6 +228,14 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a controller that stands still most of the time takes an address out of its pool of which it has not heard",
     { seed: 731_000_006, profile: "subnets", steps: 10_000, faults: 3 },
   ],
+  [
+    "one lost answer about a pod that is gone does not hold up the release of others",
+    { seed: 732_000_012, profile: "statefulsets", steps: 40_000, nodes: 8, pods: 40, faults: 1 },
+  ],
+  [
+    "a silent node still has what a member had before its set was scaled",
+    { seed: 732_000_007, profile: "silence", steps: 28_600, faults: 2 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

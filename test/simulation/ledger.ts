@@ -597,9 +597,13 @@ export class Ledger implements Segment {
     for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
-  /** The set no longer has the member, or somebody deleted what it retains. */
+  /** The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still say that the member has it. */
   forgetMember(name: string): void {
-    for (const key of [...this.#members.keys()]) if (key.startsWith(`${name} `)) this.#members.delete(key);
+    for (const [key, had] of [...this.#members]) {
+      if (!key.startsWith(`${name} `)) continue;
+      this.#members.delete(key);
+      this.#leftBehindOf(key).add(had);
+    }
   }
 
   /** What is not as it should be when all is quiet: sentences. `others`: pods that may have addresses, and need not. */
@@ -619,8 +623,9 @@ export class Ledger implements Segment {
       }
     for (const [address, { state, node, holders = [], workload }] of this.#objects) {
       const isOfPod = state === "Bound" && holders.length > 0 && holders.every(({ podUID }) => uids.has(podUID));
-      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod.
-      if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node))) continue;
+      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod; so does what its agent finds only within the hour.
+      const isUntold = this.#restoredMs.get(address) === Number.NEGATIVE_INFINITY;
+      if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node) || isUntold)) continue;
       faults.push(`${address} is still ${state} ${JSON.stringify(holders)} ${workload?.member ?? ""}`);
     }
     for (const address of this.#live.keys()) {

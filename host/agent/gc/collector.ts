@@ -34,6 +34,9 @@ import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./li
 /** Shortest time between a sweep without an answer and the next: milliseconds. @limit */
 export const SWEEP_RETRY_MS = 10_000;
 
+/** Checks of a sweep without an answer after which it ends: without a server each one takes long. @limit */
+export const SWEEP_FAILURES = 3;
+
 /** Rows of the journal that a sweep reads at once. @limit */
 export const SWEEP_PAGE = 500;
 
@@ -261,10 +264,17 @@ export class Collector {
     this.#forgetOthers(suspects);
     const statuses = await readPodStatuses(this.#reader, suspects);
     const collected: Allocation[] = [];
+    const failures: unknown[] = [];
     for (const row of suspects) {
-      const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
-      if (cooling !== undefined) collected.push(cooling);
+      try {
+        const cooling = await this.#check(row, statuses.get(podKey(row)) ?? { kind: "absent" });
+        if (cooling !== undefined) collected.push(cooling);
+      } catch (error) {
+        // One question without an answer does not hold up the others.
+        if (failures.push(error) === SWEEP_FAILURES) break;
+      }
     }
+    if (failures.length > 0) throw failures[0];
     this.#hasSwept = true;
     return { suspects: suspects.length, collected };
   }

@@ -7,12 +7,13 @@ import {
   COLLECTOR_TICK_MS,
   Collector,
   type CollectorSettings,
+  SWEEP_FAILURES,
   SWEEP_RETRY_MS,
 } from "../../../../host/agent/gc/collector.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
 import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
-import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
@@ -174,6 +175,27 @@ describe("leak: a sweep", () => {
     world.returnsAtSecondRead("web");
     await world.collector.sweep();
     expect([await world.node.stateOf("10.0.0.1"), world.node.calls.length]).toEqual(["Bound", 2]);
+  });
+
+  it("collects the others when the API server does not answer about one", async ({ world }) => {
+    await world.node.bind("10.0.0.1", "web");
+    await world.node.bind("10.0.0.2", "db");
+    await world.collector.sweep();
+    world.node.clock.jump(GRACE_MS);
+    world.node.calls.length = 0;
+    world.node.gate = async (call, commit) => (world.node.calls.length === 3 ? unreachable(call, commit) : commit());
+    await expect(world.collector.sweep()).rejects.toThrow(ApiUnavailable);
+    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Cooling"]);
+  });
+
+  it("ends when the API server has not answered about a few", async ({ world }) => {
+    for (let last = 1; last <= 9; last++) await world.node.bind(`10.0.0.${last}`, `web-${last}`);
+    await world.collector.sweep();
+    world.node.clock.jump(GRACE_MS);
+    world.node.calls.length = 0;
+    world.node.gate = async (call, commit) => (world.node.calls.length > 9 ? unreachable(call, commit) : commit());
+    await expect(world.collector.sweep()).rejects.toThrow(ApiUnavailable);
+    expect(world.node.calls.length).toBe(9 + SWEEP_FAILURES);
   });
 
   it("starts anew when the row was written since", async ({ world }) => {
