@@ -236,6 +236,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a silent node still has what a member had before its set was scaled",
     { seed: 732_000_007, profile: "silence", steps: 28_600, faults: 2 },
   ],
+  [
+    "of two addresses of which a lost journal knew which was answered, either may be next, until one is released",
+    { seed: 733_000_005, profile: "restores", steps: 34_500, nodes: 8, pods: 40, faults: 1 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

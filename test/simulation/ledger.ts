@@ -108,7 +108,7 @@ export class Ledger implements Segment {
   readonly #deletedByHand = new Map<string, Missing>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
-  /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, and what somebody has restored. */
+  /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, what somebody has restored, and what it need not get again. */
   readonly #leftBehind = new Map<string, Set<string>>();
   /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
   readonly #undecided = new Map<string, Set<string>>();
@@ -436,10 +436,11 @@ export class Ledger implements Segment {
         this.restarts++;
         if (had === address) continue;
         this.#members.set(key, address);
-        if (undecided?.has(had) === true && undecided.has(address)) continue;
+        const isUndecided = undecided?.has(had) === true && undecided.has(address);
         const leftBehind = this.#leftBehindOf(key);
+        const mayReturn = leftBehind.has(address) && !this.#isMigrating(had, uid);
         // Two addresses of the member are retained until one of them counts as surplus.
-        if (this.#isLeftBehind(had) || (leftBehind.has(address) && !this.#isMigrating(had, uid))) leftBehind.add(had);
+        if (isUndecided || this.#isLeftBehind(had) || mayReturn) leftBehind.add(had);
         else this.problems.push(`${name} (${uid}) had ${had} on ${ifName}, and has ${address} now`);
       }
     }
@@ -568,7 +569,7 @@ export class Ledger implements Segment {
       const now = this.#objects.get(address);
       if (now?.node !== node) continue;
       const isTakenOver = now.workload?.fresh === true && then?.objects.get(address)?.node !== node;
-      if (then?.members.get(key) !== address || isTakenOver) this.#members.delete(key);
+      if (then?.members.get(key) !== address || isTakenOver) this.#forget(key, address);
     }
   }
 
@@ -599,11 +600,13 @@ export class Ledger implements Segment {
 
   /** The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still say that the member has it. */
   forgetMember(name: string): void {
-    for (const [key, had] of [...this.#members]) {
-      if (!key.startsWith(`${name} `)) continue;
-      this.#members.delete(key);
-      this.#leftBehindOf(key).add(had);
-    }
+    for (const [key, had] of [...this.#members]) if (key.startsWith(`${name} `)) this.#forget(key, had);
+  }
+
+  /** The member may get another address, and this one again as long as it is recorded for it. */
+  #forget(key: string, had: string): void {
+    this.#members.delete(key);
+    this.#leftBehindOf(key).add(had);
   }
 
   /** What is not as it should be when all is quiet: sentences. `others`: pods that may have addresses, and need not. */
