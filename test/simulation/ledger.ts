@@ -327,8 +327,12 @@ export class Ledger implements Segment {
     const address = addressOf((after ?? before)?.metadata.name ?? "");
     if (this.#idleSinceMs.get(address) !== undefined && after?.spec.state !== "Cooling")
       this.#idleSinceMs.set(address, this.#options.nowMs());
-    if (after === undefined) this.#objects.delete(address);
-    else this.#objects.set(address, after.spec as unknown as Spec);
+    const former = this.#objects.get(address);
+    const now = after?.spec as unknown as Spec | undefined;
+    if (now === undefined) this.#objects.delete(address);
+    else this.#objects.set(address, now);
+    if (!isByHand && former?.workload !== undefined && (now === undefined || !isRecordedFor(former.workload, now)))
+      this.#leftBehindOf(memberKey(former.workload.member, former.workload.interface ?? "", address)).delete(address);
     if (after?.spec.state === "Quarantined" && before?.spec.state !== "Quarantined") this.#requireCause(address, after);
     if (isByHand) {
       this.#touchedByHand.add(address);
@@ -643,6 +647,15 @@ export class Ledger implements Segment {
 /** Returns how many pods the record names. */
 function holdersOf(record: StoredObject | undefined): number {
   return (record?.spec as unknown as Spec | undefined)?.holders?.length ?? 0;
+}
+
+/** Returns whether the member's next pod may have the address because of the record. */
+function isRecordedFor(
+  { uid, member, interface: ifName }: NonNullable<Spec["workload"]>,
+  { state, workload }: Spec,
+): boolean {
+  if (state === "Cooling") return false;
+  return workload?.uid === uid && workload.member === member && workload.interface === ifName;
 }
 
 /** Returns whether the record is the NIC's, or in quarantine. */

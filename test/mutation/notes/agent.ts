@@ -194,6 +194,16 @@ export const AGENT_NOTES: readonly Note[] = [
     note: "equivalent: the text that stands in for an address is no NIC's",
   },
   {
+    file: "host/agent/ipam/sources/find-retained.ts",
+    text: "[]",
+    note: "equivalent: the text that stands in for an address is no NIC's",
+  },
+  {
+    file: "host/agent/ipam/sources/retained.ts",
+    text: "cluster?.settleSuperseded",
+    note: "equivalent: without other nodes nothing is superseded; for the compiler",
+  },
+  {
     file: "host/agent/ipam/sources/retained.ts",
     text: "cluster?.releaseRetained",
     note: "equivalent: without other nodes nothing is retained; for the compiler",

@@ -185,7 +185,7 @@ export const FAULTS: readonly Fault[] = [
     name: "another pod takes over what a member has just released",
     breaks: "retention",
     profile: "statefulsets",
-    limit: 200_000,
+    limit: 400_000,
     edits: [
       edit(
         "host/agent/ipam/sources/take-overs.ts",

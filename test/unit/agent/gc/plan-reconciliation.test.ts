@@ -3,6 +3,7 @@ import {
   claimantOf,
   decideOrphanObject,
   isObjectOf,
+  isOlderThan,
   isReportedLost,
   needsPublishing,
   type OrphanObjectAction,
@@ -227,6 +228,16 @@ describe("node-lost: a row's object says that this node was lost", () => {
     ["not when it is gone", row(), undefined, false],
   ];
   it.each(cases)("%s", (_what, row, object, wanted) => expect(isReportedLost(row, object, NODE)).toBe(wanted));
+});
+
+describe("retention: a row of a restored journal", () => {
+  const unanswered = row({ isConfirmed: false });
+  it.each<[what: string, row: Allocation, object: IpAllocation | undefined, isOlder: boolean]>([
+    ["is older than an object that names its member", unanswered, object({ workload }), true],
+    ["is not if the object names none", unanswered, object(), false],
+    ["is not if it was answered", row(), object({ workload }), false],
+    ["is not without an object", unanswered, undefined, false],
+  ])("%s", (_, row, object, isOlder) => expect(isOlderThan(row, object, NODE)).toBe(isOlder));
 });
 
 describe("recreate: a row is published again", () => {

@@ -116,6 +116,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["of what may all be unanswered the object that was created first: what an earlier pod has, which its node has not retained yet", [kept("10.6.0.8", { version: -9, workload: FRESH, createdAt: "2026-11-20T04:00:04Z" }), earlier("10.6.0.9", { version: -4, workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -4 retained"]], // biome-ignore format: one row
     ["the same of what is retained, whichever was written last", [kept("10.6.0.8", { version: -9, workload: FRESH, createdAt: "2026-11-20T04:00:04Z" }), kept("10.6.0.9", { workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["what is retained, of what was created in one second", [kept("10.6.0.9", { workload: FRESH, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.8", { version: -4, workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
+    ["of earlier pods what the oldest has, and of that the object that was created first, whatever it was written last", [earlier("10.6.0.8", { owner: "u9", version: -10, createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.7", { version: -5, createdAt: "2026-11-20T04:00:02Z" }), earlier("10.6.0.9", { version: -20, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -20 retained"]], // biome-ignore format: one row
     ["what was claimed since, if there is nothing else", [kept("10.6.0.8", { workload: FRESH })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
     ["what a live pod has, from which a machine migrates, before all others", [kept("10.6.0.8", { version: -9 }), earlier("10.6.0.7", { version: -2 }), earlier("10.6.0.9", { workload: FRESH, isInUse: true })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["the same when it is told first", [earlier("10.6.0.9", { workload: FRESH, isInUse: true }), kept("10.6.0.8", { version: -9 })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
@@ -647,7 +648,9 @@ describe("retention: a claim that was made before what is retained was known", (
     async (_, from, isUndone) => {
       const retained = [earlier("10.6.0.1", { owner: "u1", ...early }), earlier("10.6.0.9", late)];
       const { source } = open({ rows: [fresh], retained });
-      expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", from)])).toBe(isUndone);
+      expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", from), pick("fd00:6::1", { pool: SIX })])).toBe(
+        isUndone,
+      );
     },
   );
 
