@@ -220,6 +220,12 @@ export const AGENT_NOTES: readonly Note[] = [
   },
   {
     file: "host/agent/ipam/sources/find-retained.ts",
+    text: "had.some(",
+    to: "had.every(",
+    note: "equivalent: of a pod without a record for the NIC the claim has created what it has, which gives way in either case",
+  },
+  {
+    file: "host/agent/ipam/sources/find-retained.ts",
     text: "each.version > kept.version",
     note: "equivalent: two objects have two versions",
   },
