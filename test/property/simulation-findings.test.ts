@@ -240,6 +240,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "of two addresses of which a lost journal knew which was answered, either may be next, until one is released",
     { seed: 733_000_005, profile: "restores", steps: 34_500, nodes: 8, pods: 40, faults: 1 },
   ],
+  [
+    "a node that was asked to probe an address has not heard that its member has it again",
+    { seed: 735_000_011, profile: "conflicts", steps: 39_600, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 

@@ -294,14 +294,17 @@ export class KubernetesRegistry implements Registry {
   }
 
   /**
-   * What this node's journal says of an object of this node: undefined if the object is left of a claim that was undone, and not fresh if the member was
-   * answered with it. A row of another pod is older than the object: a journal was restored.
+   * What this node's journal says of an object: undefined if it is left of a claim of this node that was undone, and not fresh if the member was answered
+   * with it here. A row of another pod is older than the object: a journal was restored. So is a row in quarantine, which goes: this node was asked to
+   * probe the address for a lost one, and the member has got it elsewhere since.
    */
   async #withRow(found: Allocation): Promise<Allocation | undefined> {
     const { state, space, ip, owner, workload } = found;
-    if (state !== "Bound" || this.#foreign.find(nameOf({ space, ip }))?.node !== this.#options.node) return found;
+    const isHere = state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.node === this.#options.node;
+    if (state === "Quarantined") return found;
     const row = await this.#journal.findAddress(space, ip);
-    if (row?.owner !== owner) return found;
+    if (row?.state === "Quarantined" && !isHere) await this.republish(row);
+    if (!isHere || row?.owner !== owner) return found;
     if (row.state === "Cooling" && row.workload === undefined) return undefined;
     const isAnswered = row.isConfirmed === true && row.workload !== undefined && row.workload.isFresh !== true;
     return isAnswered && workload !== undefined ? { ...found, workload: ownerOf(workload, false) } : found;

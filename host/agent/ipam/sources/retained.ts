@@ -205,7 +205,9 @@ export class RetainedAddresses implements AddressSource {
   /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
   async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
     const { demand, registry, cluster, poolCache } = this.#search;
-    const retained = (this.#found ?? []).filter(({ kept }) => kept.state === "Kept");
+    // What another writer has changed meanwhile may be the member's again.
+    const isUnchanged = ({ kept }: Retained): boolean => kept.state === "Kept" && !this.#refused.has(kept.version);
+    const retained = (this.#found ?? []).filter(isUnchanged);
     if (retained.length === 0) return;
     const own = await registry.findOwner(demand.claimant.owner);
     // The ADD of a NIC whose address the journal has lost and taken in tells whether it is the member's, at its end.

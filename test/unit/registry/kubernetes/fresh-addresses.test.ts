@@ -55,6 +55,33 @@ describe("a member's address is fresh", () => {
     expect(records(node)).toEqual([`${NAME} Kept`]);
   });
 
+  it("and its next pod gets it on a node that was asked to probe it, and has not heard that it is the member's again", async () => {
+    const node = await openClusterNode();
+    await claimAndRetain(node.registry, ofSet("a"));
+    await node.registry.release(FIRST);
+    await node.pass(0);
+    const [retained] = [...node.server.objects.values()].map(({ spec }) => spec);
+    const quarantine = { reason: "NodeLost" };
+    node.server.edit(NAME, (spec) => ({ ...spec, state: "Quarantined", node: "n2", quarantine }));
+    const prober = await openClusterNode({ server: node.server, name: "n2" });
+    const place = {
+      space: "",
+      ip: ip(NAME),
+      pool: "blue",
+      prefixLength: 24,
+      owner: "",
+      ifName: "",
+      namespace: "",
+      pod: "",
+    };
+    const unprobed = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 } as const;
+    await prober.registry.adopt({ ...place, state: "Quarantined", quarantine: unprobed });
+    await prober.registry.idle();
+    node.server.edit(NAME, () => ({ ...retained }));
+    expect(await prober.registry.claim(ofSet("b", await kept(prober)))).toMatchObject({ kind: "bound" });
+    expect(records(prober)).toEqual([`${NAME} Bound`]);
+  });
+
   it("and not for its next pods, whether they are answered or not", async () => {
     const node = await openClusterNode();
     await claimAndRetain(node.registry, ofSet("a"));

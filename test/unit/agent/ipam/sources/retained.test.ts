@@ -613,6 +613,15 @@ describe("retention: a claim that was made before what is retained was known", (
     expect(said).toEqual(["lookup", ...released]);
   });
 
+  it("releases nothing that the pod could not get: another writer is at work", async () => {
+    const { search, source, short, said } = open({ retained: [kept("10.6.0.9")] });
+    expect(await source.next(short)).toBe(true);
+    const holder = rowOf("10.6.0.9", { state: "Quarantined", owner: "", version: 3 });
+    expect(await source.replace(holder, search.assignments.all)).toBe(false);
+    expect(await source.prefer(bound([fresh]), PICKED)).toBe(false);
+    expect(said).toEqual(["lookup", "lookup"]);
+  });
+
   const isNew = { workload: { ...WEB, isFresh: true } };
   const early = { ...isNew, createdAt: "2026-01-01T00:00:01Z" };
   const late = { ...isNew, createdAt: "2026-01-01T00:00:02Z" };
