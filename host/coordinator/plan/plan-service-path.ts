@@ -68,9 +68,15 @@ function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefine
   return end?.master === undefined ? end : host.links.find(({ name }) => name === end.master);
 }
 
-/** Returns the gateway of the first next hop. */
-function gatewayOf(route: RouteState | undefined): Ip | undefined {
-  return route?.gateway ?? route?.nextHops?.[0]?.gateway;
+/**
+ * Returns the gateway of the family's default routes; of several of one metric, as routers advertise them, the one with the lowest address: the kernel's
+ * order changes with every route that is added again.
+ */
+function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefined {
+  const own = defaults.filter(({ destination }) => destination.ip.family === family);
+  const same = own.filter(({ metric }) => metric === own[0]?.metric);
+  const gateways = same.flatMap(({ gateway, nextHops = [] }) => [gateway, ...nextHops.map((hop) => hop.gateway)]);
+  return gateways.filter((each) => each !== undefined).toSorted((a, b) => (a.value < b.value ? -1 : 1))[0];
 }
 
 /** Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a recognised link. */
@@ -83,14 +89,14 @@ export function findOverlayPath(
   const end = link && findHostEnd(observed, link);
   if (link?.mac === undefined || end === undefined) return undefined;
   const hostAddresses = hostAddressesOf(observed, ips);
-  const routeOf = (family: Family): RouteState | undefined =>
-    first.defaults.find(({ destination }) => destination.ip.family === family);
-  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && routeOf(family) !== undefined);
+  const hasDefault = (family: Family): boolean =>
+    first.defaults.some((route) => route.destination.ip.family === family);
+  const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && hasDefault(family));
   return {
     pod: { link: link.name, mac: link.mac },
     host: { link: end.name, mac: undefined },
     hostAddresses,
-    gateways: { 4: gatewayOf(routeOf(4)), 6: gatewayOf(routeOf(6)) },
+    gateways: { 4: gatewayOf(first.defaults, 4), 6: gatewayOf(first.defaults, 6) },
     families,
   };
 }

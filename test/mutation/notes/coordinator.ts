@@ -64,11 +64,6 @@ export const COORDINATOR_NOTES: readonly Note[] = [
   },
   {
     file: "host/coordinator/plan/plan-service-path.ts",
-    text: "nextHops?.[0]",
-    note: "equivalent: a multipath route has a next hop; for the compiler",
-  },
-  {
-    file: "host/coordinator/plan/plan-service-path.ts",
     text: "route.table === table",
     note: "equivalent: of the node's routes only those of this table are observed (observeHost)",
   },
