@@ -244,6 +244,14 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a node that was asked to probe an address has not heard that its member has it again",
     { seed: 735_000_011, profile: "conflicts", steps: 39_600, faults: 3 },
   ],
+  [
+    "controllers that stand still again and again leave a pool that nothing needs a little longer",
+    { seed: 731_000_000, profile: "subnets", steps: 40_000, faults: 3 },
+  ],
+  [
+    "a record that is restored by hand for a pod that is there stays until its agent compares",
+    { seed: 732_000_005, profile: "hands", steps: 40_000, faults: 3 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 
