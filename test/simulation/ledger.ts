@@ -337,12 +337,11 @@ export class Ledger implements Segment {
     if (isByHand) {
       this.#touchedByHand.add(address);
       this.#holds.delete(address);
-      const { holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
-      const isTold = !holders.some(({ podUID }) => this.#options.isRunning(podUID));
+      const isTold = now?.holders?.some(({ podUID }) => this.#options.isRunning(podUID)) !== true;
       this.#restoredMs.set(address, isTold ? this.#options.nowMs() : Number.NEGATIVE_INFINITY);
       if (after === undefined) this.#deletedByHand.set(address, { atMs: this.#options.nowMs(), forMs: 0 });
       this.forgetAddress(address);
-      const { member, interface: ifName = "" } = (after?.spec as unknown as Spec | undefined)?.workload ?? {};
+      const { member, interface: ifName = "" } = now?.workload ?? {};
       if (member !== undefined) this.#leftBehindOf(memberKey(member, ifName, address)).add(address);
     } else {
       this.#countWrite(address, after, writer);
