@@ -59,8 +59,8 @@ function parseSeconds(text: string): number {
 }
 
 // The main thread has its limits by now. Those of the command line would hold for every other thread, too, whatever its own `resourceLimits` are.
-setFlagsFromString("--max-semi-space-size=0");
-setFlagsFromString("--max-old-space-size=0");
+for (const limit of ["min-semi-space-size", "max-semi-space-size", "max-old-space-size"])
+  setFlagsFromString(`--${limit}=0`);
 
 // Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the umask, and a socket exists before its mode is set.
 process.umask(0o077);
