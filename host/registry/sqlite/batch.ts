@@ -15,6 +15,12 @@ import type { Witness } from "./witness.ts";
 /** Most operations that share one commit. @limit */
 export const MAX_GROUP = 128;
 
+/** After so many commits the log is written into the database as soon as nobody calls. @limit */
+export const COMMITS_PER_CHECKPOINT = 64;
+
+/** How long no commit has come then: milliseconds. @limit */
+export const CHECKPOINT_QUIET_MS = 100;
+
 /** One call of a store method. */
 export interface Operation {
   readonly id: number;
@@ -56,6 +62,9 @@ export class SqliteBatch {
   readonly #reserve: ReserveFile;
   readonly #faults: Faults;
   readonly #witness: Witness | undefined;
+  /** Since the last checkpoint, and when the last of them was. */
+  #commits = 0;
+  #committedAtMs = 0;
 
   constructor({ file, database, store, reserve, faults, witness }: BatchParts) {
     this.#file = file;
@@ -74,6 +83,20 @@ export class SqliteBatch {
       const [only, ...others] = operations;
       if (only !== undefined && others.length === 0) return [this.#runAgain(only, error)];
       return operations.flatMap((operation) => this.run([operation]));
+    }
+  }
+
+  /**
+   * Writes the log into the database while nobody calls. In a long log an ADD would have to wait for that, and for its fsync. The next commit begins the
+   * log anew, and waits for the disk, too.
+   */
+  checkpointIfQuiet(): void {
+    if (this.#commits < COMMITS_PER_CHECKPOINT || performance.now() - this.#committedAtMs < CHECKPOINT_QUIET_MS) return;
+    this.#commits = 0;
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch {
+      // A full disk: the log has the rows.
     }
   }
 
@@ -156,6 +179,8 @@ export class SqliteBatch {
     }
     this.#store.identity.noteCommit();
     if (written) {
+      this.#commits++;
+      this.#committedAtMs = performance.now();
       this.#witness?.write(this.#store.identity);
       this.#faults("registry.committed");
     }

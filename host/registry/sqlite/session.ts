@@ -85,6 +85,8 @@ export class SqliteSession {
     const writes = calls.some(({ method }) => !onlyReads(method));
     if (writes) this.#checkFiles();
     if (calls.some(({ method }) => method === "recover")) this.#replaceUnusable();
+    // The probe's commit is then the one that waits for the disk.
+    if (calls.some(({ method }) => method === "probe")) this.#open.batch.checkpointIfQuiet();
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
