@@ -1,12 +1,12 @@
 /**
  * Fifty agents on one real API server: how quickly they claim beside what the server can do at all, and how dear it is.
- * Claims take turns with bare creates of the same objects through the same connections. The server has a processor to itself, the agents
- * together have the rest, as agents of a cluster are on other machines.
+ * Claims take turns with bare creates of the same objects through the same connections. The server and etcd have a part of a processor, and the agents
+ * together as much of the rest as they need, as agents of a cluster are on other machines.
  */
 import { expect, it } from "vitest";
 import { callsPer, mebibytes, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
 import type { SimPod } from "../../scripts/lab/scale/pods.ts";
-import { pinApart } from "../../scripts/lab/scale/processors.ts";
+import { setApart } from "../../scripts/lab/scale/processors.ts";
 import { createPods, endPods, measureClaims } from "../../scripts/lab/scale/scenarios.ts";
 import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
 
@@ -16,18 +16,16 @@ const AT_ONCE = 64;
 const EMPTY_MS = 60_000;
 /** The history's marks are writes of etcd, which bare creates have none of: few of them, or the measuring is measured. */
 const MARK_EVERY_MS = 250;
-/** Of the rate of bare creates (design, targets): printed whether it is met. */
+/** Of the rate of bare creates (design, targets). */
 const WANTED_SHARE = 0.8;
-/** Less than this share is a fault: on one machine whatever else runs takes the agents' only processor, not the server's alone. */
-const LEAST_SHARE = 0.5;
 /** What a bare create costs the server, of what a claim costs it. Less is a fault: agents on machines of their own would miss the target. */
 const LEAST_SERVER_SHARE = 0.75;
 /** Agents ask for lists when they miss; below 90 % fill that is one in a thousand claims at most. */
 const MAX_LISTS = PODS / 1_000;
 
 async function measure(world: World, pods: readonly SimPod[]) {
-  await using _ = await pinApart(world.plane);
-  return measureClaims(world, pods, { batch: 250, atOnce: AT_ONCE });
+  await using _ = await setApart(world.plane);
+  return await measureClaims(world, pods, { batch: 250, atOnce: AT_ONCE });
 }
 
 it("fifty agents claim, beside what the API server can do at all", async () => {
@@ -49,10 +47,7 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
   printTable(`${PODS} claims of ${NODES} agents, ${AT_ONCE} at once, nothing claimed ahead`, [
     ["claims per second", rate.claimsPerSecond.toFixed(0)],
     ["bare creates per second", rate.barePerSecond.toFixed(0)],
-    [
-      "share",
-      `${(share * 100).toFixed(1)} %, target ${WANTED_SHARE * 100} %: ${share >= WANTED_SHARE ? "met" : "MISSED"}`,
-    ],
+    ["share", `${(share * 100).toFixed(1)} %, target ${WANTED_SHARE * 100} %`],
     ["share that the server's time allows", `${(serverShare * 100).toFixed(1)} %`],
     ["server's processor time per claim", `${rate.serverMs.claim.toFixed(2)} ms`],
     ["server's processor time per bare create", `${rate.serverMs.bare.toFixed(2)} ms`],
@@ -68,6 +63,6 @@ it("fifty agents claim, beside what the API server can do at all", async () => {
   ]);
   expect(world.history.checker.breaches).toEqual([]);
   expect(rate.use.calls.get("GET ipallocations (list)") ?? 0).toBeLessThanOrEqual(MAX_LISTS);
-  expect(share).toBeGreaterThanOrEqual(LEAST_SHARE);
+  expect(share).toBeGreaterThanOrEqual(WANTED_SHARE);
   expect(serverShare).toBeGreaterThanOrEqual(LEAST_SERVER_SHARE);
 });

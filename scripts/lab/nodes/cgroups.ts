@@ -5,10 +5,12 @@
  *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // numbers of processes, as this process's namespace has them
  *   await removeCgroups("berth-1-node1");                         // when the node's processes are gone
  *
- * Effects: folders below /sys/fs/cgroup.
+ *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // these processes together, half of one processor
+ *
+ * Effects: folders below /sys/fs/cgroup; which of them the processes are in.
  */
 import { access, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = "/sys/fs/cgroup";
@@ -17,6 +19,9 @@ const CPUSET_FILES = ["cpuset.cpus", "cpuset.mems"];
 const CONTROLLERS = ["cpu", "cpuset", "memory", "pids"];
 const REMOVE_MS = 10_000;
 const PAUSE_MS = 50;
+
+/** How often processes get their part of a processor, microseconds: shorter than a call that waits for it should last. */
+const PERIOD_US = 10_000;
 
 /** The kubelet wants them to exist. */
 export async function makeCgroups(name: string): Promise<void> {
@@ -47,6 +52,37 @@ export async function removeCgroups(name: string): Promise<void> {
       }
     }
   }
+}
+
+/** The processes get together that part of one processor, until disposed of; then they go back to where they were. */
+export async function limitProcessor(name: string, pids: readonly number[], share: number): Promise<AsyncDisposable> {
+  await makeCgroups(name);
+  const hierarchies = await findHierarchies();
+  const hierarchy = hierarchies.find((path) => /[/,]cpu(,|$)/.test(path)) ?? ROOT;
+  const folder = join(hierarchy, name);
+  const quotaUs = Math.round(share * PERIOD_US);
+  const limits =
+    hierarchy === ROOT
+      ? { "cpu.max": `${quotaUs} ${PERIOD_US}` }
+      : { "cpu.cfs_period_us": `${PERIOD_US}`, "cpu.cfs_quota_us": `${quotaUs}` };
+  for (const [file, value] of Object.entries(limits)) await writeFile(join(folder, file), value);
+  const homes = await Promise.all(pids.map((pid) => readGroup(pid, hierarchy)));
+  for (const pid of pids) await writeFile(join(folder, "cgroup.procs"), `${pid}`);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      for (const [index, pid] of pids.entries())
+        await writeFile(join(homes[index] ?? hierarchy, "cgroup.procs"), `${pid}`);
+      await removeCgroups(name);
+    },
+  };
+}
+
+/** Returns the folder of the process's group in that hierarchy. */
+async function readGroup(pid: number, hierarchy: string): Promise<string> {
+  const lines = (await readFile(`/proc/${pid}/cgroup`, "utf8")).split("\n").map((line) => line.split(":"));
+  const controllers = hierarchy === ROOT ? "" : basename(hierarchy);
+  const path = lines.find(([, name]) => name === controllers)?.[2] ?? "/";
+  return join(hierarchy, path);
 }
 
 /** Of all its containers; none when it has no sandbox here. */

@@ -1,26 +1,15 @@
 /**
- * Who has which processor: the API server and etcd the first, this process with all its agents the others. So the agents, which in a cluster
- * are on machines of their own, do not take the server's time, and what is measured is the server's rate.
- * Effects: the affinity of the threads of these processes.
+ * The control plane as if on a machine of its own: etcd and the API server get a fixed part of one processor, the agents, which in a cluster are on other
+ * machines, what they need of the rest. So what is measured is the server's rate, not how the three share this machine.
+ * Effects: a cgroup while it lasts; those of these processes.
  */
-import { cpus } from "node:os";
-import { requireCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
+import { limitProcessor } from "../nodes/cgroups.ts";
 
-const SERVERS = "0";
+/** Less than what the agents leave of two processors at the rate of claims that this allows. */
+export const SERVER_SHARE = 0.5;
 
-/** Until disposed of. Nothing happens on a machine with one processor. */
-export async function pinApart(plane: ControlPlane): Promise<AsyncDisposable> {
-  const count = cpus().length;
-  const all = `0-${count - 1}`;
-  const pin = async (pid: number, list: string): Promise<void> => {
-    if (count > 1) await requireCommand(["taskset", "--all-tasks", "--cpu-list", "--pid", list, `${pid}`]);
-  };
-  for (const pid of plane.pids) await pin(pid, SERVERS);
-  await pin(process.pid, `1-${count - 1}`);
-  return {
-    [Symbol.asyncDispose]: async () => {
-      for (const pid of [...plane.pids, process.pid]) await pin(pid, all);
-    },
-  };
+/** Until disposed of. */
+export function setApart(plane: ControlPlane): Promise<AsyncDisposable> {
+  return limitProcessor(`berth-${process.pid}-plane`, plane.pids, SERVER_SHARE);
 }
