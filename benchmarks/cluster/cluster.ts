@@ -9,6 +9,7 @@ import { collectGarbage } from "../../host/lib/collect-garbage.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
+import { SERVER_SHARE, setApart } from "../../scripts/lab/scale/processors.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
@@ -18,13 +19,26 @@ import { openEchoAgent } from "../ipam/floor.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, compact, type Measured, measure } from "../ipam/measure.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
-import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
+import {
+  BARE_CREATE,
+  CREATE_FLOOR,
+  clusterTargetsOf,
+  rateTargetsOf,
+  tabulateApart,
+  tabulateCluster,
+} from "../ipam/tabulate.ts";
 import { openBareCreate } from "./bare-create.ts";
-import { openClusterBerth } from "./berth.ts";
+import { BERTH_AHEAD, BERTH_PLAIN, openClusterBerth } from "./berth.ts";
 import { openCreateFloor } from "./create-floor.ts";
 import { countAgentRequests } from "./requests.ts";
 
 const AT_ONCE = 40;
+
+/** So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are its slowest. */
+const WARM_UP_ROUNDS = 15;
+
+/** What asks the API server. */
+const ASKING: readonly string[] = [BARE_CREATE, CREATE_FLOOR, BERTH_AHEAD, BERTH_PLAIN];
 
 export const clusterBench: Bench = { name: "cluster", run: runCluster };
 
@@ -48,21 +62,42 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   );
   const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
   const atOnce = await measure(contestants, manyAtOnce, firstNumber);
+  const apart = await measureApart(contestants, plane, {
+    course: manyAtOnce,
+    firstNumber: firstNumber + manyAtOnce.callsPerRound * (manyAtOnce.warmUpRounds + manyAtOnce.rounds),
+  });
   const series = { single, atOnce };
   return {
-    tables: [tabulateCluster(series), requests.table],
-    targets: [...clusterTargetsOf(series), requests.target],
+    tables: [tabulateCluster(series), tabulateApart(apart, SERVER_SHARE), requests.table],
+    targets: [...clusterTargetsOf(single), ...rateTargetsOf(apart), requests.target],
     notes: NOTES,
     versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
-    raw: { requests: requests.table, oneAtATime: compactAll(single), manyAtOnce: compactAll(atOnce) },
+    raw: {
+      ...{ requests: requests.table, oneAtATime: compactAll(single) },
+      ...{ manyAtOnce: compactAll(atOnce), apart: compactAll(apart) },
+    },
   };
+}
+
+/** Those that ask the API server, while it is not them that it shares processors with. */
+async function measureApart(
+  contestants: readonly Contestant<Work>[],
+  plane: ControlPlane,
+  { course, firstNumber }: { readonly course: Course; readonly firstNumber: number },
+): Promise<Measured[]> {
+  await using _ = await setApart(plane);
+  return await measure(
+    contestants.filter(({ name }) => ASKING.includes(name)),
+    course,
+    firstNumber,
+  );
 }
 
 const compactAll = (all: readonly Measured[]): object[] => all.map(compact);
 
 function courses({ quick }: BenchOptions): { oneAtATime: Course; manyAtOnce: Course } {
   return {
-    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: 3, rounds: quick ? 5 : 30 },
+    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 30 },
     manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 6 },
   };
 }
@@ -119,7 +154,8 @@ function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane)
 }
 
 const NOTES = [
-  "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors.",
+  "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors. Before, 300 pods have come and gone: an agent runs for weeks, and its first calls are its slowest.",
+  "In a cluster the API server has machines of its own. In the second table it and etcd together have half of one processor and no more, so that it is the server that limits the rate of bare creates, and all that the agent and its plugins do for an ADD has processors left. The targets of the rate are judged there. In the first table the same is measured while all of them share the two processors.",
   "One call at a time, the API server and the measuring process collect their garbage before the ADDs of each turn: what earlier turns left would else fall on any row, also on those that use neither. Many at once they collect as they like.",
   "The floor of an ADD that is recorded before it is answered is the row of the agent that only creates: for an ADD it creates an object as the bare client does, with the same client and the same kind, and answers; for a DEL it answers and then deletes. It claims, records and checks nothing.",
   "The pods of a round are created before its ADDs and deleted after its DELs, which is not measured. Claimed ahead: the round begins when the agent has claimed for its pods. A DEL tells the API server later; the next round waits until it has.",

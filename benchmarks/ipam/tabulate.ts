@@ -85,8 +85,7 @@ export function targetsOf({ single, atOnce }: Series): Target[] {
   const p = (name: string, share: number): number =>
     wallMs(single.find((measured) => measured.name === name)?.add ?? [], share);
   const hasRun = (name: string): boolean => single.some((measured) => measured.name === name);
-  const rate = (name: string): number =>
-    percentile(atOnce.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
+  const rate = (name: string): number => addRateOf(atOnce, name);
   if (!hasRun(SUBJECT) || !hasRun(HOST_LOCAL)) return [];
   const floor = (share: number): string => `floor ${formatFigure(p(FLOOR, share))}`;
   const [berth, hostLocal] = [rate(SUBJECT), rate(HOST_LOCAL)];
@@ -111,29 +110,47 @@ export function targetsOf({ single, atOnce }: Series): Target[] {
   ];
 }
 
-export function clusterTargetsOf({ single, atOnce }: Series): Target[] {
+export function clusterTargetsOf(single: readonly Measured[]): Target[] {
   const p = (name: string, share: number): number =>
     wallMs(single.find((measured) => measured.name === name)?.add ?? [], share);
-  const rate = (name: string): number =>
-    percentile(atOnce.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
-  const bare = rate(BARE_CREATE);
   const floor = (name: string, share: number): string => `floor ${formatFigure(p(name, share))}`;
-  return [
-    ...[0.5, 0.99].flatMap((share) => [
-      atMost({
-        ...{ what: `ADD p${share * 100}, claimed ahead`, limit: share === 0.5 ? 0.5 : 0.6, base: "host-local's" },
-        ...{ valueMs: p(BERTH_AHEAD, share), baseMs: p(HOST_LOCAL, share), remark: floor(FLOOR, share) },
-      }),
-      atMost({
-        ...{ what: `ADD p${share * 100}, nothing claimed ahead`, limit: 2, base: "one bare create" },
-        ...{ valueMs: p(BERTH_PLAIN, share), baseMs: p(BARE_CREATE, share), remark: floor(CREATE_FLOOR, share) },
-      }),
-    ]),
-    ...[BERTH_AHEAD, BERTH_PLAIN].map((name) => ({
-      what: `ADDs, 40 at once: ${name}`,
-      wanted: `≥ ${SHARE_OF_BARE} × the rate of bare creates`,
-      measured: `${formatFigure(rate(name) / bare)} × (${formatFigure(rate(name))} and ${formatFigure(bare)} per second, floor ${formatFigure(rate(name === BERTH_AHEAD ? FLOOR : CREATE_FLOOR))})`,
-      isMet: rate(name) >= SHARE_OF_BARE * bare,
-    })),
-  ];
+  return [0.5, 0.99].flatMap((share) => [
+    atMost({
+      ...{ what: `ADD p${share * 100}, claimed ahead`, limit: share === 0.5 ? 0.5 : 0.6, base: "host-local's" },
+      ...{ valueMs: p(BERTH_AHEAD, share), baseMs: p(HOST_LOCAL, share), remark: floor(FLOOR, share) },
+    }),
+    atMost({
+      ...{ what: `ADD p${share * 100}, nothing claimed ahead`, limit: 2, base: "one bare create" },
+      ...{ valueMs: p(BERTH_PLAIN, share), baseMs: p(BARE_CREATE, share), remark: floor(CREATE_FLOOR, share) },
+    }),
+  ]);
+}
+
+/** ADDs in a second, the middle round's. */
+function addRateOf(all: readonly Measured[], name: string): number {
+  return percentile(all.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
+}
+
+/** The rates of those that ask the API server, which has a part of one processor. */
+export function tabulateApart(apart: readonly Measured[], share: number): Table {
+  const bare = addRateOf(apart, BARE_CREATE);
+  return {
+    title: `40 at once, the API server and etcd with ${share} of a processor of their own`,
+    columns: ["IPAM in a cluster", "ADD/s", "of bare creates"],
+    rows: apart.map(({ name }) => {
+      const rate = addRateOf(apart, name);
+      return [name, formatFigure(rate), formatFigure(rate / bare)];
+    }),
+  };
+}
+
+export function rateTargetsOf(apart: readonly Measured[]): Target[] {
+  const rate = (name: string): number => addRateOf(apart, name);
+  const bare = rate(BARE_CREATE);
+  return [BERTH_AHEAD, BERTH_PLAIN].map((name) => ({
+    what: `ADDs, 40 at once, the API server apart: ${name}`,
+    wanted: `≥ ${SHARE_OF_BARE} × the rate of bare creates`,
+    measured: `${formatFigure(rate(name) / bare)} × (${formatFigure(rate(name))} and ${formatFigure(bare)} per second, floor ${formatFigure(rate(CREATE_FLOOR))})`,
+    isMet: rate(name) >= SHARE_OF_BARE * bare,
+  }));
 }
