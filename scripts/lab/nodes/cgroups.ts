@@ -5,7 +5,7 @@
  *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // numbers of processes, as this process's namespace has them
  *   await removeCgroups("berth-1-node1");                         // when the node's processes are gone
  *
- *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // these processes together, half of one processor
+ *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // half of one processor for these processes together
  *
  * Effects: folders below /sys/fs/cgroup; which of them the processes are in.
  */
@@ -20,7 +20,7 @@ const CONTROLLERS = ["cpu", "cpuset", "memory", "pids"];
 const REMOVE_MS = 10_000;
 const PAUSE_MS = 50;
 
-/** How often processes get their part of a processor, microseconds: shorter than a call that waits for it should last. */
+/** Period of the quota: microseconds. Short, because a call may wait until the next period begins. */
 const PERIOD_US = 10_000;
 
 /** The kubelet wants them to exist. */
@@ -54,8 +54,10 @@ export async function removeCgroups(name: string): Promise<void> {
   }
 }
 
-/** The processes get together that part of one processor, until disposed of; then they go back to where they were. */
+/** Limits the processes together to that part of one processor, until disposed of; then each returns to the cgroup it was in. */
 export async function limitProcessor(name: string, pids: readonly number[], share: number): Promise<AsyncDisposable> {
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => removeCgroups(name));
   await makeCgroups(name);
   const hierarchies = await findHierarchies();
   const hierarchy = hierarchies.find((path) => /[/,]cpu(,|$)/.test(path)) ?? ROOT;
@@ -66,15 +68,12 @@ export async function limitProcessor(name: string, pids: readonly number[], shar
       ? { "cpu.max": `${quotaUs} ${PERIOD_US}` }
       : { "cpu.cfs_period_us": `${PERIOD_US}`, "cpu.cfs_quota_us": `${quotaUs}` };
   for (const [file, value] of Object.entries(limits)) await writeFile(join(folder, file), value);
-  const homes = await Promise.all(pids.map((pid) => readGroup(pid, hierarchy)));
-  for (const pid of pids) await writeFile(join(folder, "cgroup.procs"), `${pid}`);
-  return {
-    [Symbol.asyncDispose]: async () => {
-      for (const [index, pid] of pids.entries())
-        await writeFile(join(homes[index] ?? hierarchy, "cgroup.procs"), `${pid}`);
-      await removeCgroups(name);
-    },
-  };
+  for (const pid of pids) {
+    const home = await readGroup(pid, hierarchy);
+    stack.defer(() => writeFile(join(home, "cgroup.procs"), `${pid}`));
+    await writeFile(join(folder, "cgroup.procs"), `${pid}`);
+  }
+  return stack.move();
 }
 
 /** Returns the folder of the process's group in that hierarchy. */
