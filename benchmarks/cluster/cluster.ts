@@ -37,7 +37,7 @@ const AT_ONCE = 40;
 /** So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are its slowest. */
 const WARM_UP_ROUNDS = 15;
 
-/** What asks the API server. */
+/** Contestants that call the API server. */
 const ASKING: readonly string[] = [BARE_CREATE, CREATE_FLOOR, BERTH_AHEAD, BERTH_PLAIN];
 
 export const clusterBench: Bench = { name: "cluster", run: runCluster };
@@ -79,7 +79,7 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-/** Those that ask the API server, while it is not them that it shares processors with. */
+/** Measures the contestants that call the API server while it has a part of a processor of its own. */
 async function measureApart(
   contestants: readonly Contestant<Work>[],
   plane: ControlPlane,

@@ -131,7 +131,7 @@ function addRateOf(all: readonly Measured[], name: string): number {
   return percentile(all.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
 }
 
-/** The rates of those that ask the API server, which has a part of one processor. */
+/** The rates of contestants that call the API server, which has that share of one processor. */
 export function tabulateApart(apart: readonly Measured[], share: number): Table {
   const bare = addRateOf(apart, BARE_CREATE);
   return {

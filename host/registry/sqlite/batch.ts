@@ -15,10 +15,10 @@ import type { Witness } from "./witness.ts";
 /** Most operations that share one commit. @limit */
 export const MAX_GROUP = 128;
 
-/** After so many commits the log is written into the database as soon as nobody calls. @limit */
+/** Commits after which the write-ahead log is checkpointed once no further commit has come for CHECKPOINT_QUIET_MS. @limit */
 export const COMMITS_PER_CHECKPOINT = 64;
 
-/** How long no commit has come then: milliseconds. @limit */
+/** How long the registry must have had no commit before such a checkpoint: milliseconds. @limit */
 export const CHECKPOINT_QUIET_MS = 100;
 
 /** One call of a store method. */
@@ -87,8 +87,8 @@ export class SqliteBatch {
   }
 
   /**
-   * Writes the log into the database while nobody calls. In a long log an ADD would have to wait for that, and for its fsync. The next commit begins the
-   * log anew, and waits for the disk, too.
+   * Checkpoints the write-ahead log in a pause between commits, so that no ADD waits for the checkpoint and its fsync. The next commit restarts the log,
+   * and waits for an fsync, too.
    */
   checkpointIfQuiet(): void {
     if (this.#commits < COMMITS_PER_CHECKPOINT || performance.now() - this.#committedAtMs < CHECKPOINT_QUIET_MS) return;
@@ -96,7 +96,7 @@ export class SqliteBatch {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
     } catch {
-      // A full disk: the log has the rows.
+      // The disk is full; the log keeps the rows.
     }
   }
 

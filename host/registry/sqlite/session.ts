@@ -85,7 +85,7 @@ export class SqliteSession {
     const writes = calls.some(({ method }) => !onlyReads(method));
     if (writes) this.#checkFiles();
     if (calls.some(({ method }) => method === "recover")) this.#replaceUnusable();
-    // The probe's commit is then the one that waits for the disk.
+    // Before the probe: its commit is then the one that restarts the log and waits for an fsync.
     if (calls.some(({ method }) => method === "probe")) this.#open.batch.checkpointIfQuiet();
     const { loss } = this;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
