@@ -52,7 +52,7 @@ struct sample {
   char *text; /* NULL unless the subject may exit with any status. */
 };
 
-/* One run that is under way. What its step printed stays in `output` for the next one, and for the case that it fails. */
+/* One run that is under way. What its step printed stays in `output` for the next one, and for the case that it fails. No file yet: 0. */
 struct slot {
   pid_t pid;
   int input, output;
@@ -181,7 +181,21 @@ static void start_step(struct slot *slot, struct step *step) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
+static int new_file(const char *name) {
+  int file = memfd_create(name, MFD_CLOEXEC);
+  if (file < 0) fail("memfd_create: %s", strerror(errno));
+  return file;
+}
+
+/* A slot's files are made for its first run: each process that is spawned gets all open files, and closes them again, in time that is measured. */
+static void open_files(struct slot *slot) {
+  if (slot->output != 0) return;
+  slot->input = new_file("input");
+  slot->output = new_file("output");
+}
+
 static void start_run(struct slot *slot, struct subject *subject, long number) {
+  open_files(slot);
   slot->sample = (struct sample){.batch = batch_count, .number = number};
   slot->start_ns = now_ns();
   start_step(slot, &subject->steps[0]);
@@ -298,11 +312,6 @@ static void obey(char *line) {
 int main(void) {
   char *line = NULL;
   size_t room = 0;
-  for (int i = 0; i < MAX_AT_ONCE; i++) {
-    slots[i].input = memfd_create("input", MFD_CLOEXEC);
-    slots[i].output = memfd_create("output", MFD_CLOEXEC);
-    if (slots[i].input < 0 || slots[i].output < 0) fail("memfd_create: %s", strerror(errno));
-  }
   while (getline(&line, &room, stdin) > 0) obey(line);
   for (size_t i = 0; i < sample_count; i++) {
     struct sample *sample = &samples[i];
