@@ -83,14 +83,14 @@ async function measure(
 ): Promise<CoordinatorFigures> {
   const nodes = allNodes.slice(0, 2); // the third is for the coordinator alone
   const alone = await measureAlone(floors, allNodes, {
-    rounds: quick ? 3 : 10,
+    rounds: quick ? 3 : 20,
     warmUpRounds: quick ? 1 : 3,
     podsPerRound: 10,
   });
-  const chains = await measureChains(nodes, { rounds: quick ? 2 : 10, triples: quick ? 5 : 10 });
+  const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
   const rates = [];
   for (const node of nodes.slice(0, 1))
-    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 5, pairs: quick ? 16 : 30 })));
+    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 16 : 40 })));
   const health = [];
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
@@ -124,7 +124,7 @@ function compact({ alone, chains, rates, health, detection, probing }: Coordinat
 
 const notes = [
   "Milliseconds from exec to exit, as a runtime sees them. Every ADD is for a pod of its own, whose namespace was made before and is deleted after the DELs of a round; the node and its agent live in a namespace, too. Before, 300 pods have come and gone: an agent runs for weeks, and its first calls are its slowest. The coordinator's settings are its defaults, with the log at `debug`, two networks behind the node (three with IPv6), mode `auto`, which is underlay here: a pair, neighbours, routes, rules and an nf_tables table.",
-  "A DEL takes the pair down and answers. The pair goes with the pod's namespace, or is deleted later, several in one step; the kernel needs a dozen milliseconds for that and more, mostly waiting, and the agent has a thread for it. Where DELs are measured one at a time, the namespaces are deleted after the last one. For the rates each is deleted after its DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
+  "A DEL of the coordinator takes the pair down, deletes the NIC, and answers when the kernel has closed it; macvlan's DEL then finds none. The pair goes with the pod's namespace, or is deleted later, several in one step. The kernel needs a dozen milliseconds for either and more, mostly waiting, and the agent has threads for it. Where DELs are measured one at a time, the namespaces are deleted after the last one. For the rates each is deleted after its DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
   "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each, then one DEL each; for the rates, one batch of pairs each.",
   "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random.",
   "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",

@@ -153,7 +153,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
     snapshot: () => resources.state.snapshot,
     isCluster: backend.mode === "cluster",
-    settingsFor: (nic) => ipam.networks.settingsFor(nic),
+    definitions: ipam.networks,
     faults,
     logDirectory: options.logDirectory,
     metrics: set.metrics,

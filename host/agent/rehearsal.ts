@@ -122,6 +122,7 @@ export async function rehearse({ registry, prober }: RehearsalDeps): Promise<Ans
       answered: { takeAnswer: () => [], has: () => true, isShared: () => true },
       attachments: new CoordinatedAttachments(),
       logs: { for: () => log },
+      definitions: { nicsOf: () => [], pluginsOf: () => undefined },
     }),
   );
   const plugins = { berth: coordinator, coordinator, ifacer: coordinator };

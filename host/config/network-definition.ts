@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
-import { COORDINATOR_TYPES } from "../cni/request.ts";
+import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 import { parsedText } from "../lib/schema.ts";
 import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
@@ -13,6 +13,10 @@ import type { CoordinatorSettings } from "./coordinator-settings.ts";
 import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
 
 const COORDINATOR_NAMES: readonly string[] = COORDINATOR_TYPES;
+const IFACER_NAMES: readonly string[] = IFACER_TYPES;
+
+/** Main plugins whose DEL does nothing but release the NIC's addresses and delete the NIC, if there still is one. */
+const PLAIN_MAIN_TYPES: readonly string[] = ["macvlan", "ipvlan"];
 
 const pluginEntry = z.looseObject({ type: z.string() });
 
@@ -101,6 +105,16 @@ function networkOf(found: z.output<typeof attachedNetwork>, name: string, source
 export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
   const found = plugins.find(({ entry }) => isBerth(entry.ipam));
   return found && decodeIpamConf(found.entry.ipam, `${found.place}, ipam`);
+}
+
+/**
+ * Returns whether no plugin of the network needs the NIC in its DEL: they are a plain main plugin with addresses of Berth, Berth's
+ * coordinator, and its ifacer. DHCP, for example, gives an address back over the NIC.
+ */
+export function isNicDispensable(plugins: readonly PlacedEntry[]): boolean {
+  const [main, ...others] = plugins.map(({ entry }) => entry).filter(({ type }) => !IFACER_NAMES.includes(type));
+  if (main === undefined || !PLAIN_MAIN_TYPES.includes(main.type) || !isBerth(main.ipam)) return false;
+  return others.length > 0 && others.every(({ type }) => COORDINATOR_NAMES.includes(type));
 }
 
 function isBerth(ipam: unknown): boolean {

@@ -222,6 +222,7 @@ export async function openWorld(
     identifier,
     faults: (point) => faults(point),
     logs: { for: () => log },
+    definitions: { nicsOf: () => [], pluginsOf: () => undefined },
     answered: { has: () => false, takeAnswer: () => undefined, isShared: (_attachment, ip) => isShared(ip) },
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });

@@ -6,6 +6,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
+import { isNicDispensable } from "../../config/network-definition.ts";
 import type { Announcement } from "../../coordinator/announcer.ts";
 import type { RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
@@ -263,6 +264,17 @@ async function detectBeforeChanges(
   return macChanges;
 }
 
+/** Returns whether no plugin of the NIC's network needs the NIC in its DEL. */
+function findsNicDispensable(
+  { deps: { definitions } }: AttachContext,
+  { netConf: { name: network }, ifName }: AttachRequest,
+  { subject }: PodIdentity,
+): boolean {
+  const announced = () => subject && definitions.nicsOf(subject).find((nic) => nic.ifName === ifName);
+  const plugins = definitions.pluginsOf(network) ?? announced()?.plugins ?? [];
+  return isNicDispensable(plugins);
+}
+
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */
 export async function attach(context: AttachContext, request: AttachRequest, signal: AbortSignal): Promise<Addition> {
   const { deps, conf, log } = context;
@@ -296,7 +308,9 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
   announceAddresses(context, request, input);
   const { ifName } = request;
-  context.remember({ ...done.identity, ifName, ...mode, networks: context.networks.origins, warnings });
+  const { origins: networks } = context.networks;
+  const isDispensable = findsNicDispensable(context, request, facts.pod);
+  context.remember({ ...done.identity, ifName, ...mode, networks, warnings, isNicDispensable: isDispensable });
   setImmediate(() => {
     if (log.isLevelEnabled("debug")) log.debug({ ...about, operations: operations.map(formatOperation) }, "Applied");
     for (const warning of warnings) log.warn(about, warning);

@@ -1,5 +1,5 @@
 /**
- * What the coordinator decided for the attachments of this node, for `berthctl explain`, and their requests, for `berthctl check`. Lost when the agent
+ * What the coordinator decided for the attachments of this node, for `berthctl explain` and for their DELs, and their requests, for `berthctl check`. Lost when the agent
  * restarts; the rest is in the kernel.
  */
 import type { AttachRequest } from "../../cni/request.ts";
@@ -15,6 +15,8 @@ export interface AttachmentFacts {
   /** Sentences about the origin of the networks behind the node. */
   readonly networks: readonly string[];
   readonly warnings: readonly string[];
+  /** No plugin needs the NIC in its DEL. */
+  readonly isNicDispensable: boolean;
 }
 
 export class CoordinatedAttachments {
@@ -32,6 +34,11 @@ export class CoordinatedAttachments {
 
   set(attachment: Attachment, facts: AttachmentFacts): void {
     this.#facts.set(keyOf(attachment), facts);
+  }
+
+  /** False for one that an earlier agent attached. */
+  isNicDispensable(attachment: Attachment): boolean {
+    return this.#facts.get(keyOf(attachment))?.isNicDispensable ?? false;
   }
 
   delete(attachment: Attachment): void {

@@ -20,6 +20,7 @@ import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Attachment } from "../../registry/registry.ts";
 import { findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
+import type { NicRemover } from "./nic-remover.ts";
 import { addressesOf, knownAddresses, observeHost } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
 import type { CoordinatorDeps } from "./settings.ts";
@@ -86,6 +87,7 @@ async function retirePair(
   conf: CoordinatorConf,
   { containerId, ifName, netns }: DetachInput,
   logPlanned: (operation: Operation) => void,
+  nics: NicRemover | undefined,
 ): Promise<Operation | undefined> {
   const veth = nameVeth(containerId);
   const end = ifName === conf.podDefaultCniNic ? findHostEnd(host, veth) : undefined;
@@ -96,7 +98,9 @@ async function retirePair(
   logPlanned(deletion);
   try {
     faults("kernel.apply");
-    return (await remover.retire(end.index, { containerId, pod })) ? deletion : undefined;
+    if (!(await remover.retire(end.index, { containerId, pod }))) return undefined;
+    if (pod !== "gone") await nics?.remove(pod, veth);
+    return deletion;
   } catch (error) {
     throw new ApplyError(deletion, formatOperation(deletion), error, []);
   }
@@ -133,18 +137,22 @@ async function removeAll(
   return operations;
 }
 
-/** Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and deleted soon. */
+/**
+ * Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and deleted soon; with
+ * `nics`, the NIC is gone.
+ */
 export async function detach(
   deps: CoordinatorDeps,
   conf: CoordinatorConf,
   request: DetachInput,
   log: Log,
+  nics?: NicRemover,
 ): Promise<void> {
   const { containerId, ifName } = request;
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
   const logPlanned = (operation: Operation): void =>
     log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
-  const retired = await retirePair(deps, conf, request, logPlanned);
+  const retired = await retirePair(deps, conf, request, logPlanned, nics);
   const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];
   log.info({ ...about, operations: operations.length }, "Detached");
 }

@@ -27,6 +27,7 @@ import { type AttachContext, attach, checkAttachment, compareAttachment } from "
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
+import { NicRemover } from "./nic-remover.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
 import { PairRemover } from "./pair-remover.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
@@ -84,13 +85,15 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       announceLater: (announcement) => announcer.announce(keyOf(request), announcement),
     };
   };
-  const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log): Promise<void> => {
+  const nics = new NicRemover(options.log, options.faults);
+  const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log, nicRemover?: NicRemover) => {
     running.get(keyOf(request))?.abort(deletedMeanwhile(request));
     await queue.run(request.containerId, () => {
       // Not before: an ADD under way that is too late to be aborted notes its attachment first.
       announcer.cancel(keyOf(request));
+      const forNic = options.attachments.isNicDispensable(request) ? nicRemover : undefined;
       options.attachments.delete(request);
-      return detach(options, conf, request, log);
+      return detach(options, conf, request, log, forNic);
     });
   };
   const add: Plugin["add"] = async (request, signal) => {
@@ -124,7 +127,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
     del: async (request) => {
       const { conf, log } = detachSettings(options, settings, request);
-      await serve(() => detachNow(request, conf, log));
+      await serve(() => detachNow(request, conf, log, nics));
       return [];
     },
     withdraw: async ({ containerId, ifName, netns, network }, conf) => {
@@ -181,7 +184,7 @@ export interface OpenCoordinator {
 interface OpenCoordinatorOptions
   extends Omit<CoordinatorDeps, "host" | "remover">,
     Omit<LateDetectionDeps, "registry"> {
-  readonly settingsFor: NicSettings["settingsFor"];
+  readonly definitions: Pick<NicSettings, "settingsFor" | "nicsOf" | "pluginsOf">;
   readonly nowMs: () => number;
   readonly metrics: CoordinatorMetrics;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
@@ -245,7 +248,8 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
     },
-    withdraw: (attachment) => plugin.withdraw(attachment, options.settingsFor({ ...attachment, pod: undefined })),
+    withdraw: (attachment) =>
+      plugin.withdraw(attachment, options.definitions.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {
       plugin[Symbol.dispose]();
       await comparison.close();

@@ -22,6 +22,7 @@ import type { Registry } from "../../registry/registry.ts";
 import { type Coordinator, coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
+import type { NicSettings } from "../nic-definition.ts";
 import type { PairRemover } from "./pair-remover.ts";
 
 export interface CoordinatorDeps {
@@ -31,6 +32,7 @@ export interface CoordinatorDeps {
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;
+  readonly definitions: Pick<NicSettings, "nicsOf" | "pluginsOf">;
   /** There is a controller, which collects the cluster's networks. */
   readonly isCluster: boolean;
   readonly faults: Faults;

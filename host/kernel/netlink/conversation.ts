@@ -63,6 +63,8 @@ export type Outcome = Message[] | Refusal;
 export interface Conversation {
   /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
+  /** The same of a request that the kernel takes long for: a thread of the pool waits. Nothing else may be asked meanwhile. */
+  requestAside(request: Request): Promise<Message[]>;
   /**
    * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one as well.
    * Returns for each the messages before its acknowledgement, or the refusal.
@@ -170,9 +172,12 @@ function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstS
  */
 export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_INFINITY): Conversation {
   let sequence = 0;
-  const ask = ({ type, flags = 0, payload }: Request, more: number): number => {
+  const encodeNext = ({ type, flags = 0, payload }: Request, more: number): Uint8Array => {
     sequence = (sequence + 1) >>> 0;
-    datagrams.send(encodeMessages([{ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }]));
+    return encodeMessages([{ type, flags: NLM_F_REQUEST | flags | more, sequence, payload }]);
+  };
+  const ask = (request: Request, more: number): number => {
+    datagrams.send(encodeNext(request, more));
     return sequence;
   };
   /** Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the first number. */
@@ -201,6 +206,10 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
             sendTogether(requests, (index) => index === requests.length - 1),
           ),
     request: (request) => requireSuccess(request, readToEnd(datagrams, ask(request, NLM_F_ACK), most), most),
+    requestAside: async (request) => {
+      await datagrams.sendAside(encodeNext(request, NLM_F_ACK));
+      return requireSuccess(request, readToEnd(datagrams, sequence, most), most);
+    },
     dump: (request) => {
       for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
         const ending = readDump(datagrams, ask(request, NLM_F_DUMP), most);

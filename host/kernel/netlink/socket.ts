@@ -3,6 +3,7 @@
  * when the socket is opened; afterwards the socket is used from outside.
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
+import { write } from "node:fs";
 import { closeAside } from "../close-aside.ts";
 import { EAGAIN, EINTR, EMSGSIZE } from "../errno.ts";
 import { loadNative, type Native } from "../native.ts";
@@ -29,6 +30,8 @@ export const MAX_DATAGRAM_BYTES = 32_768;
 /** What a conversation needs of a socket. Tests replace it by a script. */
 export interface Datagrams extends Disposable {
   send(datagram: Uint8Array): void;
+  /** The same, but a thread of the pool waits until the kernel has done what is requested. */
+  sendAside(datagram: Uint8Array): Promise<void>;
   /**
    * Returns the next datagrams, one behind the other, which are not overwritten later. Never waits: rtnetlink has answered when
    * `send` returns.
@@ -140,6 +143,16 @@ class Socket implements Datagrams {
     const result = this.#native.exchange(this.#fd, outgoingBytes(datagram), freeRoom());
     if (result < -RECEIVING) this.#answer = receivingError(-result - RECEIVING);
     else this.#answer = takeRoom(requireResult(result, "send to the kernel"));
+  }
+
+  sendAside(datagram: Uint8Array): Promise<void> {
+    this.#answer = undefined;
+    return new Promise((resolve, reject) => {
+      write(this.#fd, datagram, (error) => {
+        if (error === null) resolve();
+        else reject(new NetlinkError({ operation: "send to the kernel", errno: -(error.errno ?? 0) }));
+      });
+    });
   }
 
   receive(): Uint8Array {

@@ -56,6 +56,28 @@ describe("request", () => {
   });
 });
 
+describe("request aside", () => {
+  it("is sent by another thread, and asks for an acknowledgement", async () => {
+    const datagrams = scriptDatagrams([answersOf(linkV0)]);
+    const aside: Uint8Array[] = [];
+    const sendAside = (datagram: Uint8Array): Promise<void> => {
+      aside.push(datagram);
+      return datagrams.sendAside(datagram);
+    };
+    await expect(createConversation({ ...datagrams, sendAside }).requestAside(question)).resolves.toHaveLength(1);
+    expect(aside.flatMap(decodeMessages).map(({ sequence, flags }) => [sequence, flags])).toEqual([[1, 0x5]]);
+  });
+
+  it("fails with the kernel's refusal, and when it cannot be sent", async () => {
+    const datagrams = scriptDatagrams([answersOf(linkNameTooLong)]);
+    await expect(createConversation(datagrams).requestAside(question)).rejects.toMatchObject({ errno: 34 });
+    const sendAside = () => Promise.reject(new Error("no descriptor"));
+    await expect(createConversation({ ...datagrams, sendAside }).requestAside(question)).rejects.toThrow(
+      "no descriptor",
+    );
+  });
+});
+
 describe("dump", () => {
   it("reads all parts up to the end", () => {
     expect(dumpOver(answersOf(addressesV0))).toEqual({ requested: 1, count: 4 });

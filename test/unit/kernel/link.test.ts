@@ -9,6 +9,7 @@ import { decodeLink, encodeLink } from "../../../host/kernel/netlink/link/messag
 import { createLink, deleteLink, setLink, setLinkKind } from "../../../host/kernel/netlink/link/requests.ts";
 import { ip, mac } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { SILENT } from "./silent-conversation.ts";
 
 const bond7: LinkKind = {
   kind: "bond",
@@ -105,12 +106,10 @@ describe("link requests", () => {
 
   it("are named in errors as `ip` would word them", () => {
     const conversation: Conversation = {
+      ...SILENT,
       request: ({ operation }) => {
         throw new NetlinkError({ operation: typeof operation === "string" ? operation : operation(), errno: 1 });
       },
-      dump: () => [],
-      pipeline: () => [],
-      batch: () => {},
     };
     const change = {
       name: "x",
@@ -131,8 +130,7 @@ describe("link requests", () => {
   });
 
   it("refuse a name with a NUL, which would cut it short", () => {
-    const conversation: Conversation = { request: () => [], dump: () => [], pipeline: () => [], batch: () => {} };
-    expect(() => setLink(conversation, 4, { name: "a\0b" })).toThrow(/NUL/);
+    expect(() => setLink(SILENT, 4, { name: "a\0b" })).toThrow(/NUL/);
   });
 });
 

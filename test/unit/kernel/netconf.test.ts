@@ -12,6 +12,7 @@ import { readSysctlsByNetlink } from "../../../host/kernel/netlink/netconf/read-
 import { findNetconf } from "../../../host/kernel/netlink/netconf/requests.ts";
 import type { Family } from "../../../host/net/ip.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { SILENT } from "./silent-conversation.ts";
 
 const RTM_NEWNETCONF = 80;
 const shown: [command: string, family: Family, index: number, rpFilter: number | undefined][] = [
@@ -56,7 +57,7 @@ function scripted(answer: (request: Request) => Message[]): { conversation: Conv
     requested.push(one);
     return answer(one);
   };
-  return { requested, conversation: { request, dump: request, pipeline: () => [], batch: () => {} } };
+  return { requested, conversation: { ...SILENT, request, dump: request } };
 }
 
 const allIs = (forwarding: number, rpFilter: number): Message[] => [

@@ -16,6 +16,7 @@ import { chainOf, elementsOf, ruleOf } from "../../../host/kernel/netlink/nftabl
 import { messageOf, readRecorded } from "./recorded.ts";
 import { ruleset } from "./ruleset.ts";
 import { scriptDatagrams } from "./scripted-datagrams.ts";
+import { SILENT } from "./silent-conversation.ts";
 
 const [written, listed] = readRecorded("nftables").map(({ sent, received }) => ({
   sent: sent.map(messageOf),
@@ -25,12 +26,7 @@ const [written, listed] = readRecorded("nftables").map(({ sent, received }) => (
 /** What createTable sends. */
 function batchOf(): Message[] {
   const requests: Request[] = [];
-  const conversation: Conversation = {
-    request: () => [],
-    dump: () => [],
-    pipeline: () => [],
-    batch: (all) => void requests.push(...all),
-  };
+  const conversation: Conversation = { ...SILENT, batch: (all) => void requests.push(...all) };
   createTable(conversation, ruleset);
   return requests.map(({ type, flags = 0, payload }) => ({ type, flags, sequence: 0, payload }));
 }

@@ -74,8 +74,10 @@ function acknowledged({ sent, received, ...row }: Recorded): Recorded {
 function replay(row: Recorded): { sent: Message[]; conversation: Conversation } {
   const sent: Message[] = [];
   const answers = [...row.received];
+  const send = (datagram: Uint8Array): void => void sent.push(...decodeMessages(datagram));
   const conversation = createConversation({
-    send: (datagram) => void sent.push(...decodeMessages(datagram)),
+    send,
+    sendAside: async (datagram) => send(datagram),
     receive: () => {
       const sequence = sent.at(-1)?.sequence ?? 0;
       const parts = answers.splice(0).map((message) => encodeMessages([{ ...messageOf(message), sequence }]));

@@ -15,12 +15,14 @@ export interface ScriptedDatagrams extends Datagrams {
 export function scriptDatagrams(answers: readonly (readonly Step[])[]): ScriptedDatagrams {
   const sent: Uint8Array[] = [];
   let steps: Step[] = [];
+  const send = (datagram: Uint8Array): void => {
+    steps = [...(answers[sent.length] ?? [])];
+    sent.push(datagram);
+  };
   return {
     sent,
-    send(datagram) {
-      steps = [...(answers[sent.length] ?? [])];
-      sent.push(datagram);
-    },
+    send,
+    sendAside: async (datagram) => send(datagram),
     receive() {
       const step = steps.shift() ?? EAGAIN;
       if (typeof step === "number") throw new NetlinkError({ operation: "receive from the kernel", errno: step });

@@ -5,7 +5,7 @@ import { ENODEV } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
-import { unlessRefused } from "../error.ts";
+import { NetlinkError, unlessRefused } from "../error.ts";
 import type { Message } from "../message.ts";
 import {
   IFLA_EXT_MASK,
@@ -135,11 +135,22 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeKindChange(index, kind) });
 }
 
+function linkDeletion(index: number): Request {
+  return { operation: `delete link ${index}`, type: RTM_DELLINK, payload: encodeLink({ index }) };
+}
+
 /** Returns whether the link was there. Deleting one end of a veth deletes both. */
 export function deleteLink(conversation: Conversation, index: number): boolean {
-  const operation = `delete link ${index}`;
-  const payload = encodeLink({ index });
-  return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
+  return unlessRefused([ENODEV], () => conversation.request(linkDeletion(index))) !== undefined;
+}
+
+/** Deletes the link while a thread of the pool waits for the kernel. A link that is gone by then is no error. */
+export async function deleteLinkAside(conversation: Conversation, index: number): Promise<void> {
+  try {
+    await conversation.requestAside(linkDeletion(index));
+  } catch (error) {
+    if (!(error instanceof NetlinkError) || error.errno !== ENODEV) throw error;
+  }
 }
 
 /**
