@@ -31,8 +31,8 @@ export function detached(attributes: readonly Attribute[] = []): Attribute[] {
 export class RouteMirror {
   /** By destination, in the kernel's order. */
   readonly #routes = new Map<string, Route[]>();
-  /** How many routes each link has. */
-  readonly #links = new Map<number, number>();
+  /** For each route of a link its destination, as a key of the above: a link that goes costs the same with any number of others. */
+  readonly #links = new Map<number, string[]>();
   /** How many routes each protocol has. */
   readonly #protocols = new Map<number, number>();
   #isSimple = true;
@@ -71,8 +71,9 @@ export class RouteMirror {
 
   /** The link was deleted or is down. */
   linkLost(link: number): void {
-    if (this.isStale || !this.#links.has(link)) return;
-    for (const [key, routes] of [...this.#routes]) {
+    if (this.isStale) return;
+    for (const key of [...(this.#links.get(link) ?? [])]) {
+      const routes = this.#routes.get(key) ?? [];
       for (let at = routes.length - 1; at >= 0; at--) if (routes[at]?.link === link) this.#delete(key, routes, at);
     }
   }
@@ -112,15 +113,27 @@ export class RouteMirror {
     const present = this.#routes.get(key);
     if (present === undefined) this.#routes.set(key, [route]);
     else present.push(route);
-    if (route.link !== undefined) count(this.#links, route.link, 1);
+    if (route.link !== undefined) this.#note(route.link, key);
     count(this.#protocols, route.protocol, 1);
   }
 
   #delete(key: string, routes: Route[], at: number): void {
     const [route] = routes.splice(at, 1);
     if (routes.length === 0) this.#routes.delete(key);
-    if (route?.link !== undefined) count(this.#links, route.link, -1);
+    if (route?.link !== undefined) this.#forget(route.link, key);
     if (route !== undefined) count(this.#protocols, route.protocol, -1);
+  }
+
+  #note(link: number, key: string): void {
+    const keys = this.#links.get(link);
+    if (keys === undefined) this.#links.set(link, [key]);
+    else keys.push(key);
+  }
+
+  #forget(link: number, key: string): void {
+    const keys = this.#links.get(link) ?? [];
+    keys.splice(keys.indexOf(key), 1);
+    if (keys.length === 0) this.#links.delete(link);
   }
 }
 
