@@ -264,12 +264,13 @@ async function detectBeforeChanges(
   return macChanges;
 }
 
-/** Returns whether no plugin of the NIC's network needs the NIC in its DEL. */
+/** Returns whether the NIC is the pod's first, and no plugin of its network needs it in its DEL. */
 function findsNicDispensable(
-  { deps: { definitions } }: AttachContext,
+  { deps: { definitions }, conf }: AttachContext,
   { netConf: { name: network }, ifName }: AttachRequest,
   { subject }: PodIdentity,
 ): boolean {
+  if (ifName !== conf.podDefaultCniNic) return false;
   const announced = () => subject && definitions.nicsOf(subject).find((nic) => nic.ifName === ifName);
   const plugins = definitions.pluginsOf(network) ?? announced()?.plugins ?? [];
   return isNicDispensable(plugins);
