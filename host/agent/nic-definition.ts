@@ -39,3 +39,16 @@ export interface NicSettings {
   /** The plugins of a network of this node; undefined if there is none of the name. */
   readonly pluginsOf: (network: string) => readonly PlacedEntry[] | undefined;
 }
+
+/**
+ * Returns the plugins of the NIC's network: of the NetworkAttachmentDefinition that the pod names for it, else of the node's network; empty if no
+ * definition is known.
+ */
+export function pluginsOfNic(
+  { nicsOf, pluginsOf }: Pick<NicSettings, "nicsOf" | "pluginsOf">,
+  { ifName, network, pod }: NicReference,
+): readonly PlacedEntry[] {
+  const announced = pod && nicsOf(pod).find((nic) => nic.ifName === ifName && nic.network === network);
+  if (announced?.attachment !== undefined) return announced.plugins;
+  return pluginsOf(network) ?? announced?.plugins ?? [];
+}

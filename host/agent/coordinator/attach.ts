@@ -29,6 +29,7 @@ import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
+import { pluginsOfNic } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
 import { detectOnNic, type LateDetectionDeps } from "./late-detection.ts";
@@ -271,9 +272,7 @@ function findsNicDispensable(
   { subject }: PodIdentity,
 ): boolean {
   if (ifName !== conf.podDefaultCniNic) return false;
-  const announced = () => subject && definitions.nicsOf(subject).find((nic) => nic.ifName === ifName);
-  const plugins = definitions.pluginsOf(network) ?? announced()?.plugins ?? [];
-  return isNicDispensable(plugins);
+  return isNicDispensable(pluginsOfNic(definitions, { ifName, network, pod: subject }));
 }
 
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */

@@ -13,7 +13,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
-import type { NicSettings } from "../nic-definition.ts";
+import { type NicSettings, pluginsOfNic } from "../nic-definition.ts";
 import { isSteady, type RowFacts } from "./find-damage.ts";
 import type { AttachmentDrift, ComparedAttachment } from "./find-drift.ts";
 
@@ -109,10 +109,7 @@ async function rebuildRequest(
   const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
   if (containerId === undefined || ifName === undefined || netns === "") return undefined;
   const subject = pod === "" ? undefined : (await identifier.find(namespace, pod).catch(() => undefined))?.subject;
-  const announced = subject && networks.nicsOf(subject).find((nic) => nic.ifName === ifName && nic.network === network);
-  const entry = findCoordinator(
-    announced?.attachment === undefined ? (networks.pluginsOf(network) ?? announced?.plugins ?? []) : announced.plugins,
-  );
+  const entry = findCoordinator(pluginsOfNic(networks, { ifName, network, pod: subject }));
   if (entry === undefined) return undefined;
   const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
   const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];
