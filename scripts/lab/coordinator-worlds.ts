@@ -114,21 +114,34 @@ export function makeChainNode(prefix: string) {
       await withoutRetired(netns);
       return dumpNetns(netns);
     };
+    const withPod = async <T>(name: string, test: (pod: LabPod) => Promise<T>): Promise<T> => {
+      const pod = await world.addPod(node, name);
+      try {
+        return await test(pod);
+      } finally {
+        await pod.netns.delete();
+      }
+    };
     return Object.assign(world, {
       ...node,
       dump,
+      /**
+       * Defines a network of macvlan and the coordinator, and lets a first pod come and go. Returns the node's state then: the rule and the table that
+       * all pods share are there, and stay.
+       */
+      begin: async (network: string): Promise<string[]> => {
+        await world.define(network, [MACVLAN, ENTRY]);
+        await withPod("first", async (pod) => {
+          await pod.attach(network);
+          await pod.detach(network);
+        });
+        return dump();
+      },
       /** Further settings of vendor-conf, in place of those that were set so before. */
       configure: (settings: Record<string, unknown>) =>
         node.agent.write("conf.yaml", vendorConf({ ...CHAIN_SETTINGS, ...settings })),
       /** Runs `test` with a pod that is removed afterwards. */
-      withPod: async <T>(name: string, test: (pod: LabPod) => Promise<T>): Promise<T> => {
-        const pod = await world.addPod(node, name);
-        try {
-          return await test(pod);
-        } finally {
-          await pod.netns.delete();
-        }
-      },
+      withPod,
       /** {@link expectNetns} of the node. */
       expectState: (wanted: readonly string[]) => expectNetns(netns, wanted),
     });

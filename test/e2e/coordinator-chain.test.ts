@@ -27,13 +27,8 @@ let start: readonly string[];
 
 beforeAll(async () => {
   node = await makeChainNode("cc");
-  await node.define(NETWORK, [MACVLAN, ENTRY]);
   await node.define(OTHER, [MACVLAN, ENTRY]);
-  await node.withPod("first", async (pod) => {
-    await pod.attach(NETWORK);
-    await pod.detach(NETWORK);
-  });
-  start = await node.dump();
+  start = await node.begin(NETWORK);
 });
 
 afterAll(() => node.delete());

@@ -16,12 +16,7 @@ let start: readonly string[];
 
 beforeAll(async () => {
   node = await makeChainNode("ch");
-  await node.define(NETWORK, [MACVLAN, ENTRY]);
-  await node.withPod("first", async (pod) => {
-    await pod.attach(NETWORK);
-    await pod.detach(NETWORK);
-  });
-  start = await node.dump();
+  start = await node.begin(NETWORK);
 });
 
 afterAll(() => node.delete());
