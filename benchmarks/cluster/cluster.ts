@@ -5,6 +5,7 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { collectGarbage } from "../../host/lib/collect-garbage.ts";
 import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
@@ -36,6 +37,9 @@ const AT_ONCE = 40;
 
 /** So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are its slowest. */
 const WARM_UP_ROUNDS = 15;
+
+/** From the end of a turn's preparations to its first ADD: milliseconds. */
+const SETTLE_MS = 200;
 
 /** Contestants that call the API server. */
 const ASKING: readonly string[] = [BARE_CREATE, CREATE_FLOOR, BERTH_AHEAD, BERTH_PLAIN];
@@ -149,6 +153,7 @@ function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane)
       await contestant.prepare?.(first, count);
       await client.text("/debug/pprof/heap?gc=1");
       collectGarbage();
+      await sleep(SETTLE_MS);
     },
   };
 }
