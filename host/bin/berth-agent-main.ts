@@ -7,6 +7,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { readCoreWasm } from "../core/instance.ts";
+import { demoteCompilerThreads } from "../kernel/compiler-threads.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
@@ -159,6 +160,11 @@ async function serve(flags: Flags): Promise<void> {
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
   const serviceManager = openServiceManager(process.env);
+  try {
+    demoteCompilerThreads();
+  } catch (error) {
+    log.warn({ err: error }, "ADDs may wait for V8's own threads");
+  }
 
   const agent = await startAgent({
     configDirectory: config,

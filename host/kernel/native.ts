@@ -64,6 +64,8 @@ export interface Native {
   identify(fd: number, into: BigUint64Array): number;
   /** Returns free memory of the C library to the kernel: 1 if there was some, 0 if not, or if it is not glibc. */
   trim(): number;
+  /** Sets the policy (SCHED_*, none of real time) by which the kernel gives the thread, by its number, a processor. */
+  setScheduler(thread: number, policy: number): number;
 }
 
 const FUNCTIONS = [
@@ -91,6 +93,7 @@ const FUNCTIONS = [
   "unshare",
   "identify",
   "trim",
+  "setScheduler",
 ] as const satisfies readonly (keyof Native)[];
 
 function isNative(value: unknown): value is Native {

@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -302,6 +303,15 @@ static napi_value addon_trim(napi_env env, napi_callback_info info) {
     return number_of(env, returned);
 }
 
+/* setScheduler(thread, policy): 0. Priority 0 is that of all policies but those of real time. musl's own function always fails. */
+static napi_value addon_set_scheduler(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int numbers[2];
+    const struct sched_param parameters = {0};
+    if (!read_arguments(env, info, arguments, 2) || !read_ints(env, arguments, numbers, 2)) return NULL;
+    return outcome_of(env, syscall(SYS_sched_setscheduler, numbers[0], numbers[1], &parameters));
+}
+
 NAPI_MODULE_INIT() {
     static const struct {
         const char *name;
@@ -331,6 +341,7 @@ NAPI_MODULE_INIT() {
         {"unshare", addon_unshare},
         {"identify", addon_identify},
         {"trim", addon_trim},
+        {"setScheduler", addon_set_scheduler},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value function;

@@ -62,6 +62,8 @@ describe("the addon", () => {
     expect(native.recv(-1, new Uint8Array(1), 0)).toBe(-errno.EBADF);
     expect(native.setsockopt(-1, 1, 1, 1)).toBe(-errno.EBADF);
     expect(native.setns(-1, 0)).toBe(-errno.EBADF);
+    expect(native.setScheduler(2 ** 31 - 1, 3)).toBe(-errno.ESRCH);
+    expect(native.setScheduler(0, 99)).toBe(-errno.EINVAL);
     expect(native.identify(-1, new BigUint64Array(2))).toBe(-errno.EBADF);
   });
 

@@ -1,0 +1,24 @@
+/**
+ * The threads in which V8 compiles functions and collects garbage. The kernel mostly starts a thread that was woken on the processor of the one that woke it,
+ * which then waits although another processor is idle: the main thread, in the middle of a call, for one to four milliseconds. A thread of SCHED_BATCH
+ * (sched(7)) takes nobody's place when it is woken, and has the same share of the processors.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { formatErrno } from "./errno.ts";
+import { loadNative } from "./native.ts";
+
+/** linux/sched.h */
+const SCHED_BATCH = 3;
+
+const THREADS = "/proc/self/task";
+/** As Node.js calls each of them. */
+const COMPILER = "node-V8Worker";
+
+/** Lets the threads of V8, all of which are there from the start of the process, wait for others. Throws Error if the kernel refuses. */
+export function demoteCompilerThreads(): void {
+  for (const thread of readdirSync(THREADS)) {
+    if (readFileSync(`${THREADS}/${thread}/comm`, "utf8").trim() !== COMPILER) continue;
+    const outcome = loadNative().setScheduler(Number(thread), SCHED_BATCH);
+    if (outcome < 0) throw new Error(`Cannot set the policy of thread ${thread}: ${formatErrno(-outcome)}`);
+  }
+}
