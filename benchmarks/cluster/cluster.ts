@@ -57,13 +57,10 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   const place = { directory, netnsPath: netns.path };
   const plane = await openPlane(stack);
   const requests = await countAgentRequests(plane, place);
-  const contestants = await openContestants(stack, plane, place);
+  const opened = await openContestants(stack, plane, place);
+  const contestants = opened.map((contestant) => afterCollection(contestant, plane));
   const { oneAtATime, manyAtOnce } = courses(options);
-  const single = await measure(
-    contestants.map((contestant) => afterCollection(contestant, plane)),
-    oneAtATime,
-    0,
-  );
+  const single = await measure(contestants, oneAtATime, 0);
   const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
   const atOnce = await measure(contestants, manyAtOnce, firstNumber);
   const apart = await measureApart(contestants, plane, {
@@ -101,7 +98,7 @@ const compactAll = (all: readonly Measured[]): object[] => all.map(compact);
 
 function courses({ quick }: BenchOptions): { oneAtATime: Course; manyAtOnce: Course } {
   return {
-    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 30 },
+    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 60 },
     manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 6 },
   };
 }
@@ -161,7 +158,7 @@ function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane)
 const NOTES = [
   "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors. Before, 300 pods have come and gone: an agent runs for weeks, and its first calls are its slowest.",
   "In a cluster the API server has machines of its own. In the second table it and etcd together have half of one processor and no more, so that it is the server that limits the rate of bare creates, and all that the agent and its plugins do for an ADD has processors left. The targets of the rate are judged there. In the first table the same is measured while all of them share the two processors.",
-  "One call at a time, the API server and the measuring process collect their garbage before the ADDs of each turn: what earlier turns left would else fall on any row, also on those that use neither. Many at once they collect as they like.",
+  "The API server and the measuring process collect their garbage before the ADDs of each turn: what earlier turns left would else fall on any row, also on those that use neither.",
   "The floor of an ADD that is recorded before it is answered is the row of the agent that only creates: for an ADD it creates an object as the bare client does, with the same client and the same kind, and answers; for a DEL it answers and then deletes. It claims, records and checks nothing.",
   "The pods of a round are created before its ADDs and deleted after its DELs, which is not measured. Claimed ahead: the round begins when the agent has claimed for its pods. A DEL tells the API server later; the next round waits until it has.",
   "The requests were counted by a proxy, before the measuring. Watches are left out. In a pool of 256 addresses or fewer a released address is published as cooling, so that other nodes know of it: one write more.",

@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { formatErrno } from "./errno.ts";
-import { loadNative } from "./native.ts";
+import { loadNative, type Native } from "./native.ts";
 
 /** linux/sched.h */
 const SCHED_BATCH = 3;
@@ -15,10 +15,10 @@ const THREADS = "/proc/self/task";
 const COMPILER = "node-V8Worker";
 
 /** Lets the threads of V8, all of which are there from the start of the process, wait for others. Throws Error if the kernel refuses. */
-export function demoteCompilerThreads(): void {
+export function demoteCompilerThreads({ setScheduler }: Pick<Native, "setScheduler"> = loadNative()): void {
   for (const thread of readdirSync(THREADS)) {
     if (readFileSync(`${THREADS}/${thread}/comm`, "utf8").trim() !== COMPILER) continue;
-    const outcome = loadNative().setScheduler(Number(thread), SCHED_BATCH);
+    const outcome = setScheduler(Number(thread), SCHED_BATCH);
     if (outcome < 0) throw new Error(`Cannot set the policy of thread ${thread}: ${formatErrno(-outcome)}`);
   }
 }
