@@ -57,10 +57,7 @@ class NoticeController implements Controller {
     const isCertain = before !== undefined && (before.pod === undefined || before.ifAbsent !== suspicion.ifAbsent);
     all.set(name, isCertain ? { node, ifTerminating: true } : suspicion);
     if (this.#running.has(node) || this.#signal.aborted) return;
-    this.#running.set(
-      node,
-      this.#serve(node).finally(() => this.#running.delete(node)),
-    );
+    this.#running.set(node, this.#serve(node));
   }
 
   /** Never rejects. */
@@ -79,6 +76,8 @@ class NoticeController implements Controller {
       if (!this.#signal.aborted) this.#deps.log.error({ err: error, node }, "Internal error while notifying an agent");
     } finally {
       this.#problems.delete(node);
+      // In the turn in which nothing was waiting: what comes later begins again.
+      this.#running.delete(node);
     }
   }
 

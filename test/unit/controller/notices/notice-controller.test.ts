@@ -125,6 +125,20 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
   });
 
+  it.each([0, 1, 2, 3, 4, 5])(
+    "also when the rest after an earlier notice ended %i microtasks ago",
+    async (microtasks) => {
+      scene.setPod("web-0");
+      scene.vanish(bound("10.6.0.7"));
+      await pass();
+      vi.advanceTimersByTime(NOTICE_REST_MS);
+      for (let count = 0; count < microtasks; count++) await Promise.resolve();
+      scene.vanish(bound("10.6.0.8"));
+      await pass();
+      expect(scene.told).toEqual(["n1: 10.6.0.7", "n1: 10.6.0.8"]);
+    },
+  );
+
   it.each([
     ["is gone", () => {}],
     ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
