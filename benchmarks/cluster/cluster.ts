@@ -140,7 +140,7 @@ async function openContestants(
 }
 
 /**
- * Its ADDs begin when the API server and this process have just collected their garbage. Otherwise what earlier turns have left is collected in some turn, for
+ * Its ADDs begin SETTLE_MS after the API server and this process have collected their garbage. Otherwise what earlier turns have left is collected in some turn, for
  * 0.05 to 0.15 s of both processors, and mostly in that of a contestant that asks neither anything.
  */
 function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane): Contestant<Work> {

@@ -17,7 +17,7 @@ function readPolicies(pid: number): [name: string, policy: string | undefined][]
   });
 }
 
-it("V8's threads of an agent do not take the place of those that answer", async () => {
+it("V8's threads of an agent do not preempt those that answer when they wake", async () => {
   const agent = await startAgent({ config: {} });
   try {
     const threads = readPolicies(agent.pid);
