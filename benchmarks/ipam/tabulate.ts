@@ -1,6 +1,6 @@
 /** Figures of ADD and DEL as a table, and the design's targets against them: of IPAM alone and of IPAM in a cluster. */
 
-import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, mean, type Table } from "../../scripts/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
@@ -73,8 +73,8 @@ function rowsOf({ single, atOnce }: Series, comparisons: readonly Comparison[]):
       }),
       ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
       name === BARE_CREATE ? "-" : cpu,
-      formatFigure(percentile(rates?.addRates ?? [], 0.5)),
-      formatFigure(percentile(rates?.delRates ?? [], 0.5)),
+      formatFigure(overallRate(rates?.addRates ?? [])),
+      formatFigure(overallRate(rates?.delRates ?? [])),
       rates?.rssMib === undefined ? "-" : formatFigure(rates.rssMib),
     ];
   });
@@ -126,9 +126,14 @@ export function clusterTargetsOf(single: readonly Measured[]): Target[] {
   ]);
 }
 
-/** ADDs in a second, the middle round's. */
+/** ADDs in a second, of all rounds together. */
 function addRateOf(all: readonly Measured[], name: string): number {
-  return percentile(all.find((measured) => measured.name === name)?.addRates ?? [], 0.5);
+  return overallRate(all.find((measured) => measured.name === name)?.addRates ?? []);
+}
+
+/** Of rounds of as many calls each: all calls by all the time, for rounds may be of two kinds, as an API server with little of a processor has them. */
+function overallRate(rates: readonly number[]): number {
+  return 1 / mean(rates.map((rate) => 1 / rate));
 }
 
 /** The rates of contestants that call the API server, which has that share of one processor. */

@@ -114,6 +114,12 @@ describe("targets", () => {
     const { rows } = tabulate(series(1, 1, 1.2, 200), { single: [], atOnce: [] });
     expect(rows.map((row) => row[3])).toEqual(["1.00", "0.500", "0.600"]);
   });
+
+  test("a rate is that of all rounds together: 200 calls in two seconds and 200 in one are 133 a second", () => {
+    const rounds = { ...measured("berth, empty /24", 1, 1), addRates: [100, 200], delRates: [200, 100] };
+    const { rows } = tabulate({ single: [rounds], atOnce: [rounds] }, { single: [], atOnce: [] });
+    expect(rows.map((row) => row.slice(8, 10))).toEqual([["133", "133"]]);
+  });
 });
 
 const alone: Subject = { path: "/bin/a", stdinFile: "/tmp/a-{n}.json", env: { CNI_COMMAND: "ADD" } };
