@@ -173,7 +173,7 @@ function selectByConfiguration(subject: Subject, offer: Offer, warnings: string[
 }
 
 function selectDefaults(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] {
-  const defaults = [...offer.pools.values()]
+  const defaults = [...(offer.pools.defaults?.() ?? offer.pools.values())]
     .filter(({ spec }) => spec.default)
     .sort((a, b) => tieRank(a) - tieRank(b) || (a.name < b.name ? -1 : 1));
   const named = {

@@ -1,4 +1,4 @@
-/** Pools by name, in the order of their names, and by the workload for which they were generated. */
+/** Pools by name, in the order of their names, by the workload for which they were generated, and those that are defaults. */
 import { SortedMap } from "../lib/sorted-map.ts";
 import { type PoolOwner, poolOwnerKey } from "./fields/subnet-pool.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -8,15 +8,19 @@ type Owner = Pick<PoolOwner, "namespace" | "uid">;
 export interface PoolsByName extends ReadonlyMap<string, IpPool> {
   /** The pools that were generated for a workload. Absent: they are not sorted by workload, and all have to be looked at. */
   ofOwner?(owner: Owner): Iterable<IpPool>;
+  /** The pools with `spec.default`. Absent: all have to be looked at. */
+  defaults?(): Iterable<IpPool>;
 }
 
-/** For ten thousand pools, of which each ADD needs one. */
+/** For ten thousand pools, of which each ADD needs one or two. */
 export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
   /** By {@link poolOwnerKey}. */
   readonly #byOwner = new Map<string, Set<IpPool>>();
+  readonly #defaults = new Set<IpPool>();
 
   override set(name: string, pool: IpPool): this {
     this.#forget(this.get(name));
+    if (pool.spec.default) this.#defaults.add(pool);
     const { generated } = pool.spec;
     if (generated !== undefined) {
       const key = poolOwnerKey(generated.application);
@@ -32,6 +36,7 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
 
   override clear(): void {
     this.#byOwner.clear();
+    this.#defaults.clear();
     super.clear();
   }
 
@@ -39,8 +44,14 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
     return this.#byOwner.get(poolOwnerKey(owner)) ?? [];
   }
 
+  defaults(): Iterable<IpPool> {
+    return this.#defaults;
+  }
+
   #forget(pool: IpPool | undefined): void {
-    if (pool?.spec.generated === undefined) return;
+    if (pool === undefined) return;
+    this.#defaults.delete(pool);
+    if (pool.spec.generated === undefined) return;
     const key = poolOwnerKey(pool.spec.generated.application);
     const own = this.#byOwner.get(key);
     own?.delete(pool);

@@ -67,6 +67,9 @@ const ADDRESSES: readonly Ip[] = [
   ...Array.from({ length: 32 }, (_, at): Ip => ({ family: 6, value: (0xfd00n << 112n) + BigInt(at) })),
 ];
 
+/** In their order. */
+const namesOf = (pools: Iterable<IpPool>): string[] => [...pools].map(({ name }) => name).sort();
+
 /** What the registry answers an agent about its pools. */
 class UsedAddresses {
   readonly used = new Set<Ip>();
@@ -140,9 +143,10 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       expect([...checked.accepted]).toEqual(fresh.accepted.map((pool) => [pool.name, pool]));
       for (const uid of OWNERS) {
         const own = fresh.accepted.filter(({ spec }) => spec.generated?.application.uid === uid);
-        const found = [...(checked.accepted.ofOwner?.({ namespace: "shop", uid }) ?? [])];
-        expect(found.map(({ name }) => name).sort()).toEqual(own.map(({ name }) => name));
+        expect(namesOf(checked.accepted.ofOwner?.({ namespace: "shop", uid }) ?? [])).toEqual(namesOf(own));
       }
+      const defaults = fresh.accepted.filter(({ spec }) => spec.default);
+      expect(namesOf(checked.accepted.defaults?.() ?? [])).toEqual(namesOf(defaults));
       expect(new Map(checked.refused)).toEqual(fresh.refused);
       expect(checked.problems).toEqual(fresh.problems);
 

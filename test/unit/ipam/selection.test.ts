@@ -7,6 +7,8 @@ import { describeDemand, findUnservable, PoolShortage } from "../../../host/ipam
 import { assignRequested } from "../../../host/ipam/requested-ips.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
+import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { PoolTable } from "../../../host/resources/pools-by-name.ts";
 import { cases } from "../../world/rows.ts";
 import { openCore, type PoolOptions, pool, poolsByName, subject } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
@@ -40,6 +42,19 @@ function summary(given: Subject): string {
     })
     .join("; ");
 }
+
+it("selection looks at the default pools, not at all pools for them", () => {
+  class Table extends PoolTable {
+    override values(): MapIterator<IpPool> {
+      return expect.fail("All pools were looked at");
+    }
+  }
+  const pools = new Table();
+  for (const each of [...POOLS.values(), pool("alternate", "10.8.0.0/24", { default: true })])
+    pools.set(each.name, each);
+  const [nic] = selectPools(subject(), pools).nics;
+  expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual(["alternate", "fallback"]);
+});
 
 describe("selection takes the first rule that is present", () => {
   const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
