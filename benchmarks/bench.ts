@@ -19,11 +19,13 @@ import { ipamBench } from "./ipam/ipam.ts";
 import { mapBench } from "./map/map.ts";
 import { nodesBench } from "./nodes/nodes.ts";
 import { peersBench } from "./peers/peers.ts";
+import { startBench } from "./start/start.ts";
 
 const benches: readonly Bench[] = [
   ipamBench,
   clusterBench,
   coordinatorBench,
+  startBench,
   nodesBench,
   controllerBench,
   coreBench,

@@ -1,0 +1,172 @@
+/**
+ * The benchmark `start`: from the exec of the agent to its first answer, and the first ADD of a chain beside those that follow it.
+ * Effects: a node with an agent, which is stopped and started again and again; pods; empty Node.js processes.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { type Chain, chainsOf, WHOLE } from "../coordinator/chain.ts";
+import { type Node, openNode } from "../coordinator/node.ts";
+import { requireUninterrupted } from "../harness/interruption.ts";
+import { atMost, type Bench, type BenchOptions, type BenchReport, type Target } from "../harness/report.ts";
+import { runBatch } from "../harness/runner.ts";
+
+const STARTS = 15;
+const QUICK_STARTS = 3;
+/** ADDs after each start: the first, and those that it is compared with. */
+const PODS = 11;
+/** After that the agent has rehearsed an ADD, unless a call came before: milliseconds. */
+const REHEARSED_MS = 1_500;
+/** A start that takes longer has failed. */
+const LIMIT_MS = 60_000;
+/** Between two questions to an agent that starts. */
+const POLL_MS = 1;
+const TARGET_MS = 150;
+
+/** What one start took. */
+interface Start {
+  /** From the exec of an empty Node.js to its end. */
+  readonly emptyMs: number;
+  /** From the exec to the first answer. */
+  readonly answerMs: number;
+  readonly firstMs: number;
+  /** The median of the ADDs after the first. */
+  readonly laterMs: number;
+}
+
+/** When the first pod comes: with the first answer, or when the agent has rested. */
+const COMINGS = { "at once": 0, "1.5 s later": REHEARSED_MS } as const;
+type Coming = keyof typeof COMINGS;
+
+export const startBench: Bench = { name: "start", run: runStart };
+
+async function runStart({ quick }: BenchOptions): Promise<BenchReport> {
+  const directory = join(root, ".scratch", `bench-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  const node = await openNode(`bench-${process.pid}`, directory, 0);
+  try {
+    const chain = chainsOf(node).find(({ row }) => row.name === WHOLE);
+    if (chain === undefined) throw new Error(`There is no chain ${WHOLE}`);
+    const starts: Record<Coming, Start[]> = { "at once": [], "1.5 s later": [] };
+    for (let round = 0; round < (quick ? QUICK_STARTS : STARTS); round++)
+      for (const coming of ["at once", "1.5 s later"] as const)
+        starts[coming].push(await measureStart(node, chain, COMINGS[coming]));
+    return {
+      tables: [tabulate(starts)],
+      targets: targetsOf(starts),
+      notes: NOTES,
+      versions: { macvlan: referenceTool("plugins").version },
+      raw: starts,
+    };
+  } finally {
+    await node.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function measureStart({ agent, netns, pods }: Node, { add, del }: Chain, restMs: number): Promise<Start> {
+  requireUninterrupted();
+  const emptyMs = await runEmptyNode();
+  const first = await pods.make(PODS, () => ({ kind: "none" }));
+  await agent.stop();
+  const fromMs = performance.now();
+  const started = agent.start();
+  const answerMs = (await firstAnswer(agent.socket)) - fromMs;
+  await sleep(restMs);
+  const added = await runBatch({ subject: add, atOnce: 1, first, count: PODS }, netns);
+  await started;
+  await runBatch({ subject: del, atOnce: 1, first, count: PODS }, netns);
+  await pods.remove(first, PODS);
+  const [firstMs = Number.NaN, ...laterMs] = added.samples.map(({ wallMs }) => wallMs);
+  return { emptyMs, answerMs, firstMs, laterMs: percentile(laterMs, 0.5) };
+}
+
+async function runEmptyNode(): Promise<number> {
+  const fromMs = performance.now();
+  await once(spawn(process.execPath, ["--eval", "0"], { stdio: "ignore" }), "exit");
+  return performance.now() - fromMs;
+}
+
+/** Resolves with the time of the first byte that the agent has answered. */
+async function firstAnswer(socketPath: string): Promise<number> {
+  const deadlineMs = performance.now() + LIMIT_MS;
+  while (performance.now() < deadlineMs) {
+    if (await isAnswering(socketPath)) return performance.now();
+    await sleep(POLL_MS);
+  }
+  throw new Error(`The agent has not answered within ${LIMIT_MS} ms`);
+}
+
+function isAnswering(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath, () => socket.write("GET /v1/health HTTP/1.1\r\nHost: agent\r\n\r\n"));
+    const end = (isAnswered: boolean): void => {
+      socket.destroy();
+      resolve(isAnswered);
+    };
+    socket.once("data", () => end(true));
+    socket.once("error", () => end(false));
+    socket.once("close", () => resolve(false));
+  });
+}
+
+const medianOf = (starts: readonly Start[], figure: (start: Start) => number): number =>
+  percentile(starts.map(figure), 0.5);
+
+const ratioOf = ({ firstMs, laterMs }: Start): number => firstMs / laterMs;
+
+function tabulate(starts: Readonly<Record<Coming, readonly Start[]>>): Table {
+  return {
+    title: "A start of the agent, medians",
+    columns: [
+      ...["the first pod comes", "empty Node.js", "agent: first answer", "shortest", "longest"],
+      ...["first ADD of a chain", "later ADDs", "ratio"],
+    ],
+    rows: Object.entries(starts).map(([coming, all]) => [
+      coming,
+      ...[
+        medianOf(all, ({ emptyMs }) => emptyMs),
+        ...[0.5, 0, 1].map((share) =>
+          percentile(
+            all.map(({ answerMs }) => answerMs),
+            share,
+          ),
+        ),
+        medianOf(all, ({ firstMs }) => firstMs),
+        medianOf(all, ({ laterMs }) => laterMs),
+        medianOf(all, ratioOf),
+      ].map(formatFigure),
+    ]),
+  };
+}
+
+function targetsOf(starts: Readonly<Record<Coming, readonly Start[]>>): Target[] {
+  const all = Object.values(starts).flat();
+  const answerMs = medianOf(all, (start) => start.answerMs);
+  const floorMs = medianOf(all, (start) => start.emptyMs);
+  return [
+    {
+      what: "from the exec of the agent to its first answer",
+      wanted: `≤ ${TARGET_MS} ms`,
+      measured: `${formatFigure(answerMs)} ms (floor ${formatFigure(floorMs)})`,
+      isMet: answerMs <= TARGET_MS,
+    },
+    ...Object.entries(starts).map(([coming, each]) =>
+      atMost({
+        ...{ what: `first ADD after the start, ${coming}`, limit: 2, base: "the median of the next ten" },
+        ...{ valueMs: medianOf(each, ({ firstMs }) => firstMs), baseMs: medianOf(each, ({ laterMs }) => laterMs) },
+      }),
+    ),
+  ];
+}
+
+const NOTES = [
+  "Milliseconds. The agent has no cluster, three pools and the registry of the starts before. It is asked for its health each millisecond from its exec on, until the first byte of an answer.",
+  "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started and no call came for 0.1 s the agent rehearses an ADD of the coordinator, so the first pod waits longer if it comes at once.",
+  "The floor of a start is an empty Node.js from exec to exit.",
+];
