@@ -29,7 +29,7 @@ import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operations.ts";
 import { watchRegistry } from "./registry-watch.ts";
-import { rehearse } from "./rehearsal.ts";
+import { rehearse } from "./rehearsal/rehearse.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -213,7 +213,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const preparing = setTimeout(() => {
     loadCrypto();
     if (meter.begun > 0) return;
-    rehearse({ registry, prober }).then(
+    rehearse({ coreWasm: options.coreWasm, detection: ipam.detection, nowMs: monotonicMs }).then(
       ({ status, body }) => log.debug({ status, body }, "Rehearsed an ADD"),
       (error: unknown) => log.debug({ err: error }, "An ADD could not be rehearsed"),
     );

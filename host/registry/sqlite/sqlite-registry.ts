@@ -28,6 +28,12 @@ export const PROBE_INTERVAL_MS = 5_000;
 /** Most rows that a copy of the registry reads at once. @limit */
 export const COPY_PAGE = 1_000;
 
+/** Returns an empty registry that nothing outlives. */
+export function openMemoryRegistry({ nowMs, ...options }: CopyOptions & { readonly bootId: string }): SqliteRegistry {
+  const opened = { ...options, isJournal: false, openedAtMs: nowMs() };
+  return new SqliteRegistry(new MemoryStore(openMemoryDatabase(), opened), nowMs);
+}
+
 export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly #store: StoreAccess;
   readonly #nowMs: () => number;

@@ -51,9 +51,9 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
     "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
-  "agent/rehearsal.ts": "agent/audit agent/coordinator agent/ipam agent/server",
+  "agent/rehearsal": "agent agent/audit agent/coordinator agent/detection agent/ipam agent/server",
   "agent/agent.ts":
-    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/rehearsal.ts agent/server",
+    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/rehearsal agent/server",
 };
 
 /** The same inside the controller. */
