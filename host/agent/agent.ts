@@ -15,6 +15,7 @@ import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
+import type { RegistryThread } from "../registry/sqlite/registry-thread.ts";
 import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { History } from "./audit/history.ts";
@@ -60,6 +61,8 @@ interface AgentOptions {
   readonly lockWaitMs: number;
   /** The built core, berth-core.wasm. */
   readonly coreWasm: Uint8Array;
+  /** Started before the agent was loaded; absent: it starts one. */
+  readonly registryThread?: RegistryThread | undefined;
   readonly version: string;
   readonly faultPlan?: FaultPlan | undefined;
   readonly log: Log;

@@ -8,7 +8,8 @@ import type { PodSubject } from "../../ipam/model.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
-import { openSqliteRegistry, startRegistryThread } from "../../registry/sqlite/registry.ts";
+import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
+import { startRegistryThread } from "../../registry/sqlite/registry-thread.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { Definitions, type NodeNetwork, ResolvedSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
@@ -114,7 +115,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   const { log, nowMs } = options;
   let inventory: PoolInventory | undefined;
   let directory: ManifestDirectory | undefined;
-  const thread = startRegistryThread();
+  const thread = options.registryThread ?? startRegistryThread();
   try {
     directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));

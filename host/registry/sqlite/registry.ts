@@ -1,9 +1,9 @@
 /** Opens the embedded registry, and a cluster node's journal: on a thread of its own, which owns the database. */
 import { chmodSync, mkdirSync, statSync } from "node:fs";
-import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../../lib/fault.ts";
 import type { Journal } from "../journal.ts";
 import { type Cooldowns, type FreedObserver, type RecoverableRegistry, RegistryError } from "../registry.ts";
+import { type RegistryThread, startRegistryThread } from "./registry-thread.ts";
 import type { SessionOptions } from "./session.ts";
 import { SqliteRegistry } from "./sqlite-registry.ts";
 import type { OpenMessage } from "./sqlite-worker.ts";
@@ -34,14 +34,6 @@ export interface SqliteRegistryOptions {
   readonly thread?: RegistryThread | undefined;
 }
 
-/** The thread keeps nothing between two calls; the largest reply is a page of allocations. */
-const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 48 };
-
-/** The worker is beside this file: a bundle in the build, TypeScript in the source tree. */
-function workerUrl(): URL {
-  return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
-}
-
 /** Opens the embedded registry. Rejects with RegistryError. */
 export function openSqliteRegistry(options: SqliteRegistryOptions): Promise<RecoverableRegistry> {
   return openSqlite(options, false);
@@ -57,23 +49,11 @@ function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }
 
-/** The thread of sqlite-worker.ts before it has a database. */
-interface RegistryThread {
-  readonly worker: Worker;
-  /** Changed and notified after messages were sent: the thread waits for it. One element in shared memory. */
-  readonly bell: Int32Array;
-}
-
-/** Starts the thread, which takes tens of milliseconds of another processor; meanwhile what it is to open can be found out. */
-export function startRegistryThread(): RegistryThread {
-  const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  return { bell, worker: new Worker(workerUrl(), { workerData: bell, name: "registry", resourceLimits: WORKER_HEAP }) };
-}
-
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
   const { worker, bell } = options.thread ?? startRegistryThread();
+  worker.ref();
   const session: SessionOptions = {
     directory: options.directory,
     witness: options.witness,
