@@ -122,7 +122,9 @@ function bundleStep(groups) {
   const small = ["--minify-whitespace", "--minify-syntax"];
   const options = ["--bundle", "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
   const names = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
-  const flags = [...options, ...small, ...names, `--banner:js=${require}`, "--log-level=warning"];
+  // The package's ES modules, of which only what is used gets into a bundle. For Node.js it names one CommonJS module.
+  const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
+  const flags = [...options, ...small, ...names, yaml, `--banner:js=${require}`, "--log-level=warning"];
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
