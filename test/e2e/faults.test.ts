@@ -98,6 +98,25 @@ describe("kill -9 after the answer", () => {
         expect(await world.usage()).toEqual({ Cooling: address });
       },
     ));
+
+  it("lets what cools follow a cooldown that was set while no agent ran", () =>
+    withWorld(
+      { ...CONFIG, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) },
+      async (world) => {
+        const address = await world.add("c1");
+        await world.del("c1");
+        await world.agent.kill("SIGKILL");
+        await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/28", { default: true, cooldown: "3s" }));
+        await world.agent.start();
+        expect(await world.usage()).toEqual({ Cooling: address });
+        expect(
+          await eventually(
+            () => world.usage(),
+            (usage) => usage.Cooling === undefined,
+          ),
+        ).toEqual({});
+      },
+    ));
 });
 
 describe("DEL while no agent runs", () => {

@@ -279,7 +279,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
   registry = await openRegistry(options, { resources, poolCache, lost, listeners });
   stack.defer(() => registry?.close());
-  const pools = new PoolInventory(poolCache, registry, resources.state.snapshot, options.metrics);
+  const pools = new PoolInventory(poolCache, registry, resources.state.snapshot, { metrics: options.metrics });
   inventory = pools;
 
   const snapshot = () => resources.state.snapshot;

@@ -119,6 +119,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   try {
     directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
+    const cooldowns = cooldownsOf(directory.state.snapshot);
     const registry = await openSqliteRegistry({
       bootId: options.bootId,
       nowMs,
@@ -128,13 +129,16 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       onDeath: options.onDeath,
       witness: options.witness,
       directory: options.stateDirectory,
-      cooldowns: cooldownsOf(directory.state.snapshot),
+      cooldowns,
       onFreed: (space, ip) => poolCache.unmark(space, ip),
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
       thread,
     });
-    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, options.metrics);
+    inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, {
+      metrics: options.metrics,
+      cooldowns,
+    });
     inventory.follow(directory.state.snapshot);
     await inventory.loaded();
     return new EmbeddedBackend(options, directory, inventory, registry);

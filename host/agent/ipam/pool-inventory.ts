@@ -12,6 +12,12 @@ import { spanOf } from "./live-usage.ts";
 /** Most warnings of selection that are remembered, to log each once. @limit */
 export const MAX_REMEMBERED_WARNINGS = 256;
 
+interface InventoryOptions {
+  readonly metrics?: ClaimMetrics | undefined;
+  /** Those that the registry was opened with. Absent: it is told with the first snapshot. */
+  readonly cooldowns?: Cooldowns | undefined;
+}
+
 export class PoolInventory {
   readonly poolCache: PoolCache;
   readonly registry: Registry;
@@ -21,18 +27,26 @@ export class PoolInventory {
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
-  /** Those that the registry has, by pool and by default; undefined before the first snapshot was applied. It may run in another thread. */
-  readonly #cooldowns = new Map<string, number>();
+  /** Those that the registry has, by pool and by default; undefined before it was told. It may run in another thread. */
+  readonly #cooldowns: Map<string, number>;
   #defaultCooldownMs: number | undefined;
+  #isFollowing = false;
   /** Sentences about default pools without an address, by name. */
   readonly #emptyDefaults = new SortedMap<string>();
   readonly #warned = new BoundedMap<string, true>(MAX_REMEMBERED_WARNINGS);
 
-  constructor(poolCache: PoolCache, registry: Registry, snapshot: Snapshot, metrics?: ClaimMetrics) {
+  constructor(
+    poolCache: PoolCache,
+    registry: Registry,
+    snapshot: Snapshot,
+    { metrics, cooldowns }: InventoryOptions = {},
+  ) {
     this.poolCache = poolCache;
     this.registry = registry;
     this.#snapshot = snapshot;
     this.metrics = metrics;
+    this.#cooldowns = new Map(cooldowns?.byPool);
+    this.#defaultCooldownMs = cooldowns?.defaultMs;
   }
 
   get snapshot(): Snapshot {
@@ -44,9 +58,9 @@ export class PoolInventory {
    * differs from the one before; absent: all may differ.
    */
   follow(snapshot: Snapshot, changed?: ReadonlySet<string>): void {
-    const isFirst = this.#defaultCooldownMs === undefined;
     const all = (): Set<string> => new Set([...this.#snapshot.pools.keys(), ...snapshot.pools.keys()]);
-    const names = changed === undefined || isFirst ? all() : changed;
+    const names = changed === undefined || !this.#isFollowing ? all() : changed;
+    this.#isFollowing = true;
     this.#snapshot = snapshot;
     this.#warned.clear();
     this.#followCooldowns(names);

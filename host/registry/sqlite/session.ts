@@ -173,7 +173,15 @@ export class SqliteSession {
       );
     }
     signHolder(this.#lock);
-    const cool: Operation = { id: 0, recordsRelease: true, run: (store) => store.coolDeadBoots(this.#options.nowMs) };
+    const { nowMs, cooldowns, isJournal } = this.#options;
+    const cool: Operation = {
+      ...{ id: 0, recordsRelease: true },
+      run: (store) => {
+        store.coolDeadBoots(nowMs);
+        // The pools of a cluster are not known yet.
+        if (!isJournal) store.setCooldowns(cooldowns);
+      },
+    };
     const [cooled] = open.batch.run([cool]);
     if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
     this.#witness?.ensure(open.store.identity);
