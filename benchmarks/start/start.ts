@@ -167,6 +167,6 @@ function targetsOf(starts: Readonly<Record<Coming, readonly Start[]>>): Target[]
 
 const NOTES = [
   "Milliseconds. The agent has no cluster, two pools and the registry of the starts before. It is asked for its health each millisecond from its exec on, until the first byte of an answer.",
-  "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started and no call came for 0.1 s the agent rehearses an ADD of the coordinator, so the first pod waits longer if it comes at once.",
+  "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started and no call came for 0.1 s the agent rehearses an ADD of both plugins, so the first pod waits longer if it comes at once.",
   "The floor of a start is an empty Node.js from exec to exit.",
 ];
