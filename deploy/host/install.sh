@@ -133,6 +133,8 @@ install_all() {
     put 0644 "$here/systemd/$UNIT" /etc/systemd/system/$UNIT
     put 0644 "$here/systemd/berth.tmpfiles.conf" /etc/tmpfiles.d/berth.conf
     put 0644 "$here/systemd/berth.logrotate" /etc/logrotate.d/berth
+    # Of the version before; its agent may leave some once more when it stops.
+    remove /var/cache/berth
     if manages_services; then
         run systemd-tmpfiles --create berth.conf
         run systemctl daemon-reload
@@ -171,6 +173,7 @@ uninstall_all() {
     for program in $PROGRAMS; do remove "/usr/local/bin/$program"; done
     remove_pages all
     remove /opt/berth
+    remove /var/cache/berth
     [ -n "$keep_state" ] || remove /etc/berth
     if manages_services; then run systemctl daemon-reload; fi
 }

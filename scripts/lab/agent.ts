@@ -58,6 +58,8 @@ export interface Agent {
   readonly cniConfDir: string;
   /** Stands for /var/log/vendor/. It exists before the agent starts, which would create it some time after its first answer. */
   readonly logDir: string;
+  /** What V8 has compiled in earlier starts, as the service and the chart have it. */
+  readonly codeCache: string;
   /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
   /** Of the running child; throws while there is none. */
@@ -107,12 +109,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
 function agentIn(directory: string, options: AgentOptions): Agent {
   const state = options.stateDir ?? join(directory, "state");
-  const [socket, spool, configDir, cniConfDir, logDir] = [
+  const [socket, spool, configDir, cniConfDir, logDir, codeCache] = [
     options.socket ?? join(directory, options.socketName ?? "agent.sock"),
     join(directory, "spool"),
     join(directory, "config"),
     join(directory, "net.d"),
     join(directory, "log"),
+    join(directory, "code-cache"),
   ];
   const env = {
     ...{ BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool },
@@ -134,6 +137,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     configDir,
     cniConfDir,
     logDir,
+    codeCache,
     env,
     get pid() {
       if (child?.pid === undefined) throw new Error("The agent is not running");
@@ -146,7 +150,14 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
       child = spawnAgent(
         configDir,
-        { ...process.env, ...AGENT_SETTINGS.environment, ...env, ...options.env, ...more },
+        {
+          ...process.env,
+          ...AGENT_SETTINGS.environment,
+          NODE_COMPILE_CACHE: codeCache,
+          ...env,
+          ...options.env,
+          ...more,
+        },
         options,
       );
       for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
