@@ -47,6 +47,16 @@ it("the agent survives daemon-reexec", async () => {
   expect(await host.add("reexecuted")).toMatch(ADDRESS);
 });
 
+it("what V8 has compiled is left by a stop, for root alone", async () => {
+  await host.require("systemctl", "restart", UNIT);
+  const printed = await host.require("find", "/var/cache/berth", "-printf", "%y %m %U\\n");
+  const [directory, ...rest] = printed.trim().split("\n");
+  expect(directory).toBe("d 700 0");
+  const files = rest.filter((line) => line.startsWith("f"));
+  expect(files.length).toBeGreaterThan(5);
+  expect(new Set(files)).toEqual(new Set(["f 600 0"]));
+});
+
 it("an upgrade keeps the addresses of running pods, and ADDs meanwhile wait for the new agent", async () => {
   const next = join(host.release, "next");
   for (const name of readdirSync(host.release)) cpSync(join(host.release, name), join(next, name), { recursive: true });
