@@ -25,7 +25,7 @@ interface RehearsedIpamDeps {
   readonly log: Log;
 }
 
-/** `vendorConf`: the settings of the rehearsal. The caller closes the registry. */
+/** `vendorConf`: the settings of the rehearsal. All of it is memory: nothing has to be closed. */
 export function openRehearsedIpam(
   { coreWasm, detection, nowMs, log }: RehearsedIpamDeps,
   vendorConf: Snapshot["vendorConf"],
