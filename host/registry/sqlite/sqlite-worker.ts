@@ -7,6 +7,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
 import type { CallMessage } from "./operation.ts";
+import { rehearseClaim } from "./rehearse-claim.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
 /** Reports a loss that is repaired without an administrator. May be sent at any time. */
@@ -67,6 +68,8 @@ function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
       onNotice: (text) => post({ kind: "notice", text }),
     });
     post({ kind: "opened", loss: session.loss });
+    // Nothing is lost if it fails.
+    rehearseClaim((options as SessionOptions).isJournal).catch(() => undefined);
     return session;
   } catch (error) {
     post({ kind: "failed", message: messageOf(error) });
