@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import { loadNative } from "../kernel/native.ts";
 import { collectGarbage } from "../lib/collect-garbage.ts";
+import type { KeepCode } from "../lib/compiled-script.ts";
 import { loadCrypto } from "../lib/crypto.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
@@ -25,12 +26,13 @@ import { openCoordinator } from "./coordinator/plugin.ts";
 import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
+import { startKeeping } from "./keep-code.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operations.ts";
 import { watchRegistry } from "./registry-watch.ts";
-import { rehearse } from "./rehearsal/rehearse.ts";
+import { startRehearsing } from "./rehearsal/start-rehearsing.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -40,7 +42,7 @@ import { Spool } from "./server/spool.ts";
 import { createStatusApi } from "./server/status-api.ts";
 import { startTrimming } from "./trim-memory.ts";
 
-interface AgentOptions {
+export interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
@@ -63,6 +65,8 @@ interface AgentOptions {
   readonly coreWasm: Uint8Array;
   /** Started before the agent was loaded; absent: it starts one. */
   readonly registryThread?: RegistryThread | undefined;
+  /** Keeps what V8 has compiled until now for the next start. Absent: there is nothing to keep. */
+  readonly keepCode?: KeepCode | undefined;
   readonly version: string;
   readonly faultPlan?: FaultPlan | undefined;
   readonly log: Log;
@@ -77,9 +81,6 @@ interface Agent {
 
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
-
-/** When what the first ADD needs, but the first answer does not, is loaded and rehearsed: milliseconds. */
-const AFTER_START_MS = 100;
 
 /** Where containerd, CRI-O and Docker keep the network namespaces of pods. */
 const NETNS_DIRECTORIES = ["/run/netns", "/run/docker/netns"];
@@ -141,7 +142,10 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   };
   const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
   closers.push(() => lock.release());
-  const backend = await openBackend(options, base);
+  const opening = openBackend(options, base);
+  // The first ADD needs it, and the thread of the registry takes as long to open its database.
+  loadCrypto();
+  const backend = await opening;
   closers.push(() => backend.close());
   const { resources, ipam } = backend;
   const { registry } = ipam.inventory;
@@ -213,15 +217,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
-  const preparing = setTimeout(() => {
-    loadCrypto();
-    if (meter.begun > 0) return;
-    rehearse({ coreWasm: options.coreWasm, detection: ipam.detection, nowMs: monotonicMs }).then(
-      ({ status, body }) => log.debug({ status, body }, "Rehearsed an ADD"),
-      (error: unknown) => log.debug({ err: error }, "An ADD could not be rehearsed"),
-    );
-  }, AFTER_START_MS).unref();
-  closers.push(() => clearTimeout(preparing));
+  const { coreWasm } = options;
+  const rehearsing = startRehearsing({ coreWasm, detection: ipam.detection, nowMs: monotonicMs, calls: meter, log });
+  closers.push(() => rehearsing.close());
+  const keeping = options.keepCode && startKeeping({ calls: meter, keep: options.keepCode, log });
+  closers.push(() => keeping?.close());
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());

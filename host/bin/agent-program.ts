@@ -3,7 +3,7 @@
  * with 2 on wrong usage.
  */
 import { Command, InvalidArgumentError, Option } from "commander";
-import { startAgent } from "../agent/agent.ts";
+import { type AgentOptions, startAgent } from "../agent/agent.ts";
 import { LOG_DIRECTORY } from "../config/coordinator-conf.ts";
 import { readCoreWasm } from "../core/instance.ts";
 import { demoteCompilerThreads } from "../kernel/compiler-threads.ts";
@@ -11,7 +11,6 @@ import { openSend } from "../kernel/descriptor.ts";
 import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
 import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
-import type { RegistryThread } from "../registry/sqlite/registry-thread.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import {
@@ -45,6 +44,9 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly logLevel: LogLevel;
 }
 
+/** What the process has begun with before the program was loaded. */
+type Begun = Required<Pick<AgentOptions, "registryThread" | "keepCode">>;
+
 function collectLabel(text: string, labels: Readonly<Record<string, string>>): Record<string, string> {
   const equals = text.indexOf("=");
   if (equals < 1) throw new InvalidArgumentError(`expected key=value, found "${text}"`);
@@ -59,12 +61,12 @@ function parseSeconds(text: string): number {
   return seconds;
 }
 
-/** Runs the command that `argv` names. `registryThread`: for the agent to use, if one is to serve. */
-export async function runProgram(argv: readonly string[], registryThread: RegistryThread | undefined): Promise<void> {
+/** Runs the command that `argv` names. `begun`: what the process has begun with, for an agent that is to serve. */
+export async function runProgram(argv: readonly string[], begun: Begun): Promise<void> {
   const program = describeOptions();
   // The subcommands have options of the same names.
   endsOnUsage(program).enablePositionalOptions();
-  addInstallCommands(program.action((flags: Flags) => serve(program, flags, registryThread)));
+  addInstallCommands(program.action((flags: Flags) => serve(program, flags, begun)));
   await program.parseAsync(argv);
 }
 
@@ -138,7 +140,7 @@ function describeOptions(): Command {
   return program;
 }
 
-async function serve(program: Command, flags: Flags, registryThread: RegistryThread | undefined): Promise<void> {
+async function serve(program: Command, flags: Flags, begun: Begun): Promise<void> {
   const { config, kubeconfig, inCluster, configNamespace, controllerLease } = flags;
   const modes = [config, kubeconfig, inCluster].filter((mode) => mode !== undefined);
   if (modes.length !== 1) {
@@ -187,7 +189,7 @@ async function serve(program: Command, flags: Flags, registryThread: RegistryThr
     nodeLabels: flags.nodeLabel,
     lockWaitMs: flags.lockWait * 1000,
     coreWasm: readCoreWasm(),
-    registryThread,
+    ...begun,
     version: VERSION,
     faultPlan: fault === undefined ? undefined : parseFaultPlan(fault),
     log,

@@ -28,6 +28,12 @@ const bundleGroups = [
   ["bin/berth-controller.ts", "bin/berth-controller-main.ts", "bin/berthctl.ts", "bin/kubectl-berth.ts"],
 ];
 
+/** The agent's program, which berth-agent-main.mjs runs as a script. */
+const PROGRAM = { entry: "bin/agent-program.ts", name: "agent-program.cjs" };
+
+/** Packages of the agent's program that only an agent in a cluster loads: each is a script of its own, with what it imports. */
+const PACKAGES_ASIDE = { undici: "undici.cjs", "@kubernetes/client-node/dist/config.js": "client-node-config.cjs" };
+
 export function productSteps() {
   const steps = [debianStep("product"), npmStep()];
   steps.push(
@@ -42,6 +48,7 @@ export function productSteps() {
     coreStep(),
     corePackageStep(),
     bundleStep(bundleGroups.map((group) => group.map((name) => inRoot("host", name)))),
+    programStep(),
     mapStep(),
   ];
 }
@@ -112,19 +119,39 @@ function sha256Of(path) {
 const isChunk = (name) => /^chunk-.+\.mjs$/.test(name);
 
 /**
+ * Neither blanks nor long forms: V8 keeps the text of what it has loaded. Names stay, for stack traces; lines are short, because Node.js prints the whole line
+ * that an uncaught error comes from.
+ */
+const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
+// The package's ES modules, of which only what is used gets into a bundle. For Node.js it names one CommonJS module.
+const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
+const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, "--log-level=warning"];
+
+/** Runs esbuild; `names` say where its output goes. Returns which packages are in it: the release lists them with their licences. */
+function bundle(entries, flags, names) {
+  const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
+  const metafile = inRoot("dist", ".bundles.json");
+  run(esbuild, [...entries, ...flags, ...names, `--metafile=${metafile}`]);
+  const { inputs, outputs } = JSON.parse(readFileSync(metafile, "utf8"));
+  rmSync(metafile);
+  return { inputs, outputs };
+}
+
+function writeContents(name, contents) {
+  const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
+  writeFileSync(inRoot("dist", name), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
+}
+
+/**
  * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: what is
- * not loaded costs no memory, and neither do blanks: V8 keeps the text of what it has loaded. Names stay, for stack traces.
+ * not loaded costs no memory.
  */
 function bundleStep(groups) {
   const entries = groups.flat();
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
-  const small = ["--minify-whitespace", "--minify-syntax"];
-  const options = ["--bundle", "--platform=node", "--target=node26", "--format=esm", "--out-extension:.js=.mjs"];
-  const names = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
-  // The package's ES modules, of which only what is used gets into a bundle. For Node.js it names one CommonJS module.
-  const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
-  const flags = [...options, ...small, ...names, yaml, `--banner:js=${require}`, "--log-level=warning"];
+  const chunks = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
+  const flags = [...forNode, "--format=esm", "--out-extension:.js=.mjs", ...chunks, `--banner:js=${require}`];
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
@@ -133,17 +160,8 @@ function bundleStep(groups) {
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
-      const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
-      // Which packages are in the bundles: the release lists them with their licences.
-      const contents = groups.map((group) => {
-        const metafile = `${temporary}.json`;
-        run(esbuild, [...group, ...flags, `--outdir=${temporary}`, `--metafile=${metafile}`]);
-        const { inputs, outputs } = JSON.parse(readFileSync(metafile, "utf8"));
-        rmSync(metafile);
-        return { inputs, outputs };
-      });
-      const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
-      writeFileSync(inRoot("dist", "bundles.json"), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
+      const contents = groups.map((group) => bundle(group, flags, [`--outdir=${temporary}`]));
+      writeContents("bundles.json", contents);
       for (const path of readdirSync(temporary).map((name) => join(temporary, name)))
         writeFileSync(path, bindBuiltins(readFileSync(path, "utf8")));
       const chunks = readdirSync(temporary).filter(isChunk);
@@ -154,6 +172,54 @@ function bundleStep(groups) {
       rmSync(temporary, { recursive: true });
     },
   });
+}
+
+/**
+ * The agent's program as one script: a function of CommonJS, as host/lib/compiled-script.ts runs it. Beside it the packages that it loads when it needs them.
+ */
+function programStep() {
+  const cjs = [...forNode, "--format=cjs"];
+  const aside = Object.keys(PACKAGES_ASIDE);
+  const own = [
+    "--define:import.meta.url=scriptUrl",
+    "--define:import.meta.dirname=__dirname",
+    '--banner:js=(function(exports,require,module,__filename,__dirname){"use strict";const scriptUrl=require("node:url").pathToFileURL(__filename).href;',
+    "--footer:js=})",
+  ];
+  const names = [PROGRAM.name, ...Object.values(PACKAGES_ASIDE)];
+  return buildStep({
+    name: `scripts (${names.join(", ")})`,
+    inputs: [inRoot("host"), packageLock],
+    outputs: [...names, "scripts.json"].map((name) => inRoot("dist", name)),
+    texts: [...cjs, ...own, String(nameAside), JSON.stringify([PROGRAM, PACKAGES_ASIDE])],
+    build: () => {
+      const temporary = (name) => inRoot("dist", temporaryOf(name));
+      const build = (entry, flags, name) => {
+        const external = aside.filter((each) => each !== entry).map((each) => `--external:${each}`);
+        return bundle([entry], [...cjs, ...flags, ...external], [`--outfile=${temporary(name)}`]);
+      };
+      const contents = [
+        build(inRoot("host", PROGRAM.entry), own, PROGRAM.name),
+        ...aside.map((entry) => build(entry, [], PACKAGES_ASIDE[entry])),
+      ];
+      writeContents("scripts.json", contents);
+      for (const name of names) writeFileSync(temporary(name), nameAside(readFileSync(temporary(name), "utf8")));
+      requireAscii(temporary(PROGRAM.name));
+      for (const name of names) renameSync(temporary(name), inRoot("dist", name));
+    },
+  });
+}
+
+/** Returns a script that names the packages aside by their files. */
+function nameAside(text) {
+  const files = Object.entries(PACKAGES_ASIDE);
+  return files.reduce((named, [name, file]) => named.replaceAll(`("${name}")`, `("./${file}")`), text);
+}
+
+/** Throws for any other text: the script is read as one byte per character, and V8 would need two. */
+function requireAscii(path) {
+  const at = readFileSync(path).findIndex((byte) => byte > 0x7f);
+  if (at >= 0) throw new Error(`${path} has a character at byte ${at} that is not ASCII`);
 }
 
 /** The page of the address map: one script for browsers of the last years, and the files beside it. */

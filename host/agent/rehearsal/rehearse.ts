@@ -54,16 +54,18 @@ function resultOfMain(answered: string, netns: string): object {
   return { ...rest, interfaces: [{ name: NIC, sandbox: netns }], ips: ips.map((ip) => ({ ...ip, interface: 0 })) };
 }
 
-interface RehearsalDeps {
+export interface RehearsalDeps {
   /** The built core, berth-core.wasm. */
   readonly coreWasm: Uint8Array;
   readonly detection: Detection;
   readonly nowMs: () => number;
+  /** Called between the two plugins' ADDs. Resolves with whether to go on. */
+  readonly pause: () => Promise<boolean>;
 }
 
 /**
- * Returns what a caller would have been answered: by the coordinator, or by `berth` if that refused. Throws NetnsError, NetlinkError or ApplyError if the kernel
- * refuses the namespaces or what is in them.
+ * Returns what a caller would have been answered: by the coordinator, or by `berth` if that refused or `pause` ended the rehearsal. Throws NetnsError, NetlinkError
+ * or ApplyError if the kernel refuses the namespaces or what is in them.
  */
 export async function rehearse(deps: RehearsalDeps): Promise<Answer> {
   using opened = new DisposableStack();
@@ -97,7 +99,7 @@ export async function rehearse(deps: RehearsalDeps): Promise<Answer> {
     return dispatcher.dispatch(request, new AbortController().signal);
   };
   const answer = await call("berth", { type: "macvlan", ipam: { type: "berth" } });
-  if (answer.status !== 200) return answer;
+  if (answer.status !== 200 || !(await deps.pause())) return answer;
   const prevResult = resultOfMain(answer.body, netns);
   return await call("coordinator", { type: "coordinator", mode: "auto", serviceCIDR: [SERVICES], prevResult });
 }
