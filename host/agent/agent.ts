@@ -247,7 +247,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   closers.push(logReadiness(() => backend.readiness(), log));
   const trimming = startTrimming({
     calls: meter,
-    collect: collectGarbage,
+    collect: () => {
+      collectGarbage();
+      // Its death is reported elsewhere.
+      registry.trimMemory?.().catch(() => undefined);
+    },
     trim: () => loadNative().trim(),
     heapBytes: () => getHeapStatistics().total_physical_size,
   });

@@ -37,7 +37,7 @@ const REST_FACTOR = 100;
 interface TrimOptions {
   /** The calls of plugins: those that have come so far, and those that are not answered. */
   readonly calls: { readonly begun: number; readonly underWay: number };
-  /** Collects all garbage of the main thread. */
+  /** Collects all garbage: of the main thread before it returns, of the registry's thread soon after. */
   readonly collect: () => void;
   /** Makes the C library return its free memory. */
   readonly trim: () => void;

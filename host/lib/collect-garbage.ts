@@ -11,10 +11,13 @@ type Collect = (options: {
   readonly execution: "sync";
 }) => void;
 
-/** Collects all garbage of this thread, and keeps no free memory in reserve. The event loop stands still meanwhile, for up to 0.1 s. */
+/**
+ * Collects all garbage of this thread, and keeps no free memory in reserve. The event loop stands still meanwhile, for up to 0.1 s. Does nothing if another thread
+ * takes the option back just then: it holds for all of them.
+ */
 export function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
-  const collect: Collect = runInNewContext("gc");
+  const collect: Collect | undefined = runInNewContext("globalThis.gc");
   setFlagsFromString("--no-expose-gc");
-  collect({ type: "major", flavor: "last-resort", execution: "sync" });
+  collect?.({ type: "major", flavor: "last-resort", execution: "sync" });
 }

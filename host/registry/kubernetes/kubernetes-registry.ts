@@ -326,6 +326,10 @@ export class KubernetesRegistry implements Registry {
     return this.#journal.pendingCalls;
   }
 
+  async trimMemory(): Promise<void> {
+    await this.#journal.trimMemory?.();
+  }
+
   probe(): Promise<void> {
     return this.#journal.probe();
   }

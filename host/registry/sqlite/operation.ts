@@ -9,10 +9,14 @@ export type StoreMethod = Exclude<
   "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity"
 >;
 
+/** What concerns the thread, not the rows that it has. */
+const THREAD_METHODS = ["trimMemory", "close"] as const;
+type ThreadMethod = (typeof THREAD_METHODS)[number];
+
 export interface CallMessage {
   readonly id: number;
-  /** `probe` and `close` concern the database, not its rows. */
-  readonly method: StoreMethod | "probe" | "close";
+  /** `probe` and `close` concern the database, not its rows, `trimMemory` the thread. */
+  readonly method: StoreMethod | "probe" | ThreadMethod;
   readonly args: readonly unknown[];
 }
 
@@ -46,6 +50,10 @@ const READS: readonly string[] = [
   "list",
 ] satisfies StoreMethod[];
 
+export function isOfThread({ method }: CallMessage): boolean {
+  return (THREAD_METHODS as readonly string[]).includes(method);
+}
+
 /** Returns whether the method changes neither rows nor files. */
 export function onlyReads(method: CallMessage["method"]): boolean {
   return READS.includes(method);
@@ -59,7 +67,7 @@ export function operationOf(message: CallMessage): Operation {
     onlyReads: onlyReads(message.method),
     run: (store) => {
       invariant(
-        message.method !== "close" && message.method !== "probe",
+        !isOfThread(message) && message.method !== "probe",
         `${message.method} is not an operation of the store`,
       );
       const method = Reflect.get(store, message.method) as ((...args: readonly unknown[]) => unknown) | undefined;

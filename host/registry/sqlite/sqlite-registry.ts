@@ -52,6 +52,10 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#store.pendingCalls;
   }
 
+  async trimMemory(): Promise<void> {
+    if (this.#store.gone === undefined) await this.#store.send("trimMemory", []);
+  }
+
   async probe(): Promise<void> {
     const isThorough = this.#store.trouble !== undefined;
     if (!isThorough && performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return;

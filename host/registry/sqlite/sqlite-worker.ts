@@ -3,10 +3,11 @@
  * milliseconds (clocks-and-boots).
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { collectGarbage } from "../../lib/collect-garbage.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
-import type { CallMessage } from "./operation.ts";
+import { type CallMessage, isOfThread } from "./operation.ts";
 import { rehearseClaim } from "./rehearse-claim.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
@@ -31,14 +32,15 @@ function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): voi
   for (;;) {
     const calls = receive(port, bell) as CallMessage[];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
-      const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
+      const group = calls.slice(start, start + MAX_GROUP).filter((call) => !isOfThread(call));
       // One message each: Node.js runs the continuations of one message before it delivers the next.
       if (group.length > 0) for (const reply of session.run(group)) port.postMessage(reply);
     }
-    const close = calls.find(({ method }) => method === "close");
-    if (close !== undefined) {
-      session.close();
-      port.postMessage({ id: close.id, value: undefined, freed: [] });
+    const isClosed = calls.some(({ method }) => method === "close");
+    if (isClosed) session.close();
+    else if (calls.some(({ method }) => method === "trimMemory")) collectGarbage();
+    for (const { id } of calls.filter(isOfThread)) port.postMessage({ id, value: undefined, freed: [] });
+    if (isClosed) {
       port.close();
       return;
     }
