@@ -49,7 +49,7 @@ interface Coming {
 const COMINGS: Readonly<Record<string, Coming>> = {
   "at once": { restMs: 0, code: "all" },
   "1.5 s later": { restMs: REHEARSED_MS, code: "all" },
-  "1.5 s later, first start in a new pod": { restMs: REHEARSED_MS, code: "installed" },
+  "1.5 s later, first start after an installation": { restMs: REHEARSED_MS, code: "installed" },
   "1.5 s later, first start of all": { restMs: REHEARSED_MS, code: "none" },
 };
 
@@ -127,7 +127,7 @@ async function runEmptyNode(): Promise<number> {
   return performance.now() - fromMs;
 }
 
-/** What the first container of the agent's pod does, as far as it leaves code. */
+/** What an installation does, as far as it leaves code. */
 async function installInto(codeCache: string): Promise<void> {
   const program = join(root, "dist", "berth-agent.mjs");
   const status = await runNode([program, "install", "--dry-run"], { NODE_COMPILE_CACHE: codeCache });
@@ -198,7 +198,7 @@ function targetsOf(starts: Readonly<Record<string, readonly Start[]>>): Target[]
     Object.entries(starts).flatMap(([name, some]) => (COMINGS[name]?.code === code ? some : []));
   return [
     targetOf("from the exec of the agent to its first answer", startsWith("all")),
-    targetOf("the same, first start in a new pod", startsWith("installed")),
+    targetOf("the same, first start after an installation", startsWith("installed")),
     targetOf("the same, first start of all", startsWith("none")),
     ...Object.entries(starts).map(([coming, each]) =>
       atMost({
@@ -223,6 +223,6 @@ function targetOf(what: string, starts: readonly Start[]): Target {
 const NOTES = [
   "Milliseconds. The agent has no cluster, two pools and the registry of the starts before. It is asked for its health each millisecond from its exec on, until the first byte of an answer.",
   "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started, the agent rehearses an ADD of berth, and 0.1 s later one of the coordinator, unless a call comes.",
-  "The agent's code is kept from start to start, as the service and the chart have it (NODE_COMPILE_CACHE), and an agent has served pods before. In a new pod of the DaemonSet there is what the installation has left, the pod's first container; on a host there is nothing at the first start of a version.",
+  "The agent's code is kept from start to start, as the service and the chart have it (NODE_COMPILE_CACHE), and an agent has served pods before. The first start in a new pod of the DaemonSet, or of a new version on a host, finds what the installation has left; at a first start of all there is nothing.",
   "The floor of a start is an empty Node.js from exec to exit.",
 ];
