@@ -44,10 +44,12 @@ export function runScript<T>(path: string, cacheDirectory: string | undefined): 
   });
   const module = { exports: {} as T };
   script.runInThisContext()(module.exports, createRequire(path), module, path, dirname(path));
-  const isDone = found?.isComplete === true && script.cachedDataRejected === false;
+  const { exports } = module;
+  const hasFoundAll = found?.isComplete === true && script.cachedDataRejected === false;
+  if (codePath === undefined || hasFoundAll) return { exports, keepCode: undefined };
   const keepCode = (isComplete: boolean): Promise<void> =>
-    writeCode(codePath ?? "", { checksum, isComplete, code: script.createCachedData() });
-  return { exports: module.exports, keepCode: codePath === undefined || isDone ? undefined : keepCode };
+    writeCode(codePath, { checksum, isComplete, code: script.createCachedData() });
+  return { exports, keepCode };
 }
 
 interface KeptCode {

@@ -1,6 +1,6 @@
 /**
- * The functions of node:crypto that an agent calls. The module is loaded by the first call, not with this file: it takes a tenth of the time until an
- * agent answers, in each thread that loads it.
+ * The functions of node:crypto that an agent calls. The module is loaded by the first call, not with this file: that takes 8 ms in each thread, which
+ * an agent has while it waits for its registry.
  */
 let loaded: typeof import("node:crypto") | undefined;
 
