@@ -20,7 +20,7 @@ const STARTS = 15;
 const QUICK_STARTS = 3;
 /** ADDs after each start: the first, and those that it is compared with. */
 const PODS = 11;
-/** After that the agent has rehearsed an ADD, unless a call came before: milliseconds. */
+/** After that the agent has rehearsed an ADD, and kept some of its code: milliseconds. */
 const REHEARSED_MS = 1_500;
 /** A start that takes longer has failed. */
 const LIMIT_MS = 60_000;
@@ -222,7 +222,7 @@ function targetOf(what: string, starts: readonly Start[]): Target {
 
 const NOTES = [
   "Milliseconds. The agent has no cluster, two pools and the registry of the starts before. It is asked for its health each millisecond from its exec on, until the first byte of an answer.",
-  "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started, the agent rehearses an ADD of berth, and 0.1 s later one of the coordinator, unless a call comes.",
+  "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started and no call came for 0.1 s the agent rehearses an ADD of both plugins.",
   "The agent's code is kept from start to start, as the service and the chart have it (NODE_COMPILE_CACHE), and an agent has served pods before. The first start in a new pod of the DaemonSet, or of a new version on a host, finds what the installation has left; at a first start of all there is nothing.",
   "The floor of a start is an empty Node.js from exec to exit.",
 ];

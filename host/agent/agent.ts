@@ -218,7 +218,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => server.close());
   const { coreWasm } = options;
-  const rehearsing = startRehearsing({ coreWasm, detection: ipam.detection, nowMs: monotonicMs, calls: meter, log });
+  const rehearsing = startRehearsing({
+    ...{ coreWasm, detection: ipam.detection, nowMs: monotonicMs },
+    fillMirror: () => coordinator.fillMirror(),
+    ...{ calls: meter, log },
+  });
   closers.push(() => rehearsing.close());
   const keeping = options.keepCode && startKeeping({ calls: meter, keep: options.keepCode, log });
   closers.push(() => keeping?.close());

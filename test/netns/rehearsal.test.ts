@@ -41,7 +41,7 @@ const held = (): number => descriptors().filter((target) => /^(net|socket):/.tes
 test("an ADD is rehearsed, and nothing is left of it", async () => {
   const log = pino({ level: "silent" });
   const detection = openDetection({ registry, pools: () => new Map(), nowMs, log, audit: NO_AUDIT });
-  const ask = () => rehearse({ coreWasm: readCoreWasm(), detection, nowMs, pause: async () => true });
+  const ask = () => rehearse({ coreWasm: readCoreWasm(), detection, nowMs });
   const own = readlinkSync(OWN_NETNS);
   const links = () => execFileSync("ip", ["-oneline", "link"], { encoding: "utf8" }).split("\n").length;
   await ask(); // what stays open after the first visit

@@ -10,6 +10,7 @@ import {
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
 import { Announcer } from "../../coordinator/announcer.ts";
+import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
@@ -176,6 +177,8 @@ export interface OpenCoordinator {
   readonly attachments: CoordinatedAttachments;
   readonly compare: CoordinatorPlugin["compare"];
   observeNode(): NodeState;
+  /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
+  fillMirror(): void;
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
@@ -247,6 +250,10 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     observeNode: () => {
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
+    },
+    fillMirror: () => {
+      host.mirror.read();
+      host.mirror.nftTable(host.netfilter, NFT_TABLE);
     },
     withdraw: (attachment) =>
       plugin.withdraw(attachment, options.definitions.settingsFor({ ...attachment, pod: undefined })),

@@ -59,13 +59,11 @@ export interface RehearsalDeps {
   readonly coreWasm: Uint8Array;
   readonly detection: Detection;
   readonly nowMs: () => number;
-  /** Called between the two plugins' ADDs. Resolves with whether to go on. */
-  readonly pause: () => Promise<boolean>;
 }
 
 /**
- * Returns what a caller would have been answered: by the coordinator, or by `berth` if that refused or `pause` ended the rehearsal. Throws NetnsError, NetlinkError
- * or ApplyError if the kernel refuses the namespaces or what is in them.
+ * Returns what a caller would have been answered: by the coordinator, or by `berth` if that refused. Throws NetnsError, NetlinkError or ApplyError if the kernel
+ * refuses the namespaces or what is in them.
  */
 export async function rehearse(deps: RehearsalDeps): Promise<Answer> {
   using opened = new DisposableStack();
@@ -99,7 +97,7 @@ export async function rehearse(deps: RehearsalDeps): Promise<Answer> {
     return dispatcher.dispatch(request, new AbortController().signal);
   };
   const answer = await call("berth", { type: "macvlan", ipam: { type: "berth" } });
-  if (answer.status !== 200 || !(await deps.pause())) return answer;
+  if (answer.status !== 200) return answer;
   const prevResult = resultOfMain(answer.body, netns);
   return await call("coordinator", { type: "coordinator", mode: "auto", serviceCIDR: [SERVICES], prevResult });
 }
