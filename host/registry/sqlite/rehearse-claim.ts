@@ -17,8 +17,11 @@ const CLAIM: Claim = {
   ],
 };
 
-/** Returns what was claimed and what was released. Both have happened when the function returns, without a turn of the event loop. `isJournal`: the registry's kind. */
-export function rehearseClaim(isJournal: boolean): Promise<[claimed: unknown, released: unknown]> {
+/**
+ * Resolves with what was claimed and what was released. Both have happened when the function returns, without a turn of the event loop. Rejects if SQLite refuses
+ * any of it. `isJournal`: the registry's kind.
+ */
+export async function rehearseClaim(isJournal: boolean): Promise<[claimed: unknown, released: unknown]> {
   const database = openMemoryDatabase();
   const cooldowns = { defaultMs: 0, byPool: new Map() };
   const store = new MemoryStore(database, { isJournal, bootId: "", cooldowns, onFreed: () => {}, openedAtMs: 0 });

@@ -1,5 +1,6 @@
 /** The rehearsal of the registry's thread is a whole claim and a whole release, and over when the function returns. */
-import { expect, it } from "vitest";
+import { DatabaseSync } from "node:sqlite";
+import { expect, it, vi } from "vitest";
 import { rehearseClaim } from "../../../../host/registry/sqlite/rehearse-claim.ts";
 
 for (const isJournal of [false, true])
@@ -9,3 +10,15 @@ for (const isJournal of [false, true])
     expect(claimed).toMatchObject({ kind: "bound", held: [address] });
     expect(released).toMatchObject([address]);
   });
+
+it("a database that cannot be made is a rejection: the thread goes on with the registry that it has opened", async () => {
+  const refusal = vi.spyOn(DatabaseSync.prototype, "exec").mockImplementation(() => {
+    throw new Error("out of memory");
+  });
+  try {
+    const rehearsed = rehearseClaim(false);
+    await expect(rehearsed).rejects.toThrow("out of memory");
+  } finally {
+    refusal.mockRestore();
+  }
+});
