@@ -24,10 +24,10 @@ export function productEntries({ plugins, addon }: NativeParts, shebang: string)
         const text = readFileSync(join(dist, path), "utf8");
         return { path, mode: 0o755, content: Buffer.from(text.replace(/^#!.*/, shebang)) };
       }),
-    ...built
-      .filter((name) => name.endsWith(".cjs"))
-      .map((path) => ({ path, mode: 0o644, content: readFileSync(join(dist, path)) })),
-    ...PLAIN_FILES.map((path) => ({ path, mode: 0o644, content: readFileSync(join(dist, path)) })),
+    ...[...built.filter((name) => name.endsWith(".cjs")), ...PLAIN_FILES].map((path) => ({
+      ...{ path, mode: 0o644 },
+      content: readFileSync(join(dist, path)),
+    })),
     { path: "native/berth.node", mode: 0o755, content: addon },
     ...[...plugins].map(([name, content]) => ({ path: `bin/${name}`, mode: 0o755, content })),
   ];
