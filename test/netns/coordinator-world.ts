@@ -19,7 +19,7 @@ import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
-import { ipIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
+import { ipIn, showIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
 export interface Nic {
   readonly name: string;
@@ -49,6 +49,9 @@ const gatewayOf = (nic: Nic, family: 4 | 6): string => addressOf(nic, family, 1)
 export const NODE_IPS = { 4: "10.6.0.2", 6: "fd00:6::2" } as const;
 
 const UPLINKS = 3;
+
+/** The kernel takes microseconds, and longer where it has other work. */
+const LOCAL_ROUTE_MS = 10_000;
 
 /** The host's end of a first NIC of an overlay network. */
 export const OVERLAY_END = { ptp: "ovl0", bridge: "bridge0" } as const;
@@ -126,6 +129,14 @@ export function makeNic(names: Names, nic: Nic): void {
         : []),
     ]),
   );
+  if (families.includes(6)) waitForLocalRoute(names.pod, addressOf(nic, 6));
+}
+
+/** The kernel's own route of an IPv6 address follows the address by itself, also where duplicates are not looked for. */
+function waitForLocalRoute(netns: string, address: string): void {
+  const deadlineMs = performance.now() + LOCAL_ROUTE_MS;
+  while (!showIn(netns, "-6 route show table local").includes(`local ${address} `))
+    if (performance.now() > deadlineMs) throw new Error(`The kernel has no local route for ${address}`);
 }
 
 export function removeNic(names: Names, { name, kind }: Nic): void {
