@@ -5,7 +5,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
@@ -110,11 +109,10 @@ async function measureStart(node: Node, { add, del }: Chain, coming: Coming): Pr
   if (coming.code !== "all") rmSync(codeCache, { recursive: true, force: true });
   if (coming.code === "installed") await installInto(codeCache);
   const fromMs = performance.now();
-  const started = agent.start({ NODE_COMPILE_CACHE: codeCache });
-  const answerMs = (await firstAnswer(agent.socket)) - fromMs;
+  await agent.start({ NODE_COMPILE_CACHE: codeCache });
+  const answerMs = performance.now() - fromMs;
   await sleep(coming.restMs);
   const added = await runBatch({ subject: add, atOnce: 1, first, count: PODS }, netns);
-  await started;
   await runBatch({ subject: del, atOnce: 1, first, count: PODS }, netns);
   await pods.remove(first, PODS);
   const [firstMs = Number.NaN, ...laterMs] = added.samples.map(({ wallMs }) => wallMs);
@@ -138,29 +136,6 @@ async function runNode(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   const child = spawn(process.execPath, args, { stdio: "ignore", env: { ...process.env, ...env } });
   const [status] = await once(child, "exit");
   return status;
-}
-
-/** Resolves with the time of the first byte that the agent has answered. */
-async function firstAnswer(socketPath: string): Promise<number> {
-  const deadlineMs = performance.now() + LIMIT_MS;
-  while (performance.now() < deadlineMs) {
-    if (await isAnswering(socketPath)) return performance.now();
-    await sleep(POLL_MS);
-  }
-  throw new Error(`The agent has not answered within ${LIMIT_MS} ms`);
-}
-
-function isAnswering(socketPath: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath, () => socket.write("GET /v1/health HTTP/1.1\r\nHost: agent\r\n\r\n"));
-    const end = (isAnswered: boolean): void => {
-      socket.destroy();
-      resolve(isAnswered);
-    };
-    socket.once("data", () => end(true));
-    socket.once("error", () => end(false));
-    socket.once("close", () => resolve(false));
-  });
 }
 
 const medianOf = (starts: readonly Start[], figure: (start: Start) => number): number =>
@@ -221,7 +196,7 @@ function targetOf(what: string, starts: readonly Start[]): Target {
 }
 
 const NOTES = [
-  "Milliseconds. The agent has no cluster, two pools and the registry of the starts before. It is asked for its health each millisecond from its exec on, until the first byte of an answer.",
+  "Milliseconds. The agent has no cluster, two pools and the registry of the starts before. It is asked for its health when its socket is there, until the first byte of an answer.",
   "The chain is macvlan + berth + coordinator, exec to exit, one ADD after the other: the first one after the start, and the median of the next ten. When it has started and no call came for 0.1 s the agent rehearses an ADD of both plugins.",
   "The agent's code is kept from start to start, as the service and the chart have it (NODE_COMPILE_CACHE), and an agent has served pods before. The first start in a new pod of the DaemonSet, or of a new version on a host, finds what the installation has left; at a first start of all there is nothing.",
   "The floor of a start is an empty Node.js from exec to exit.",

@@ -18,7 +18,8 @@ for (const limit of ["min-semi-space-size", "max-semi-space-size", "max-old-spac
 // Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the umask, and a socket exists before its mode is set.
 process.umask(0o077);
 
-const registryThread = process.argv.some((argument) => MODES.test(argument)) ? startRegistryThread() : undefined;
+const mode = process.argv.map((argument) => MODES.exec(argument)?.[1]).find((name) => name !== undefined);
+const registryThread = mode === undefined ? undefined : startRegistryThread({ isJournal: mode !== "config" });
 // Until it has something to open it keeps no process alive that serves nothing.
 registryThread?.worker.unref();
 

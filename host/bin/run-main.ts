@@ -49,7 +49,7 @@ const DISABLE_SIGUSR1 = "--disable-sigusr1";
  * Other options of V8, such as `--expose-gc`, make Node.js compile its own modules at each start (host/lib/collect-garbage.ts).
  */
 export const AGENT_SETTINGS: NodeSettings = {
-  options: ["--min-semi-space-size=4", "--max-semi-space-size=4", "--max-old-space-size=96", DISABLE_SIGUSR1],
+  options: ["--min-semi-space-size=4", "--max-semi-space-size=4", "--max-old-space-size=256", DISABLE_SIGUSR1],
   environment: { MALLOC_ARENA_MAX: "1", UV_THREADPOOL_SIZE: "8" },
 };
 

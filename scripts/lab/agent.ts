@@ -18,8 +18,8 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { root } from "../setup/paths.mjs";
+import { expectAnswer, type FirstAnswer } from "./first-answer.ts";
 import type { Netns } from "./netns.ts";
-import { pauseSince } from "./pause.ts";
 
 export interface AgentOptions {
   /** YAML texts by file name, written before the start. */
@@ -69,7 +69,7 @@ export interface Agent {
   stderr(): string;
   /** Reads what was left unread. */
   readStderr(): void;
-  /** Starts again after `stop` or `kill`. */
+  /** Starts again after `stop` or `kill`; resolves at the first byte of its first answer. */
   start(env?: NodeJS.ProcessEnv): Promise<void>;
   /** SIGKILL and a start with that fault plan, or none. */
   restart(fault?: string): Promise<void>;
@@ -148,6 +148,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
     start: async (more = {}) => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
+      using answer = expectAnswer(socket);
       child = spawnAgent(
         configDir,
         {
@@ -162,7 +163,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       );
       for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
         stream?.on("data", (chunk: Buffer) => output.push(chunk));
-      await answering(agent, child, options.readyMs ?? 60_000);
+      await answering(agent, child, answer, options.readyMs ?? 60_000);
     },
     restart: async (fault) => {
       await end("SIGKILL");
@@ -208,21 +209,14 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
 }
 
 /** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */
-async function answering(agent: Agent, child: Child, readyMs: number): Promise<void> {
+async function answering(agent: Agent, child: Child, answer: FirstAnswer, readyMs: number): Promise<void> {
   const start = performance.now();
-  for (;;) {
-    if (!isRunning(child)) {
+  await answer.wait(() => {
+    if (!isRunning(child))
       throw new Error(`The agent ended at once (${child.exitCode ?? child.signalCode}):\n${agent.stderr()}`);
-    }
-    const answered = await agent.request("/v1/health").then(
-      () => true,
-      () => false,
-    );
-    if (answered) return;
     if (performance.now() - start > readyMs)
       throw new Error(`The agent does not answer after ${readyMs} ms:\n${agent.stderr()}`);
-    await pauseSince(start);
-  }
+  });
 }
 
 function isRunning(child: Child): boolean {

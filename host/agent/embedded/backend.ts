@@ -115,7 +115,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   const { log, nowMs } = options;
   let inventory: PoolInventory | undefined;
   let directory: ManifestDirectory | undefined;
-  const thread = options.registryThread ?? startRegistryThread();
+  const thread = options.registryThread ?? startRegistryThread({ isJournal: false });
   try {
     directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));

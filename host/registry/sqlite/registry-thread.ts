@@ -15,8 +15,16 @@ function workerUrl(): URL {
   return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
 }
 
+/** What the thread has from its first statement on. */
+export interface ThreadStart {
+  readonly bell: Int32Array;
+  /** It rehearses with this kind of registry before it is told what to open. */
+  readonly isJournal: boolean;
+}
+
 /** Starts the thread, which takes tens of milliseconds of another processor; meanwhile what it is to open can be found out. */
-export function startRegistryThread(): RegistryThread {
+export function startRegistryThread({ isJournal }: { readonly isJournal: boolean }): RegistryThread {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  return { bell, worker: new Worker(workerUrl(), { workerData: bell, name: "registry", resourceLimits: WORKER_HEAP }) };
+  const workerData: ThreadStart = { bell, isJournal };
+  return { bell, worker: new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP }) };
 }

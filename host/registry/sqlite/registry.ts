@@ -52,7 +52,7 @@ function restrictToOwner(directory: string): void {
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
-  const { worker, bell } = options.thread ?? startRegistryThread();
+  const { worker, bell } = options.thread ?? startRegistryThread({ isJournal });
   worker.ref();
   const session: SessionOptions = {
     directory: options.directory,

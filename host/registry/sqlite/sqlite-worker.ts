@@ -8,6 +8,7 @@ import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
 import { type CallMessage, isOfThread } from "./operation.ts";
+import type { ThreadStart } from "./registry-thread.ts";
 import { rehearseClaim } from "./rehearse-claim.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
@@ -70,8 +71,6 @@ function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
       onNotice: (text) => post({ kind: "notice", text }),
     });
     post({ kind: "opened", loss: session.loss });
-    // Nothing is lost if it fails.
-    rehearseClaim((options as SessionOptions).isJournal).catch(() => undefined);
     return session;
   } catch (error) {
     post({ kind: "failed", message: messageOf(error) });
@@ -80,10 +79,12 @@ function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   }
 }
 
-function main(port: MessagePort, bell: Int32Array): void {
+function main(port: MessagePort, { bell, isJournal }: ThreadStart): void {
+  // The main thread has to load its program first. Nothing is lost if it fails.
+  rehearseClaim(isJournal).catch(() => undefined);
   const session = open(port, bell);
   if (session !== undefined) serve(port, bell, session);
 }
 
 invariant(parentPort !== null, "sqlite-worker runs as a worker thread only");
-main(parentPort, workerData as Int32Array);
+main(parentPort, workerData as ThreadStart);

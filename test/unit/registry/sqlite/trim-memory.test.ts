@@ -13,7 +13,7 @@ const AT_ONCE = 40;
 
 async function open(): Promise<{ registry: RecoverableRegistry; thread: RegistryThread }> {
   const directory = mkdtempSync(join(tmpdir(), "berth-trim-"));
-  const thread = startRegistryThread();
+  const thread = startRegistryThread({ isJournal: false });
   const registry = await openSqliteRegistry({
     ...{ directory, thread, bootId: "boot", lockWaitMs: 0, faultCounter: createFaultCounter() },
     nowMs: () => Math.round(performance.now()),
