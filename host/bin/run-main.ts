@@ -45,7 +45,8 @@ const DISABLE_SIGUSR1 = "--disable-sigusr1";
 /**
  * Limits on V8's heap, in megabytes, one heap of the C library, and more threads for what the kernel takes long for (docs/decisions/0038), all of which
  * can be set before the start only. Without them the agent works as well and takes a third more memory. The young generation holds what a call makes; the
- * agent keeps no object per address. V8 would shrink it to 1 MB between calls, and collect it with every second pod (docs/decisions/0037).
+ * agent keeps no object per address. V8 would shrink it to 1 MB between calls, and collect it with every second pod (docs/decisions/0037). With a lower limit of
+ * the old generation it would collect that before the first pod's ADD (docs/decisions/0041).
  * Other options of V8, such as `--expose-gc`, make Node.js compile its own modules at each start (host/lib/collect-garbage.ts).
  */
 export const AGENT_SETTINGS: NodeSettings = {
