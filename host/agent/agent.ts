@@ -175,8 +175,6 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     permission: () => resources.state.snapshot.vendorConf.ifacer,
   });
   closers.push(() => ifacer[Symbol.dispose]());
-  const registryWatch = watchRegistry(registry, log);
-  closers.push(() => registryWatch.close());
   const berth = new IpamPlugin(ipam, backend);
   const dispatcher = new Dispatcher({ berth, coordinator: coordinator.plugin, ifacer: ifacer.plugin }, audit, log);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
@@ -217,6 +215,9 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
+  // It begins with a write, which nobody is to wait for.
+  const registryWatch = watchRegistry(registry, log);
+  closers.push(() => registryWatch.close());
   const { coreWasm } = options;
   const rehearsing = startRehearsing({
     ...{ coreWasm, detection: ipam.detection, nowMs: monotonicMs },

@@ -21,7 +21,9 @@ export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log
     else log.error({ trouble }, "The registry cannot record; ADDs are refused");
     reported = trouble;
   };
+  const look = (): void => void registry.probe().then(report);
   report();
-  const timer = setInterval(() => void registry.probe().then(report), REGISTRY_LOOK_MS).unref();
+  look();
+  const timer = setInterval(look, REGISTRY_LOOK_MS).unref();
   return { close: () => clearInterval(timer) };
 }

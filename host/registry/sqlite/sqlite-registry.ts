@@ -37,7 +37,8 @@ export function openMemoryRegistry({ nowMs, ...options }: CopyOptions & { readon
 export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly #store: StoreAccess;
   readonly #nowMs: () => number;
-  #probedAtMs = performance.now();
+  /** Never before the first probe, which begins the log and waits for the disk in place of the first claim. */
+  #probedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: StoreAccess, nowMs: () => number) {
     this.#store = store;

@@ -1,4 +1,6 @@
-/** V8 collects no garbage of an agent's old generation before the agent answers: a collection then would be in the way of the first pod's ADD. */
+/** What must not be in the way of the first pod's ADD after a start. */
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { startAgent } from "../../scripts/lab/agent.ts";
@@ -12,9 +14,11 @@ function collectionsOf(output: string): string[] {
   return lines.filter((line) => line.includes(isolate));
 }
 
-it("an agent that starts collects its young generation only", async () => {
+const CONFIG = { "conf.yaml": CONF, "pool.yaml": ipPool("blue", "10.6.0.0/16", { ips: ["10.6.0.10-10.6.0.200"] }) };
+
+it("V8 collects the young generation only before the agent answers", async () => {
   const agent = await startAgent({
-    config: { "conf.yaml": CONF, "pool.yaml": ipPool("blue", "10.6.0.0/16", { ips: ["10.6.0.10-10.6.0.200"] }) },
+    config: CONFIG,
     nodeOptions: [...AGENT_SETTINGS.options, "--trace-gc"],
   });
   try {
@@ -27,6 +31,19 @@ it("an agent that starts collects its young generation only", async () => {
       (found) => found.some((line) => line.includes("Mark-Compact")),
     );
     expect(later.length).toBeGreaterThan(atAnswer.length);
+  } finally {
+    await agent.delete();
+  }
+});
+
+it("the registry's log is begun, which takes two fsyncs, before there is a call", async () => {
+  const agent = await startAgent({ config: CONFIG });
+  const bytesOfLog = (): number => statSync(join(agent.state, "registry.sqlite-wal"), { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    await agent.stop();
+    expect(bytesOfLog()).toBe(0);
+    await agent.start();
+    await expect.poll(bytesOfLog, { timeout: 900, interval: 10 }).toBeGreaterThan(0);
   } finally {
     await agent.delete();
   }
