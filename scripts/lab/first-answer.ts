@@ -10,6 +10,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** Between two questions while the socket's directory reports nothing, as it does not exist or the socket was there before: milliseconds. */
 const PAUSE_MS = 50;
 
+/** An agent that has the question and says nothing for so long is asked again: milliseconds. */
+const PATIENCE_MS = 10_000;
+
 export interface FirstAnswer {
   /** Resolves at the first byte of an answer. `requireRunning` throws when there will be none; it is called before each question. */
   wait(requireRunning: () => void): Promise<void>;
@@ -46,6 +49,7 @@ function watchOrNot(directory: string, onEntry: (name: string | null) => void): 
 function isAnswering(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath, () => socket.write("GET /v1/health HTTP/1.1\r\nHost: agent\r\n\r\n"));
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy());
     socket.once("data", () => {
       resolve(true);
       socket.destroy();

@@ -38,7 +38,8 @@ it("V8 collects the young generation only before the agent answers", async () =>
 
 it("the registry's log is begun, which takes two fsyncs, before there is a call", async () => {
   const agent = await startAgent({ config: CONFIG });
-  const bytesOfLog = (): number => statSync(join(agent.state, "registry.sqlite-wal"), { throwIfNoEntry: false })?.size ?? 0;
+  const bytesOfLog = (): number =>
+    statSync(join(agent.state, "registry.sqlite-wal"), { throwIfNoEntry: false })?.size ?? 0;
   try {
     await agent.stop();
     expect(bytesOfLog()).toBe(0);
