@@ -92,14 +92,19 @@ export class Network {
   /** The machine's process lists the collection, because its watch is broken: nothing newer reaches it before an answer does. */
   noteListing(machine: string, path: string, listing: Promise<Answer>): void {
     this.noteLag(machine, path, Number.POSITIVE_INFINITY);
-    const lag = this.#lags.get(`${machine} ${path}`);
     listing.then(
       ({ status }) => {
-        if (lag !== undefined && status === 200) lag.untilMs = this.#options.time.nowMs;
+        if (status === 200) this.#endLag(machine, path);
       },
       // It asks again.
       () => {},
     );
+  }
+
+  /** What waited for an answer, or for another watch, has come, or comes at once. */
+  #endLag(machine: string, path: string): void {
+    const lag = this.#lags.get(`${machine} ${path}`);
+    if (lag?.untilMs === Number.POSITIVE_INFINITY) lag.untilMs = this.#options.time.nowMs;
   }
 
   /** Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if nothing was late. */
@@ -138,11 +143,16 @@ export class Network {
   }
 
   open(stream: Stream): void {
+    this.#endLag(stream.machine, stream.path);
     this.#watches.add(stream);
   }
 
+  /** Its process may ask several times before it has another watch, or a list: until then it is told nothing. */
   close(stream: Stream): void {
+    const { machine, path } = stream;
     this.#watches.delete(stream);
+    const isWatched = [...this.#watches].some((other) => other.machine === machine && other.path === path);
+    if (!isWatched) this.noteLag(machine, path, Number.POSITIVE_INFINITY);
   }
 
   /** All watches of the machine's processes break now; undefined: of all machines. */
@@ -303,7 +313,7 @@ class Connection implements Exchanges {
     const { watch: _, ...query } = request.query ?? {};
     time.schedule(this.#latencyMs(), `server gets ${this.#process.name} WATCH ${request.path}`, wire, () => {
       if (this.#isCutOff || signal.aborted) return;
-      const stream = new Stream(this.#process, this.#machine, time);
+      const stream = new Stream(this.#process, this.#machine, request.path, time);
       const ending = new AbortController();
       stream.onEnd = (): void => {
         this.#network.close(stream);
@@ -364,6 +374,8 @@ export function bodyOf(text: string): Answer["body"] {
 /** The bytes of a watch, as they arrive. */
 export class Stream implements AsyncIterable<Buffer> {
   readonly machine: string;
+  /** Of the collection. */
+  readonly path: string;
   onEnd: () => void = () => {};
   isOver = false;
   readonly #process: Process;
@@ -372,9 +384,10 @@ export class Stream implements AsyncIterable<Buffer> {
   #end: { readonly error?: unknown } | undefined;
   #wake: () => void = () => {};
 
-  constructor(process: Process, machine: string, time: SimulatedTime) {
+  constructor(process: Process, machine: string, path: string, time: SimulatedTime) {
     this.#process = process;
     this.machine = machine;
+    this.path = path;
     this.#time = time;
   }
 

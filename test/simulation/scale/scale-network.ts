@@ -155,7 +155,7 @@ class Connection implements Exchanges {
     const { watch: _, ...query } = request.query ?? {};
     time.schedule(WIRE_MS + model.request({ method: "GET", path: request.path }, time.nowMs), "watch", wire, () => {
       if (this.#isCutOff || signal.aborted) return;
-      const stream = new Stream(this.#process, this.#machine, time);
+      const stream = new Stream(this.#process, this.#machine, request.path, time);
       const ending = new AbortController();
       stream.onEnd = (): void => {
         network.streams.delete(stream);
