@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "../../scripts/lab/netns-world.ts";
 import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type Chain, chainsOf, WHOLE } from "../coordinator/chain.ts";
@@ -21,10 +22,8 @@ const QUICK_STARTS = 3;
 const PODS = 11;
 /** After that the agent has rehearsed an ADD, and kept some of its code: milliseconds. */
 const REHEARSED_MS = 1_500;
-/** A start that takes longer has failed. */
+/** An agent that has kept no code for so long has failed: milliseconds. */
 const LIMIT_MS = 60_000;
-/** Between two looks at what the agent has kept: milliseconds. */
-const POLL_MS = 10;
 const TARGET_MS = 150;
 
 /** What one start took. */
@@ -86,14 +85,13 @@ async function keepCode({ agent, netns, pods }: Node, { add, del }: Chain): Prom
   const first = await pods.make(PODS, () => ({ kind: "none" }));
   const sizes = new Set<number>();
   const waitForCode = async (count: number): Promise<void> => {
-    const deadlineMs = performance.now() + LIMIT_MS;
-    for (;;) {
+    const look = async (): Promise<number> => {
       for (const name of readdirSync(agent.codeCache, { recursive: true, encoding: "utf8" }))
         if (name.endsWith(".code")) sizes.add(statSync(join(agent.codeCache, name)).size);
-      if (sizes.size >= count) return;
-      if (performance.now() > deadlineMs) throw new Error(`The agent has not kept its code within ${LIMIT_MS} ms`);
-      await sleep(POLL_MS);
-    }
+      return sizes.size;
+    };
+    const kept = await eventually(look, (found) => found >= count, LIMIT_MS);
+    if (kept < count) throw new Error(`The agent has not kept its code within ${LIMIT_MS} ms`);
   };
   await waitForCode(1);
   await runBatch({ subject: add, atOnce: 1, first, count: PODS }, netns);

@@ -215,7 +215,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log,
   });
   closers.push(() => server.close());
-  // It begins with a write, which nobody is to wait for.
+  // Its first look writes to the disk. The start does not wait for that.
   const registryWatch = watchRegistry(registry, log);
   closers.push(() => registryWatch.close());
   const { coreWasm } = options;

@@ -23,7 +23,7 @@ export interface ThreadStart {
 }
 
 /** Starts the thread, which takes tens of milliseconds of another processor; meanwhile what it is to open can be found out. */
-export function startRegistryThread({ isJournal }: { readonly isJournal: boolean }): RegistryThread {
+export function startRegistryThread({ isJournal }: Pick<ThreadStart, "isJournal">): RegistryThread {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const workerData: ThreadStart = { bell, isJournal };
   return { bell, worker: new Worker(workerUrl(), { workerData, name: "registry", resourceLimits: WORKER_HEAP }) };

@@ -11,7 +11,7 @@ for (const isJournal of [false, true])
     expect(released).toMatchObject([address]);
   });
 
-it("a database that cannot be made is a rejection: the thread goes on with the registry that it has opened", async () => {
+it("a database that cannot be made is a rejection: the thread goes on and opens its registry", async () => {
   const refusal = vi.spyOn(DatabaseSync.prototype, "exec").mockImplementation(() => {
     throw new Error("out of memory");
   });
