@@ -58,3 +58,10 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
     if (own?.size === 0) this.#byOwner.delete(key);
   }
 }
+
+/** Of pools whose names differ. */
+export function tableOfPools(pools: Iterable<IpPool>): PoolTable {
+  const table = new PoolTable();
+  for (const pool of pools) table.set(pool.name, pool);
+  return table;
+}

@@ -5,7 +5,7 @@ import type { Coordinator } from "./coordinator.ts";
 import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
 import type { Pod } from "./pod.ts";
-import type { PoolsByName } from "./pools-by-name.ts";
+import { type PoolsByName, tableOfPools } from "./pools-by-name.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 export interface Snapshot {
@@ -47,7 +47,7 @@ export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
     resources.filter((resource): resource is Extract<Resource, { kind: K }> => resource.kind === kind);
   const { accepted, refused, problems: poolProblems } = checkPools(every("IPPool"));
   return {
-    pools: new Map(accepted.map((pool) => [pool.name, pool])),
+    pools: tableOfPools(accepted),
     refused,
     reserved: every("ReservedIP"),
     namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
