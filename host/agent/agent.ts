@@ -11,6 +11,7 @@ import { loadCrypto } from "../lib/crypto.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
+import { saveMemory } from "../lib/save-memory.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
@@ -258,6 +259,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
       registry.trimMemory?.().catch(() => undefined);
     },
     trim: () => loadNative().trim(),
+    save: saveMemory,
     heapBytes: () => getHeapStatistics().total_physical_size,
   });
   closers.push(() => trimming.close());

@@ -6,6 +6,9 @@
 /** How often the agent looks whether it has memory to return: milliseconds. @limit */
 export const TRIM_INTERVAL_MS = 1_000;
 
+/** The same in a storm. @limit */
+export const STORM_INTERVAL_MS = 100;
+
 /** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. @limit */
 export const CALLS_PER_TRIM = 500;
 
@@ -22,13 +25,16 @@ const QUIET_LOOKS = 2;
  */
 export const COLD_CALLS = 200;
 
-/** Between two collections of all garbage lie so many calls, once COLD_CALLS have come. @limit */
+/**
+ * Between two collections of all garbage lie so many calls, once COLD_CALLS have come. When they have come without a pause to collect in, there is a storm, until
+ * plugins pause. @limit
+ */
 export const CALLS_PER_COLLECTION = 5_000;
 
 /** After so many looks without a call all garbage is collected, however few calls have come since the last time. @limit */
 export const IDLE_LOOKS = 600;
 
-/** By how much V8's heap must have grown since the last collection: bytes. */
+/** By how much V8's heap must have grown since the last collection, but for a storm: bytes. */
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
 /** The next collection is so many times as far away as the last one was long. */
@@ -41,6 +47,8 @@ interface TrimOptions {
   readonly collect: () => void;
   /** Makes the C library return its free memory. */
   readonly trim: () => void;
+  /** Makes V8 keep its heaps small for some processor time, or ends that. */
+  readonly save: (isOn: boolean) => void;
   /** Returns what V8 has of the kernel's memory: bytes. Without a system call, which a process without a free descriptor could not make. */
   readonly heapBytes: () => number;
 }
@@ -49,27 +57,46 @@ interface Trimming {
   close(): void;
 }
 
-export function startTrimming({ calls, collect, trim, heapBytes }: TrimOptions): Trimming {
-  let [begunAtLook, begunAtTrim, quietLooks] = [calls.begun, calls.begun, 0];
+export function startTrimming({ calls, collect, trim, save, heapBytes }: TrimOptions): Trimming {
+  let [begunAtLook, begunAtTrim, quietLooks, isStorm] = [calls.begun, calls.begun, 0, false];
   let [bytesAtRest, dueMs, begunAtCollection] = [0, 0, 0];
+  const collectIfDue = (isAfterStorm: boolean): boolean => {
+    const startMs = performance.now();
+    const callsSince = calls.begun - begunAtCollection;
+    const isCheap = calls.begun < COLD_CALLS || callsSince >= CALLS_PER_COLLECTION || quietLooks >= IDLE_LOOKS;
+    const hasGrown = isAfterStorm || heapBytes() - bytesAtRest >= GROWTH_BYTES;
+    if (!isCheap || startMs < dueMs || !hasGrown) return false;
+    collect();
+    begunAtCollection = calls.begun;
+    dueMs = performance.now() + (performance.now() - startMs) * REST_FACTOR;
+    return true;
+  };
+  const setStorm = (isOn: boolean): void => {
+    isStorm = isOn;
+    save(isOn);
+  };
   const look = (): void => {
     const isQuiet = calls.underWay === 0 && calls.begun === begunAtLook;
     begunAtLook = calls.begun;
     quietLooks = isQuiet ? quietLooks + 1 : 0;
-    const startMs = performance.now();
-    const isCheap =
-      calls.begun < COLD_CALLS || calls.begun - begunAtCollection >= CALLS_PER_COLLECTION || quietLooks >= IDLE_LOOKS;
     const isResting = quietLooks >= QUIET_LOOKS;
-    const collects = isResting && isCheap && startMs >= dueMs && heapBytes() - bytesAtRest >= GROWTH_BYTES;
-    if (!collects && calls.begun - begunAtTrim < (isResting ? CALLS_PER_QUIET_TRIM : CALLS_PER_TRIM)) return;
-    if (collects) collect();
+    const isAfterStorm = isStorm && isResting;
+    if (isAfterStorm) setStorm(false);
+    else if (!isStorm && !isQuiet && calls.begun - begunAtCollection >= CALLS_PER_COLLECTION) setStorm(true);
+    const collected = isResting && collectIfDue(isAfterStorm);
+    if (!collected && calls.begun - begunAtTrim < (isResting ? CALLS_PER_QUIET_TRIM : CALLS_PER_TRIM)) return;
     trim();
     begunAtTrim = calls.begun;
-    if (!collects) return;
-    begunAtCollection = calls.begun;
-    bytesAtRest = heapBytes();
-    dueMs = performance.now() + (performance.now() - startMs) * REST_FACTOR;
+    if (collected) bytesAtRest = heapBytes();
   };
-  const timer = setInterval(look, TRIM_INTERVAL_MS).unref();
-  return { close: () => clearInterval(timer) };
+  const wait = (): NodeJS.Timeout =>
+    setTimeout(
+      () => {
+        look();
+        timer = wait();
+      },
+      isStorm ? STORM_INTERVAL_MS : TRIM_INTERVAL_MS,
+    ).unref();
+  let timer = wait();
+  return { close: () => clearTimeout(timer) };
 }

@@ -5,6 +5,7 @@ import {
   CALLS_PER_TRIM,
   COLD_CALLS,
   IDLE_LOOKS,
+  STORM_INTERVAL_MS,
   startTrimming,
   TRIM_INTERVAL_MS,
 } from "../../../host/agent/trim-memory.ts";
@@ -30,14 +31,16 @@ function start() {
     calls,
     collect,
     trim: () => state.done.push("trim"),
+    save: (isOn) => state.done.push(isOn ? "save" : "save no more"),
     heapBytes: () => state.heapMib * MIB,
   });
   /** Passes this many looks, and returns what they did. */
-  const look = (times = 1): string[] => {
-    vi.advanceTimersByTime(times * TRIM_INTERVAL_MS);
+  const look = (times = 1): string[] => pass(times * TRIM_INTERVAL_MS);
+  const pass = (ms: number): string[] => {
+    vi.advanceTimersByTime(ms);
     return state.done.splice(0);
   };
-  return { calls, state, look, trimming };
+  return { calls, state, look, pass, trimming };
 }
 
 describe("an agent that no plugin calls", () => {
@@ -128,7 +131,7 @@ describe("an agent whose code has been compiled", () => {
     calls.begun += CALLS_PER_COLLECTION - 1;
     expect(look(30)).not.toContain("collect");
     calls.begun++;
-    expect(look(3)).toEqual(["collect", "trim"]);
+    expect(look(3)).toContain("collect");
   });
 
   it("collects when no plugin has called for ten minutes", () => {
@@ -143,5 +146,59 @@ describe("an agent whose code has been compiled", () => {
     expect(look(30)).toEqual([]);
     calls.begun++;
     expect(look(3)).toEqual(["trim"]);
+  });
+});
+
+describe("an agent in a storm of calls", () => {
+  /** It has answered enough calls for a collection, and more come. */
+  function startInStorm() {
+    const agent = start();
+    agent.calls.begun = CALLS_PER_COLLECTION;
+    return { ...agent, first: agent.look() };
+  }
+
+  it("saves memory once enough calls for a collection have come without a pause", () => {
+    const { calls, look } = start();
+    calls.begun = CALLS_PER_COLLECTION - 1;
+    expect(look()).not.toContain("save");
+    calls.begun++;
+    expect(look()).toContain("save");
+    calls.begun++;
+    expect(look()).not.toContain("save");
+  });
+
+  it("looks ten times as often, and trims as often as the calls allow", () => {
+    const { calls, pass } = startInStorm();
+    calls.begun += CALLS_PER_TRIM;
+    expect(pass(STORM_INTERVAL_MS)).toEqual(["trim"]);
+    calls.begun += CALLS_PER_TRIM - 1;
+    expect(pass(STORM_INTERVAL_MS)).toEqual([]);
+  });
+
+  it("collects two such looks after the last call, though V8's heap has not grown, and saves no more", () => {
+    const { state, pass } = startInStorm();
+    state.heapMib = 1;
+    expect(pass(STORM_INTERVAL_MS)).toEqual([]);
+    expect(pass(STORM_INTERVAL_MS)).toEqual(["save no more", "collect", "trim"]);
+    expect(pass(IDLE_LOOKS * TRIM_INTERVAL_MS)).not.toContain("collect");
+  });
+
+  it("stays in it while a call is under way", () => {
+    const { calls, pass } = startInStorm();
+    calls.underWay = 1;
+    expect(pass(60_000)).toEqual([]);
+    calls.underWay = 0;
+    expect(pass(2 * STORM_INTERVAL_MS)).toContain("save no more");
+  });
+
+  it("saves no more at its end when the last collection is too recent for another", () => {
+    vi.spyOn(performance, "now").mockImplementation(() => Date.now());
+    const { calls, state, pass, look } = startInStorm();
+    expect(pass(2 * STORM_INTERVAL_MS)).toContain("collect");
+    calls.begun += CALLS_PER_COLLECTION;
+    expect(look()).toContain("save");
+    state.heapMib = 120;
+    expect(pass(2 * STORM_INTERVAL_MS)).toEqual(["save no more"]);
+    expect(look(4)).toEqual(["collect", "trim"]);
   });
 });
