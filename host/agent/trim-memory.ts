@@ -37,6 +37,9 @@ export const IDLE_LOOKS = 600;
 /** By how much V8's heap must have grown since the last collection, but for a storm: bytes. */
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
+/** Memory is saved in a storm unless V8's heap has more than this: bytes. To look for garbage in a larger one costs more than it returns. @limit */
+export const MAX_SAVING_HEAP_BYTES = 48 * 1024 * 1024;
+
 /** The next collection is so many times as far away as the last one was long. */
 const REST_FACTOR = 100;
 
@@ -73,7 +76,7 @@ export function startTrimming({ calls, collect, trim, save, heapBytes }: TrimOpt
   };
   const setStorm = (isOn: boolean): void => {
     isStorm = isOn;
-    save(isOn);
+    save(isOn && heapBytes() <= MAX_SAVING_HEAP_BYTES);
   };
   const look = (): void => {
     const isQuiet = calls.underWay === 0 && calls.begun === begunAtLook;

@@ -5,6 +5,7 @@ import {
   CALLS_PER_TRIM,
   COLD_CALLS,
   IDLE_LOOKS,
+  MAX_SAVING_HEAP_BYTES,
   STORM_INTERVAL_MS,
   startTrimming,
   TRIM_INTERVAL_MS,
@@ -18,13 +19,13 @@ const COLLECTION_MS = 50;
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** An agent with a heap of 100 MiB, of which a collection leaves 90. */
+/** An agent with a heap of 40 MiB, of which a collection leaves 30. */
 function start() {
   const calls = { begun: 0, underWay: 0 };
-  const state = { heapMib: 100, done: [] as string[] };
+  const state = { heapMib: 40, done: [] as string[] };
   const collect = (): void => {
     state.done.push("collect");
-    state.heapMib = 90;
+    state.heapMib = 30;
     vi.setSystemTime(Date.now() + COLLECTION_MS);
   };
   const trimming = startTrimming({
@@ -48,7 +49,7 @@ describe("an agent that no plugin calls", () => {
     const { state, look } = start();
     expect(look()).toEqual([]);
     expect(look()).toEqual(["collect", "trim"]);
-    state.heapMib = 95;
+    state.heapMib = 35;
     expect(look(1_000)).toEqual([]);
   });
 
@@ -56,7 +57,7 @@ describe("an agent that no plugin calls", () => {
     const { state, look } = start();
     look(2);
     look(20);
-    state.heapMib = 96;
+    state.heapMib = 36;
     expect(look()).toEqual(["collect", "trim"]);
   });
 
@@ -64,7 +65,7 @@ describe("an agent that no plugin calls", () => {
     const { state, look } = start();
     vi.spyOn(performance, "now").mockImplementation(() => Date.now());
     look(2);
-    state.heapMib = 150;
+    state.heapMib = 90;
     expect(look(4)).toEqual([]);
     expect(look()).toEqual(["collect", "trim"]);
   });
@@ -127,7 +128,7 @@ describe("an agent whose code has been compiled", () => {
     expect(startAfter(CALLS_PER_COLLECTION - 1).first).not.toContain("collect");
     const { calls, state, look, first } = startAfter(CALLS_PER_COLLECTION);
     expect(first).toContain("collect");
-    state.heapMib = 120;
+    state.heapMib = 60;
     calls.begun += CALLS_PER_COLLECTION - 1;
     expect(look(30)).not.toContain("collect");
     calls.begun++;
@@ -167,6 +168,14 @@ describe("an agent in a storm of calls", () => {
     expect(look()).not.toContain("save");
   });
 
+  it("saves no memory that is not worth its time: of a large heap", () => {
+    const { calls, state, look, pass } = start();
+    state.heapMib = MAX_SAVING_HEAP_BYTES / MIB + 1;
+    calls.begun = CALLS_PER_COLLECTION;
+    expect(look()).not.toContain("save");
+    expect(pass(2 * STORM_INTERVAL_MS)).toContain("collect");
+  });
+
   it("looks ten times as often, and trims as often as the calls allow", () => {
     const { calls, pass } = startInStorm();
     calls.begun += CALLS_PER_TRIM;
@@ -197,7 +206,7 @@ describe("an agent in a storm of calls", () => {
     expect(pass(2 * STORM_INTERVAL_MS)).toContain("collect");
     calls.begun += CALLS_PER_COLLECTION;
     expect(look()).toContain("save");
-    state.heapMib = 120;
+    state.heapMib = 45;
     expect(pass(2 * STORM_INTERVAL_MS)).toEqual(["save no more"]);
     expect(look(4)).toEqual(["collect", "trim"]);
   });
