@@ -26,7 +26,7 @@ const QUIET_LOOKS = 2;
 export const COLD_CALLS = 200;
 
 /**
- * Between two collections of all garbage lie so many calls, once COLD_CALLS have come. When they have come without a pause to collect in, there is a storm, until
+ * Between two collections of all garbage lie so many calls, once COLD_CALLS have come. When they have come and plugins still call, there is a storm, until
  * plugins pause. @limit
  */
 export const CALLS_PER_COLLECTION = 5_000;
@@ -63,10 +63,10 @@ interface Trimming {
 export function startTrimming({ calls, collect, trim, save, heapBytes }: TrimOptions): Trimming {
   let [begunAtLook, begunAtTrim, quietLooks, isStorm] = [calls.begun, calls.begun, 0, false];
   let [bytesAtRest, dueMs, begunAtCollection] = [0, 0, 0];
+  const haveManyCome = (): boolean => calls.begun - begunAtCollection >= CALLS_PER_COLLECTION;
   const collectIfDue = (isAfterStorm: boolean): boolean => {
     const startMs = performance.now();
-    const callsSince = calls.begun - begunAtCollection;
-    const isCheap = calls.begun < COLD_CALLS || callsSince >= CALLS_PER_COLLECTION || quietLooks >= IDLE_LOOKS;
+    const isCheap = calls.begun < COLD_CALLS || haveManyCome() || quietLooks >= IDLE_LOOKS;
     const hasGrown = isAfterStorm || heapBytes() - bytesAtRest >= GROWTH_BYTES;
     if (!isCheap || startMs < dueMs || !hasGrown) return false;
     collect();
@@ -85,7 +85,7 @@ export function startTrimming({ calls, collect, trim, save, heapBytes }: TrimOpt
     const isResting = quietLooks >= QUIET_LOOKS;
     const isAfterStorm = isStorm && isResting;
     if (isAfterStorm) setStorm(false);
-    else if (!isStorm && !isQuiet && calls.begun - begunAtCollection >= CALLS_PER_COLLECTION) setStorm(true);
+    else if (!isStorm && !isQuiet && haveManyCome()) setStorm(true);
     const collected = isResting && collectIfDue(isAfterStorm);
     if (!collected && calls.begun - begunAtTrim < (isResting ? CALLS_PER_QUIET_TRIM : CALLS_PER_TRIM)) return;
     trim();
