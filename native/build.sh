@@ -1,17 +1,16 @@
 #!/bin/sh
 # Builds the native parts: `native/build.sh shim` the CNI executables, `native/build.sh addon` the Node.js addon.
 # The executables are one program under five names (native/shim.c).
-# Does nothing when the outputs are newer than everything they are made of. Outputs appear by rename: an executable may be running.
+# The addon is left as it is when it is newer than everything that it is made of. Outputs appear by rename: an executable may be running.
 #
 # For another processor or a release (scripts/release/native.ts): BERTH_OUT is the output folder, BERTH_SHIM_CC and BERTH_ADDON_CC are the compilers
-# with their flags, BERTH_NODE_HEADERS is the folder of node_api.h, and BERTH_BUILD is the text that `berth --version` prints for this build.
+# with their flags, BERTH_NODE_HEADERS is the folder of node_api.h. `berth --version` prints BERTH_VERSION, and BERTH_BUILD as the commit of a release.
 set -eu
 cd "$(dirname "$0")/.."
 OUT=${BERTH_OUT:-dist}
 
 SHIM_NAMES="berth coordinator ifacer berth-coordinator berth-ifacer"
 SHIM_SOURCES="native/shim.c native/request.c native/reply.c native/http.c native/spool.c native/json.c native/text.c native/io.c"
-SHIM_HEADERS="native/request.h native/reply.h native/http.h native/spool.h native/json.h native/text.h native/io.h native/limits.h native/version.h"
 ADDON_SOURCES="native/addon/addon.c native/addon/arguments.c native/addon/watch.c"
 ADDON_HEADERS="native/addon/arguments.h native/addon/watch.h"
 WARNINGS="-Wall -Wextra -Werror"
@@ -26,16 +25,13 @@ is_fresh() {
 }
 
 build_shim() {
-    stale=
-    for name in $SHIM_NAMES; do is_fresh "$OUT/bin/$name" $SHIM_SOURCES $SHIM_HEADERS || stale=yes; done
-    [ -n "$stale" ] || return 0
     compiler=${BERTH_SHIM_CC:-musl-gcc}
     [ -n "${BERTH_SHIM_CC:-}" ] || command -v "$compiler" >/dev/null || compiler=cc
     mkdir -p "$OUT/bin"
     temporary=$OUT/bin/.berth.$$
     # One page less to map at every exec: -z noseparate-code, no build id, no unwind tables of C. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
     $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
-        ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
+        ${BERTH_VERSION:+-DBERTH_VERSION="\"$BERTH_VERSION\""} ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
     for name in $SHIM_NAMES; do
         cp "$temporary" "$temporary.$name"
         mv "$temporary.$name" "$OUT/bin/$name"

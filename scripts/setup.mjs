@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [bench] [allocators] [peers]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
@@ -19,6 +19,7 @@ import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { debianStep } from "./setup/debian.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
+import { lastReleaseSteps } from "./setup/last-release.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
 import { root } from "./setup/paths.mjs";
 import { peersSteps } from "./setup/peers.mjs";
@@ -41,6 +42,7 @@ const targets = {
   versions: versionsSteps,
   embeddings: embeddingsSteps,
   release: releaseSteps,
+  "last-release": lastReleaseSteps,
   bench: benchSteps,
   allocators: allocatorsSteps,
   peers: peersSteps,

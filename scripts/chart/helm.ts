@@ -11,11 +11,11 @@ export interface ChartCopy extends Disposable {
   readonly directory: string;
 }
 
-/** Copies the chart into a temporary folder, with `texts` in place of its files of the same path. */
-export function copyChart(texts: readonly GeneratedText[] = []): ChartCopy {
+/** Copies the chart of a tree into a temporary folder, with `texts` in place of its files of the same path. */
+export function copyChart(texts: readonly GeneratedText[] = [], tree = root): ChartCopy {
   const place = mkdtempSync(join(tmpdir(), "berth-chart-"));
   const directory = join(place, "berth");
-  cpSync(join(root, CHART), directory, { recursive: true, dereference: true });
+  cpSync(join(tree, CHART), directory, { recursive: true, dereference: true });
   for (const { path, text } of texts)
     if (path.startsWith(`${CHART}/`)) writeFileSync(join(directory, path.slice(CHART.length + 1)), text);
   return { directory, [Symbol.dispose]: () => rmSync(place, { recursive: true }) };

@@ -29,6 +29,8 @@ export interface AgentOptions {
   /** Network definitions by file name, written before the start. */
   readonly cniConf?: Readonly<Record<string, object>>;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The folder of the build. Default: dist. */
+  readonly dist?: string;
   /** Added to `--config DIR` or `--kubeconfig FILE`. */
   readonly args?: readonly string[];
   /** Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic", "86400"]`. */
@@ -69,8 +71,8 @@ export interface Agent {
   stderr(): string;
   /** Reads what was left unread. */
   readStderr(): void;
-  /** Starts again after `stop` or `kill`; resolves at the first byte of its first answer. */
-  start(env?: NodeJS.ProcessEnv): Promise<void>;
+  /** Starts again after `stop` or `kill`; resolves at the first byte of its first answer. `dist` is the folder of the build. */
+  start(env?: NodeJS.ProcessEnv, dist?: string): Promise<void>;
   /** SIGKILL and a start with that fault plan, or none. */
   restart(fault?: string): Promise<void>;
   /** SIGTERM, and the exit code; SIGKILL after 10 s. */
@@ -146,7 +148,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     isRunning: () => child !== undefined && isRunning(child),
     stderr: () => Buffer.concat(output).toString(),
     readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
-    start: async (more = {}) => {
+    start: async (more = {}, dist = options.dist) => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
       using answer = expectAnswer(socket);
       child = spawnAgent(
@@ -159,7 +161,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
           ...options.env,
           ...more,
         },
-        options,
+        { ...options, ...(dist === undefined ? {} : { dist }) },
       );
       for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
         stream?.on("data", (chunk: Buffer) => output.push(chunk));
@@ -199,7 +201,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
     ...wrapper,
     process.execPath,
     ...(options.nodeOptions ?? AGENT_SETTINGS.options),
-    join(root, "dist", "berth-agent.mjs"),
+    join(options.dist ?? join(root, "dist"), "berth-agent.mjs"),
     ...source,
     ...(options.args ?? []),
   ];

@@ -4,18 +4,28 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { VERSION } from "../../host/bin/version.ts";
 import { writeFolder } from "../release/archive.ts";
 import { readNative, TRIPLES } from "../release/native.ts";
 import { productEntries } from "../release/product.ts";
 import { hostEntries } from "../release/tarball.ts";
-import { root } from "../setup/paths.mjs";
+import { lastReleaseDir, root } from "../setup/paths.mjs";
+import { readVersion } from "../setup/version.mjs";
+import { requireCommand } from "./command.ts";
+
+/** Writes the same for the last release, by its own scripts; {@link assembleHostLayout}. */
+export async function assembleLastHostLayout(directory: string): Promise<void> {
+  const script = `
+    const { assembleHostLayout } = await import("./scripts/lab/host-layout.ts");
+    assembleHostLayout(${JSON.stringify(directory)});`;
+  const cwd = lastReleaseDir();
+  await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });
+}
 
 /** Returns the path of its install.sh. `directory` must not exist. */
 export function assembleHostLayout(directory: string): string {
   const triple = TRIPLES[process.arch === "arm64" ? "arm64" : "amd64"];
   const entries = hostEntries({
-    version: VERSION,
+    version: readVersion(),
     node: readFileSync(process.execPath),
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
     product: productEntries(readNative(join(root, "dist")), "#!/usr/bin/env node"),

@@ -112,6 +112,8 @@ export interface PodOptions {
   readonly name: string | undefined;
   /** Two sandboxes of one pod have the same. */
   readonly uid?: string | undefined;
+  /** CNI_PATH of its chains. */
+  readonly cniPath?: readonly string[];
   /** Seconds for which a plugin waits for an agent that is not there. Default: 0.3. */
   readonly connectWait?: string;
 }
@@ -144,9 +146,11 @@ export class LabPod {
   readonly containerId: string;
   readonly args: string | undefined;
   readonly #env: Record<string, string>;
+  readonly #cniPath: Pick<PodOptions, "cniPath">;
   readonly #results = new Map<string, CniAnswer>();
 
-  constructor(node: LabNode, netns: Netns, { name, uid, connectWait = "0.3" }: PodOptions) {
+  constructor(node: LabNode, netns: Netns, { name, uid, connectWait = "0.3", ...path }: PodOptions) {
+    this.#cniPath = path;
     this.node = node;
     this.netns = netns;
     this.containerId = `cnitool-${createHash("sha512").update(netns.path).digest("hex").slice(0, 20)}`;
@@ -164,6 +168,7 @@ export class LabPod {
       node: netns,
       ifName,
       ...args,
+      ...this.#cniPath,
     });
   }
 

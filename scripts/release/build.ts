@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tagOf } from "../setup/version.mjs";
 import { writeFolder, writeTar } from "./archive.ts";
 import { rootEntries, writeImage } from "./image.ts";
 import { writeSbom } from "./inventory/sbom.ts";
@@ -18,7 +19,9 @@ export async function build(architecture: Architecture, release: Release): Promi
   try {
     const files = await readNode(architecture);
     const node = files.get("package/bin/node") as Buffer;
-    const native = buildNative({ architecture, node: files, build: facts.revision.slice(0, 12), directory });
+    const { version, revision } = facts;
+    const tag = tagOf(version);
+    const native = buildNative({ architecture, node: files, version, build: revision.slice(0, 12), directory });
     const product = productEntries(native, "#!/usr/bin/node");
     const tree = rootEntries({ architecture, node, product, notices, directory: join(directory, "packages") });
     writeFolder(tree, join(output, "rootfs", architecture));
@@ -27,13 +30,10 @@ export async function build(architecture: Architecture, release: Release): Promi
     const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
     const libatomic = tree.find(({ path }) => path === atomic)?.content as Buffer;
     const forHosts = productEntries(native, "#!/usr/bin/env node");
-    const host = hostEntries({ version: facts.version, node, libatomic, product: forHosts, notices });
+    const host = hostEntries({ version, node, libatomic, product: forHosts, notices });
     const tarball = await writeTarball(architecture, host, facts);
 
-    const names = [
-      `berth-${facts.version}-image-${architecture}`,
-      `berth-${facts.version}-linux-${architecture}`,
-    ] as const;
+    const names = [`berth-${tag}-image-${architecture}`, `berth-${tag}-linux-${architecture}`] as const;
     const subjects = [
       { name: `${names[0]}.tar`, type: "container", sha256: sha256(image) },
       { name: `${names[1]}.tar.gz`, type: "application", sha256: sha256(tarball) },

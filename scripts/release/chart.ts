@@ -1,7 +1,8 @@
 /** The Helm chart as a package, and what it renders to by default as plain manifests, in one file with the custom resource definitions. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../chart/helm.ts";
+import { tagOf } from "../setup/version.mjs";
 import { compress, writeTar } from "./archive.ts";
 import type { Facts } from "./facts.ts";
 
@@ -9,6 +10,8 @@ import type { Facts } from "./facts.ts";
 export async function buildChart({ version, timeSeconds }: Facts): Promise<[name: string, content: Buffer][]> {
   using chart = copyChart();
   const { directory } = chart;
+  const metadata = join(directory, "Chart.yaml");
+  writeFileSync(metadata, readFileSync(metadata, "utf8").replace(/^(version|appVersion): .*/gm, `$1: ${version}`));
   const paths = readdirSync(directory, { recursive: true, encoding: "utf8" })
     .filter((path) => statSync(join(directory, path)).isFile())
     // Helm reads the first file's folder as the chart's name.
@@ -23,7 +26,7 @@ export async function buildChart({ version, timeSeconds }: Facts): Promise<[name
     .map((path) => readFileSync(join(directory, path), "utf8"));
   const documents = [...crds, ...renderChart(chart, PLAIN_RELEASE).values()];
   return [
-    [`berth-${version}.tgz`, await compress(await writeTar(entries, timeSeconds))],
-    [`berth-${version}.yaml`, Buffer.from(documents.map((text) => `---\n${text.trimEnd()}\n`).join(""))],
+    [`berth-${tagOf(version)}.tgz`, await compress(await writeTar(entries, timeSeconds))],
+    [`berth-${tagOf(version)}.yaml`, Buffer.from(documents.map((text) => `---\n${text.trimEnd()}\n`).join(""))],
   ];
 }

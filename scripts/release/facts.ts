@@ -2,8 +2,10 @@
 import { execFileSync } from "node:child_process";
 import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
+import { readVersion } from "../setup/version.mjs";
 
 export interface Facts {
+  /** What the programs in dist call themselves. */
   readonly version: string;
   readonly description: string;
   /** The commit, with `-dirty` if tracked files differ from it. */
@@ -16,7 +18,7 @@ export function readFacts(): Facts {
   const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
   const isDirty = git("status", "--porcelain", "--untracked-files=no") !== "";
   return {
-    version: manifest.version,
+    version: readVersion(),
     description: manifest.description,
     revision: `${git("rev-parse", "HEAD")}${isDirty ? "-dirty" : ""}`,
     timeSeconds: Number(process.env.SOURCE_DATE_EPOCH || git("log", "-1", "--format=%ct")),

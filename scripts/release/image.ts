@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { root } from "../setup/paths.mjs";
+import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
 import type { Facts } from "./facts.ts";
 import { TRIPLES } from "./native.ts";
@@ -79,7 +80,8 @@ function readLibrary(directory: string, triple: string, library: string): Buffer
 export async function writeImage(architecture: Architecture, root: Buffer, facts: Facts): Promise<Buffer> {
   const layer = await compress(root);
   const created = new Date(facts.timeSeconds * 1000).toISOString();
-  const name = `localhost/berth:${facts.version}`;
+  const tag = tagOf(facts.version);
+  const name = `localhost/berth:${tag}`;
   const labels = {
     "org.opencontainers.image.created": created,
     "org.opencontainers.image.description": facts.description,
@@ -113,7 +115,7 @@ export async function writeImage(architecture: Architecture, root: Buffer, facts
       {
         ...describe("application/vnd.oci.image.manifest.v1+json", manifest),
         platform: { architecture, os: "linux" },
-        annotations: { "io.containerd.image.name": name, "org.opencontainers.image.ref.name": facts.version },
+        annotations: { "io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag },
       },
     ],
   });

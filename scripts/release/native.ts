@@ -15,12 +15,13 @@ interface NativeOptions {
   readonly architecture: Architecture;
   /** Of the npm package of Node.js: its headers are used. */
   readonly node: ReadonlyMap<string, Buffer>;
-  /** The text that `berth --version` prints for the build. */
+  /** `berth --version` prints both; the build is the commit. */
+  readonly version: string;
   readonly build: string;
   readonly directory: string;
 }
 
-export function buildNative({ architecture, node, build, directory }: NativeOptions): NativeParts {
+export function buildNative({ architecture, node, version, build, directory }: NativeOptions): NativeParts {
   const triple = TRIPLES[architecture];
   const headers = join(directory, "headers");
   for (const [path, content] of node) {
@@ -35,6 +36,7 @@ export function buildNative({ architecture, node, build, directory }: NativeOpti
     BERTH_SHIM_CC: `${triple}-gcc -specs=${writeMuslSpecs(architecture, directory)}`,
     BERTH_ADDON_CC: `${triple}-gcc`,
     BERTH_NODE_HEADERS: headers,
+    BERTH_VERSION: version,
     BERTH_BUILD: build,
   };
   for (const part of ["shim", "addon"]) execFileSync("sh", [join(root, "native", "build.sh"), part], { env });

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
+import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
 import type { Facts } from "./facts.ts";
 import { below, withDirectories } from "./product.ts";
@@ -73,6 +74,6 @@ export async function writeTarball(
   entries: readonly ArchiveEntry[],
   facts: Facts,
 ): Promise<Buffer> {
-  const folder = `berth-${facts.version}-linux-${architecture}`;
+  const folder = `berth-${tagOf(facts.version)}-linux-${architecture}`;
   return compress(await writeTar(withDirectories(below(folder, entries)), facts.timeSeconds));
 }

@@ -83,7 +83,7 @@ function removeAbandoned(directory) {
 }
 
 /** Puts `temporary` at `directory`, however often another checkout's set-up does the same at this moment. */
-function replaceFolder(directory, temporary) {
+export function replaceFolder(directory, temporary) {
   const old = `${temporary}.old`;
   for (;;) {
     try {

@@ -1,6 +1,7 @@
 /** The folder of the repository. */
 export const root: string;
 export function cacheDir(env?: NodeJS.ProcessEnv): string;
+export function lastReleaseDir(): string;
 export type ReferenceTool =
   | "helm"
   | "plugins"

@@ -14,6 +14,12 @@ export function cacheDir(env = process.env) {
   return env.BERTH_CACHE || join(env.XDG_CACHE_HOME || join(env.HOME || userInfo().homedir, ".cache"), "berth");
 }
 
+/** Where the last release is checked out and built. */
+export function lastReleaseDir() {
+  const { version, commit } = JSON.parse(readFileSync(join(root, "scripts", "last-release.json"), "utf8"));
+  return join(cacheDir(), `last-release-${version}-${commit.slice(0, 12)}`);
+}
+
 /** The module that fixes a tool's version. A tool `NAME-MAJOR.MINOR` is another version of NAME. */
 const modules = {
   helm: "helm.sh/helm/v3",

@@ -12,6 +12,7 @@ import { debianStep } from "./debian.mjs";
 import { npmStep } from "./npm.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
+import { buildVersion, VERSION_FILE } from "./version.mjs";
 
 const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
@@ -34,33 +35,52 @@ const PROGRAM = { entry: "bin/agent-program.ts", name: "agent-program.cjs" };
 /** Packages of the agent's program that only an agent in a cluster loads: each is a script of its own, with what it imports. */
 const PACKAGES_ASIDE = { undici: "undici.cjs", "@kubernetes/client-node/dist/config.js": "client-node-config.cjs" };
 
+const PLUGINS = ["berth", "coordinator", "ifacer", "berth-coordinator", "berth-ifacer"];
+
 export function productSteps() {
-  const steps = [debianStep("product"), npmStep()];
-  steps.push(
+  const version = buildVersion();
+  const groups = bundleGroups.map((group) => group.map((name) => inRoot("host", name)));
+  return [
+    debianStep("product"),
+    npmStep(),
     nativeStep(
       "shim",
-      ["berth", "coordinator", "ifacer", "berth-coordinator", "berth-ifacer"].map((name) => `bin/${name}`),
+      PLUGINS.map((name) => `bin/${name}`),
+      { BERTH_VERSION: version },
     ),
-  );
-  steps.push(nativeStep("addon", ["native/berth.node"]));
-  return [
-    ...steps,
+    nativeStep("addon", ["native/berth.node"]),
     coreStep(),
     corePackageStep(),
-    bundleStep(bundleGroups.map((group) => group.map((name) => inRoot("host", name)))),
-    programStep(),
+    bundleStep(groups, version),
+    programStep(version),
     mapStep(),
+    versionStep(version),
   ];
 }
 
-function nativeStep(part, outputs) {
+function nativeStep(part, outputs, env = {}) {
   return buildStep({
     name: part,
     inputs: [inRoot("native"), packageLock],
     outputs: outputs.map((path) => inRoot("dist", path)),
-    build: () => run("sh", [inRoot("native", "build.sh"), part]),
+    texts: Object.values(env),
+    build: () => run("sh", [inRoot("native", "build.sh"), part], { env }),
   });
 }
+
+/** Last of all: what the file says has been built. */
+function versionStep(version) {
+  return buildStep({
+    name: "version",
+    inputs: [],
+    outputs: [VERSION_FILE],
+    texts: [version],
+    build: () => writeFileSync(VERSION_FILE, `${version}\n`),
+  });
+}
+
+/** What host/bin/version.ts prints. */
+const define = (version) => `--define:BERTH_VERSION=${JSON.stringify(version)}`;
 
 /** The release and the debug core, as asconfig.json describes them, each renamed into place. */
 function coreStep() {
@@ -146,12 +166,19 @@ function writeContents(name, contents) {
  * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: what is
  * not loaded costs no memory.
  */
-function bundleStep(groups) {
+function bundleStep(groups, version) {
   const entries = groups.flat();
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const chunks = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
-  const flags = [...forNode, "--format=esm", "--out-extension:.js=.mjs", ...chunks, `--banner:js=${require}`];
+  const flags = [
+    ...forNode,
+    define(version),
+    "--format=esm",
+    "--out-extension:.js=.mjs",
+    ...chunks,
+    `--banner:js=${require}`,
+  ];
   return buildStep({
     name: `bundles (${entries.map(nameOf).join(", ")})`,
     inputs: [inRoot("host"), packageLock],
@@ -177,8 +204,8 @@ function bundleStep(groups) {
 /**
  * The agent's program as one script: a function of CommonJS, as host/lib/compiled-script.ts runs it. Beside it the packages that it loads when it needs them.
  */
-function programStep() {
-  const cjs = [...forNode, "--format=cjs"];
+function programStep(version) {
+  const cjs = [...forNode, define(version), "--format=cjs"];
   const aside = Object.keys(PACKAGES_ASIDE);
   const own = [
     "--define:import.meta.url=scriptUrl",

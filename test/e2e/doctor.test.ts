@@ -4,13 +4,13 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { VERSION } from "../../host/bin/version.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
 import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { readVersion } from "../../scripts/setup/version.mjs";
 
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
@@ -272,7 +272,7 @@ it("finds an agent of another version", async () => {
   try {
     const found = await doctor("", { SOCKET: socket });
     await finds(
-      new RegExp(`^warning: agent: The agent has version 0\\.0\\.9, berthctl ${VERSION.replaceAll(".", "\\.")}`),
+      new RegExp(`^warning: agent: The agent has version 0\\.0\\.9, berthctl ${RegExp.escape(readVersion())}`),
       /^ {2}Restart the agent/,
       found,
       0,

@@ -15,12 +15,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
-import { VERSION } from "../../host/bin/version.ts";
 import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
 import { createNetns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { readVersion } from "../../scripts/setup/version.mjs";
 
+const VERSION = readVersion();
 let directory: string;
 let script: string;
 let host: string;

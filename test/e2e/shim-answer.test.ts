@@ -2,11 +2,9 @@
 import { openSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
-import { buildShim, decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
+import { describe, expect, it } from "vitest";
+import { decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
-
-beforeAll(buildShim);
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
 

@@ -2,12 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { globSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createRandom, mutate } from "./shim/random.ts";
-import { buildShim, decodeObject, NET_CONF, root, runShim, type ShimOutcome } from "./shim/run-shim.ts";
+import { decodeObject, NET_CONF, root, runShim, type ShimOutcome } from "./shim/run-shim.ts";
 import { answer, openScriptedAgent, type ScriptedAgent } from "./shim/scripted-agent.ts";
-
-beforeAll(buildShim);
 
 const VERBS = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
 /** One for each core, and one that waits. */

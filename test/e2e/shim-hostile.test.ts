@@ -3,12 +3,10 @@ import { spawn } from "node:child_process";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ERROR, hostileAnswers } from "./shim/hostile-answers.ts";
-import { buildShim, requireCniError, runShim, type ShimOutcome } from "./shim/run-shim.ts";
+import { requireCniError, runShim, type ShimOutcome } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
-
-beforeAll(buildShim);
 
 const LIMIT_S = 0.3;
 /** For an agent that is not slow itself: a busy machine must not make it so. */

@@ -3,11 +3,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, syml
 import { createServer, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { buildShim, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
-
-beforeAll(buildShim);
 
 let directory: string;
 let spool: string;

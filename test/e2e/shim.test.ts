@@ -2,14 +2,12 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
-import manifest from "../../package.json" with { type: "json" };
 import { runCommand } from "../../scripts/lab/command.ts";
-import { buildShim, decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
+import { readVersion } from "../../scripts/setup/version.mjs";
+import { decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
-
-beforeAll(buildShim);
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
 const NOWHERE = { BERTH_SOCKET: "/nonexistent/agent.sock", BERTH_CONNECT_WAIT: "0" };
@@ -99,13 +97,13 @@ describe("invocation", () => {
     const outcome = await runShim({ env });
     expect(outcome.exitCode).toBe(0);
     expect(outcome.stdout.length).toBe(0);
-    expect(outcome.stderr).toMatch(`Berth ${manifest.version} (build development): `);
+    expect(outcome.stderr).toMatch(`Berth ${readVersion()} (build development): `);
     for (const version of SUPPORTED_VERSIONS) expect(outcome.stderr).toContain(version);
   });
 
   it.each(["berth-agent", "berth-controller", "berthctl"])("%s --version prints the release", async (program) => {
     const { stdout } = await runCommand([process.execPath, `dist/${program}.mjs`, "--version"]);
-    expect(stdout).toBe(`${manifest.version}\n`);
+    expect(stdout).toBe(`${readVersion()}\n`);
   });
 
   it("refuses an unknown command in the version of its input", async () => {

@@ -1,9 +1,10 @@
 /** The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, upgrade, hardening, logs, uninstall. */
-import { appendFileSync, cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { assembleLastHostLayout } from "../../scripts/lab/host-layout.ts";
 import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
+import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
 
 const UNIT = "berth-agent.service";
 const ADDRESS = /"192\.0\.2\.\d+\/24"/;
@@ -62,25 +63,28 @@ it("what V8 has compiled is kept, for root alone", async () => {
   expect(files.filter((line) => !line.startsWith("f 600 0 "))).toEqual([]);
 });
 
-it("an upgrade keeps the addresses of running pods, and ADDs meanwhile wait for the new agent", async () => {
-  const next = join(host.release, "next");
-  for (const name of readdirSync(host.release)) cpSync(join(host.release, name), join(next, name), { recursive: true });
-  writeFileSync(join(next, "VERSION"), "99.0.0\n");
-  for (const plugin of ["berth", "coordinator", "ifacer"]) appendFileSync(join(next, "cni", plugin), "99.0.0");
+it("the last release takes over the state of this one, and an upgrade from it keeps the addresses of running pods", async () => {
+  await assembleLastHostLayout(join(host.release, "last"));
+  await host.require("sh", "/srv/release/last/install.sh");
+  const current = async () => (await host.require("readlink", "/opt/berth/current")).trim();
+  expect([await current(), await host.require("berthctl", "--version")]).toEqual([
+    lastRelease.version,
+    `${lastRelease.version}\n`,
+  ]);
   await host.add("before");
   const allocated = await allocations();
   const pid = await host.show(UNIT, "MainPID");
   let isUpgraded = false;
-  const upgraded = host.run("sh", "/srv/release/next/install.sh").finally(() => {
+  const upgraded = host.run("sh", "/srv/release/install.sh").finally(() => {
     isUpgraded = true;
   });
   const added: string[] = [];
-  // The pool has fifty addresses.
+  // ADDs meanwhile wait for the new agent. The pool has fifty addresses.
   for (; !isUpgraded && added.length < 30; await sleep(200)) added.push(await host.add(`meanwhile-${added.length}`));
   expect(await upgraded).toMatchObject({ exitCode: 0 });
   expect(added.filter((result) => !ADDRESS.test(result))).toEqual([]);
   expect(await host.show(UNIT, "MainPID")).not.toBe(pid);
-  expect((await host.require("readlink", "/opt/berth/current")).trim()).toBe("99.0.0");
+  expect(await current()).toBe(readVersion());
   const now = await allocations();
   expect(allocated.filter((line) => !now.includes(line))).toEqual([]);
   expect(now.length).toBe(allocated.length + added.length);

@@ -11,21 +11,21 @@ import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
 import { NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { type BerthVersion, CURRENT, writeBerthImages } from "../../scripts/lab/nodes/berth-images.ts";
+import { type BerthVersion, CURRENT, LAST, writeBerthImages } from "../../scripts/lab/nodes/berth-images.ts";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { differenceOf, readApiFootprint, readNodeFootprint } from "../../scripts/lab/nodes/footprint.ts";
 import { BERTH_RANGE, LAN } from "../../scripts/lab/nodes/networks.ts";
 import { isReady, type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
 import { daemonSetOf, deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { lastReleaseDir, referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { tagOf } from "../../scripts/setup/version.mjs";
 import { executePart, partsAt } from "../e2e/pages/script.ts";
 
 /** Neither is the chart's own name. */
 const RELEASE = "odd.one";
 const SYSTEM = "strange-place";
-const NEXT: BerthVersion = { version: "0.9.1" };
-const NEXT_FORMAT: BerthVersion = { version: "0.9.2", hasNewerRegistry: true };
-const VERSIONS = [CURRENT, NEXT, NEXT_FORMAT];
+const NEXT_FORMAT: BerthVersion = { version: "99.0.0", hasNewerRegistry: true };
+const VERSIONS = [LAST, CURRENT, NEXT_FORMAT];
 const FIRST_READY_MS = 60_000;
 /** Between two of the pods that are replaced. */
 const PACE_MS = 1_000;
@@ -43,8 +43,12 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "berth-chart-"));
   images = await writeBerthImages(home, VERSIONS);
   using chart = copyChart();
-  for (const { version } of VERSIONS)
-    runHelm("package", chart.directory, "--version", version, "--app-version", version, "--destination", home);
+  using last = copyChart([], lastReleaseDir());
+  for (const each of VERSIONS) {
+    const { version } = each;
+    const { directory } = each === LAST ? last : chart;
+    runHelm("package", directory, "--version", version, "--app-version", version, "--destination", home);
+  }
 }, 600_000);
 afterAll(() => rm(home, { recursive: true, force: true }));
 
@@ -128,10 +132,10 @@ class Scene implements AsyncDisposable {
     return this.cluster.run([helm, ...args, "--namespace", SYSTEM], { cwd: home, timeoutMs: 600_000 });
   }
 
-  async install(values: object): Promise<void> {
+  async install(values: object, version: BerthVersion): Promise<void> {
     const file = join(home, "values.json");
     await writeFile(file, JSON.stringify({ ...VALUES, ...values }));
-    const { exitCode, stderr } = await this.helm("install", RELEASE, packageOf(CURRENT), "--values", file);
+    const { exitCode, stderr } = await this.helm("install", RELEASE, packageOf(version), "--values", file);
     expect(exitCode, stderr).toBe(0);
   }
 
@@ -179,7 +183,7 @@ class Scene implements AsyncDisposable {
   async untilAgents({ version }: BerthVersion): Promise<void> {
     const ask = async () => {
       const pods = await this.systemPods("agent");
-      const are = pods.filter((pod) => isReady(pod) && pod.spec.containers[0].image.endsWith(`:${version}`));
+      const are = pods.filter((pod) => isReady(pod) && pod.spec.containers[0].image.endsWith(`:${tagOf(version)}`));
       return are.length === 3 || undefined;
     };
     await until(ask, () => this.describe(), 120_000);
@@ -247,7 +251,7 @@ describe("as the primary network", () => {
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6 }));
     const startMs = performance.now();
     const primary = { fileName: "05-berth.conflist", name: "lan", master: ["eth0"] };
-    await scene.install({ primary, map: { enabled: true } });
+    await scene.install({ primary, map: { enabled: true } }, LAST);
     const installedMs = performance.now() - startMs;
     const first = async () => (await seen.pods("web")).find(isReady);
     const pod = await until(first, () => scene.describe(), FIRST_READY_MS);
@@ -256,13 +260,69 @@ describe("as the primary network", () => {
       `helm install: ${seconds(installedMs)} s; first pod Ready with ${pod.status.podIP}: ${seconds(readyMs)} s`,
     );
     expect(readyMs).toBeLessThan(FIRST_READY_MS);
-    await scene.untilAgents(CURRENT);
+    await scene.untilAgents(LAST);
     const pods = await seen.untilReady("web", 6);
     await seen.untilConsistent();
     await seen.reach(pods[0], pods);
     const addresses = await addressesOf(scene, "web");
     await scene.restartNodes();
     await seen.untilReady("web", 6);
+    expect(await addressesOf(scene, "web")).toEqual(addresses);
+    await seen.untilConsistent();
+  });
+
+  it("is upgraded from the last release while 50 pods are created and 50 deleted", async () => {
+    explainFailure(() => scene);
+    const { cluster, seen } = scene;
+    const addresses = await addressesOf(scene, "web");
+    const churn = paths.pods(NAMESPACE);
+    const create = (name: string) => cluster.client.create(churn, podOf({ name, app: "churn" }));
+    for (let index = 0; index < 50; index++) await create(`churn-${index}`);
+    await seen.untilReady("churn", 50);
+    const startMs = performance.now();
+    let isUpgraded = false;
+    const upgrade = followPage(scene, "docs/upgrade.md", "Upgrade", { VERSION: CURRENT.version }).finally(() => {
+      isUpgraded = true;
+    });
+    // 50 pods at any time, each replaced by another, until both 50 are and the upgrade is done.
+    let count = 0;
+    for (; count < 50 || !isUpgraded; count++) {
+      await create(`churn-${count + 50}`);
+      await cluster.client.delete(`${churn}/churn-${count}`);
+      await sleep(PACE_MS);
+    }
+    await upgrade;
+    const upgradedMs = performance.now() - startMs;
+    await scene.untilAgents(CURRENT);
+    const pods = await seen.untilReady("churn", 50);
+    const failures = await scene.failures("churn-");
+    await seen.untilConsistent();
+    expect(await addressesOf(scene, "web")).toEqual(addresses);
+    await scene.restartNodes();
+    await Promise.all(pods.map(({ metadata }) => cluster.client.delete(`${churn}/${metadata.name}`)));
+    await seen.untilGone("churn");
+    const inUse = async () => (await seen.allocations()).length === 6 || undefined;
+    await until(inUse, async () => JSON.stringify(await seen.allocations()), 60_000);
+    await seen.untilConsistent();
+    console.log(
+      `helm upgrade: ${seconds(upgradedMs)} s; pods created ${count}, deleted ${count}; failed sandboxes: ${failures.length}; addresses left over: 0`,
+    );
+    expect(failures).toEqual([]);
+  });
+
+  it("is rolled back to the last release and upgraded again, with all addresses", async () => {
+    explainFailure(() => scene);
+    const { cluster, seen } = scene;
+    const addresses = await addressesOf(scene, "web");
+    const { exitCode, stderr } = await scene.helm("rollback", RELEASE, "1", "--wait", "--timeout", "5m");
+    expect(exitCode, stderr).toBe(0);
+    await scene.untilAgents(LAST);
+    await cluster.client.create(deployments, deploymentOf({ name: "back", replicas: 3 }));
+    await seen.reach((await seen.untilReady("back", 3))[0], await seen.pods());
+    expect(await addressesOf(scene, "web")).toEqual(addresses);
+    await followPage(scene, "docs/upgrade.md", "Upgrade", { VERSION: CURRENT.version });
+    await scene.untilAgents(CURRENT);
+    await removeDeployment(scene, "back");
     expect(await addressesOf(scene, "web")).toEqual(addresses);
     await seen.untilConsistent();
   });
@@ -313,52 +373,13 @@ describe("as the primary network", () => {
     expect(explanation.lines.join("\n")).toContain("an ADD of eth0 now would get");
   });
 
-  it("is upgraded while 50 pods are created and 50 deleted", async () => {
-    explainFailure(() => scene);
-    const { cluster, seen } = scene;
-    const addresses = await addressesOf(scene, "web");
-    const churn = paths.pods(NAMESPACE);
-    const create = (name: string) => cluster.client.create(churn, podOf({ name, app: "churn" }));
-    for (let index = 0; index < 50; index++) await create(`churn-${index}`);
-    await seen.untilReady("churn", 50);
-    const startMs = performance.now();
-    let isUpgraded = false;
-    const upgrade = followPage(scene, "docs/upgrade.md", "Upgrade", { VERSION: NEXT.version }).finally(() => {
-      isUpgraded = true;
-    });
-    // 50 pods at any time, each replaced by another, until both 50 are and the upgrade is done.
-    let count = 0;
-    for (; count < 50 || !isUpgraded; count++) {
-      await create(`churn-${count + 50}`);
-      await cluster.client.delete(`${churn}/churn-${count}`);
-      await sleep(PACE_MS);
-    }
-    await upgrade;
-    const upgradedMs = performance.now() - startMs;
-    await scene.untilAgents(NEXT);
-    const pods = await seen.untilReady("churn", 50);
-    const failures = await scene.failures("churn-");
-    await seen.untilConsistent();
-    expect(await addressesOf(scene, "web")).toEqual(addresses);
-    await scene.restartNodes();
-    await Promise.all(pods.map(({ metadata }) => cluster.client.delete(`${churn}/${metadata.name}`)));
-    await seen.untilGone("churn");
-    const inUse = async () => (await seen.allocations()).length === 6 || undefined;
-    await until(inUse, async () => JSON.stringify(await seen.allocations()), 60_000);
-    await seen.untilConsistent();
-    console.log(
-      `helm upgrade: ${seconds(upgradedMs)} s; pods created ${count}, deleted ${count}; failed sandboxes: ${failures.length}; addresses left over: 0`,
-    );
-    expect(failures).toEqual([]);
-  });
-
   it("refuses to go back over a newer registry, loses nothing, and goes forward again", async () => {
     explainFailure(() => scene);
     const { cluster, seen } = scene;
     const addresses = await addressesOf(scene, "web");
     await followPage(scene, "docs/upgrade.md", "Upgrade", { VERSION: NEXT_FORMAT.version });
     await scene.untilAgents(NEXT_FORMAT);
-    const { stdout } = await followPage(scene, "docs/upgrade.md", "Rollback", { NEWER: "3" });
+    const { stdout } = await followPage(scene, "docs/upgrade.md", "Rollback", { NEWER: "5" });
     expect(stdout).toMatch(/The registry has format \d+; this version of Berth reads up to format \d+/);
     await scene.untilAgents(NEXT_FORMAT);
     await scene.restartNodes();
@@ -412,7 +433,7 @@ describe("with Multus", () => {
     explainFailure(() => scene);
     const { cluster, seen } = scene;
     const startMs = performance.now();
-    await scene.install(values);
+    await scene.install(values, CURRENT);
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6, annotations }));
     const first = async () => (await seen.pods("web")).find((pod) => isReady(pod) && addressOf(pod) !== undefined);
     const pod = await until(first, () => scene.describe(), FIRST_READY_MS);

@@ -496,8 +496,9 @@ it("NOTES say what to do next", () => {
 });
 
 it("the package and the plain manifests of a release are what the chart renders to", async () => {
-  const [[name, archive] = [], [manifests, text] = []] = await buildChart({ ...FACTS, version: "9.9.9" });
-  expect([name, manifests]).toEqual(["berth-9.9.9.tgz", "berth-9.9.9.yaml"]);
+  const { version } = manifest;
+  const [[name, archive] = [], [manifests, text] = []] = await buildChart({ ...FACTS, version });
+  expect([name, manifests]).toEqual([`berth-${version}.tgz`, `berth-${version}.yaml`]);
   const path = join(chart.directory, "..", "packed.tgz");
   writeFileSync(path, archive ?? "");
   const rendered = renderChart({ directory: path }, PLAIN_RELEASE);
@@ -512,6 +513,19 @@ it("the package and the plain manifests of a release are what the chart renders 
   const [[, again] = []] = await buildChart(FACTS);
   const [[, first] = []] = await buildChart(FACTS);
   expect(again?.equals(first ?? Buffer.alloc(0))).toBe(true);
+});
+
+it("the package of a build between two releases names its version, and its image by a tag without plus", async () => {
+  const [[name, archive] = [], [, text] = []] = await buildChart({ ...FACTS, version: "9.9.9-dev.8+0abc" });
+  expect(name).toBe("berth-9.9.9-dev.8_0abc.tgz");
+  const path = join(chart.directory, "..", "between.tgz");
+  writeFileSync(path, archive ?? "");
+  expect(parse(runHelm("show", "chart", path))).toMatchObject({
+    version: "9.9.9-dev.8+0abc",
+    appVersion: "9.9.9-dev.8+0abc",
+  });
+  const images = [...`${text}`.matchAll(/image: "(.+)"/g)].map(([, image]) => image);
+  expect(new Set(images)).toEqual(new Set(["localhost/berth:9.9.9-dev.8_0abc"]));
 });
 
 it("a release whose name has a dot has Services all the same", () => {

@@ -2,8 +2,8 @@
  * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the page itself.
  * A new page needs one row, for the whole page or for each of its sections that differ.
  */
-import manifest from "../../../package.json" with { type: "json" };
 import { PAUSE_IMAGE } from "../../../scripts/lab/nodes/image.ts";
+import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
 
 /** Each has a test of its own. */
 export type Place =
@@ -51,7 +51,7 @@ interface OmittedPart extends Part {
 const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.test.ts";
 
 /** The names of a release's files. */
-const RELEASE = { VERSION: manifest.version, ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
+const RELEASE = { VERSION: tagOf(readVersion()), ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
 
 /** The names of test/long/chart.test.ts. */
 const CHART_WORDS = {

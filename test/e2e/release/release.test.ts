@@ -18,13 +18,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import manifest from "../../../package.json" with { type: "json" };
 import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
 import { type Daemon, startDaemon } from "../../../scripts/lab/daemon.ts";
 import { createNetns, type Netns } from "../../../scripts/lab/netns.ts";
 import { headingOf } from "../../../scripts/release/inventory/notices.ts";
 import { sha256 } from "../../../scripts/release/sources.ts";
 import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
 import { executePart, partsAt } from "../pages/script.ts";
 
 interface SbomLicense {
@@ -32,10 +32,12 @@ interface SbomLicense {
   readonly license?: { readonly id: string };
 }
 
+const VERSION = readVersion();
+const TAG = tagOf(VERSION);
 const MAX_IMAGE_BYTES = 60_000_000;
 const directory = mkdtempSync(join(tmpdir(), "berth-release-test-"));
 const output = (name: string): string => join(directory, name);
-const archive = (kind: string): string => output(`a/berth-${manifest.version}-${kind}`);
+const archive = (kind: string): string => output(`a/berth-${TAG}-${kind}`);
 
 function release(name: string): void {
   const script = join(root, "scripts", "release", "release.ts");
@@ -96,7 +98,7 @@ describe("a release", () => {
 });
 
 describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the SBOM of %s", (kind) => {
-  const sbom = () => read(`berth-${manifest.version}-${kind}.cdx.json`);
+  const sbom = () => read(`berth-${TAG}-${kind}.cdx.json`);
   const components = (): { name: string; version?: string; licenses: SbomLicense[] }[] => JSON.parse(sbom()).components;
 
   it("is valid CycloneDX", async () => {
@@ -105,7 +107,7 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
 
   it("names the artifact by its hash", () => {
     const [{ content }] = JSON.parse(sbom()).metadata.component.hashes;
-    expect(read("SHA256SUMS")).toContain(`${content}  berth-${manifest.version}-${kind}.tar`);
+    expect(read("SHA256SUMS")).toContain(`${content}  berth-${TAG}-${kind}.tar`);
   });
 
   it("lists npm packages, Node.js and its libraries, certificates, the C libraries, and what compilers add", () => {
@@ -209,21 +211,21 @@ describe("the tarball", () => {
   });
 
   it("contains the version and the licences", () => {
-    expect(readFileSync(join(folder, "VERSION"), "utf8")).toBe(`${manifest.version}\n`);
+    expect(readFileSync(join(folder, "VERSION"), "utf8")).toBe(`${VERSION}\n`);
     expect(readFileSync(join(folder, "THIRD_PARTY_LICENSES"), "utf8")).toBe(read("THIRD_PARTY_LICENSES"));
   });
 
   it.each(["berth-agent", "berth-controller", "berthctl"])("has a %s that brings its Node.js", async (name) => {
     const link = join(bin, name);
     symlinkSync(join(folder, "bin", name), link);
-    expect(await requireCommand([link, "--version"], { env })).toBe(`${manifest.version}\n`);
+    expect(await requireCommand([link, "--version"], { env })).toBe(`${VERSION}\n`);
   });
 
   it("installs itself", async () => {
     const host = output("host");
     await requireCommand(["sh", join(folder, "install.sh"), "--root", host]);
     const current = join(host, "opt/berth/current");
-    expect(await requireCommand([join(current, "bin/berthctl"), "--version"], { env })).toBe(`${manifest.version}\n`);
+    expect(await requireCommand([join(current, "bin/berthctl"), "--version"], { env })).toBe(`${VERSION}\n`);
     for (const name of ["LICENSE", "THIRD_PARTY_LICENSES"]) expect(existsSync(join(current, name)), name).toBe(true);
   });
 

@@ -1,16 +1,11 @@
 /**
  * Executes the built shim as a container runtime does, and says what came out.
- * Builds it first (`native/build.sh shim`), which is quick when nothing changed.
  * Effects: child processes.
  */
-import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { join } from "node:path";
 
 export const root = join(import.meta.dirname, "../../..");
-
-export function buildShim(): void {
-  execFileSync(join(root, "native/build.sh"), ["shim"], { stdio: "inherit" });
-}
 
 export interface ShimCall {
   /** An executable; by default the built `berth`. */

@@ -1,10 +1,14 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { VERSION } from "../../../host/bin/version.ts";
+import { runCommands } from "../../../host/cli/berthctl.ts";
 import { ErrorCode } from "../../../host/cni/error.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import lock from "../../../package-lock.json" with { type: "json" };
+import { lastRelease } from "../../../scripts/setup/version.mjs";
 import { ambiguousNames, ambiguousRights, commandsOf, listTexts } from "./kubectl-lines.ts";
 import { root } from "./sources.ts";
 
@@ -198,11 +202,12 @@ const HEADING = /^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$/;
 
 const UNRELEASED = /^## \d+\.\d+\.\d+, unreleased$/;
 
-/** The headings of releases, the newest first; what is not released yet may stand above them. */
-const headings = readFileSync("CHANGELOG.md", "utf8")
+const sections = readFileSync("CHANGELOG.md", "utf8")
   .split("\n")
-  .filter((line) => line.startsWith("## "))
-  .filter((line, index) => index > 0 || !UNRELEASED.test(line));
+  .filter((line) => line.startsWith("## "));
+
+/** The headings of releases, the newest first; what is not released yet may stand above them. */
+const headings = sections.filter((line, index) => index > 0 || !UNRELEASED.test(line));
 
 it("each section of the changelog is a release with its date, the newest first", () => {
   for (const heading of headings) expect(heading).toMatch(HEADING);
@@ -210,12 +215,42 @@ it("each section of the changelog is a release with its date, the newest first",
   expect(dates).toEqual(dates.toSorted().reverse());
 });
 
-it("the newest release of the changelog is the version that every program prints", () => {
-  const newest = HEADING.exec(headings[0] ?? "")?.[1];
-  const shim = /^#define BERTH_VERSION "(.+)"$/m.exec(readFileSync("native/version.h", "utf8"))?.[1];
-  const stated = { "package.json": manifest.version, VERSION, "native/version.h": shim };
-  const locked = { "package-lock.json": lock.version, "package-lock.json, packages": lock.packages[""].version };
-  for (const [where, version] of Object.entries({ ...stated, ...locked })) expect(version, where).toBe(newest);
+describe("the version", () => {
+  const [head = ""] = sections;
+  const [, next = "", date = ""] = /^## (\S+), (.*)$/.exec(head) ?? [];
+  const isReleased = date !== "unreleased";
+
+  it("of CHANGELOG's head is the one that package.json and the chart have, and that every program prints", async () => {
+    const chart = parse(readFileSync("deploy/chart/berth/Chart.yaml", "utf8"));
+    let printed = "";
+    const write = (text: string): void => {
+      printed += text;
+    };
+    const terminal = { write, writeError: () => {}, isColored: false };
+    const words = ["version", "--client", "--no-headers"];
+    await runCommands({ program: "berthctl", version: VERSION, words, terminal });
+    const stated = {
+      "package.json": manifest.version,
+      "package-lock.json": lock.version,
+      "package-lock.json, packages": lock.packages[""].version,
+      "Chart.yaml, version": chart.version,
+      "Chart.yaml, appVersion": chart.appVersion,
+      "berthctl version": printed.split(/\s+/)[1],
+    };
+    for (const [where, version] of Object.entries(stated))
+      expect(version, where).toBe(isReleased ? next : `${next}-dev`);
+  });
+
+  it("of the last release is the newest in CHANGELOG below the head, and its commit has it", () => {
+    const last = HEADING.exec(sections[1] ?? "")?.[1];
+    const manifestOf = (commit: string) =>
+      execFileSync("git", ["show", `${commit}:package.json`], { encoding: "utf8" });
+    const found = [lastRelease.version, JSON.parse(manifestOf(lastRelease.commit)).version];
+    expect(found, "scripts/last-release.json; a shallow clone lacks the commit: git fetch --unshallow").toEqual([
+      last,
+      last,
+    ]);
+  });
 });
 
 describe("commands that call kubectl", () => {

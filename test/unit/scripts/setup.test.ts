@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cacheDir, referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { buildVersion, tagOf } from "../../../scripts/setup/version.mjs";
 
 // Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not follow.
 const setupFile = (name: string): string => join(root, "scripts", "setup", name);
@@ -18,6 +19,64 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "berth-unit-"));
 });
 afterEach(() => rmSync(directory, { recursive: true }));
+
+describe("a build", () => {
+  const git = (...args: string[]) => {
+    const settings = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
+    const { status, stdout, stderr } = spawnSync("git", [...settings, ...args], { cwd: directory, encoding: "utf8" });
+    expect(status, stderr).toBe(0);
+    return stdout.trim();
+  };
+  const commit = (text: string) => {
+    writeFileSync(join(directory, "file"), text);
+    git("add", "file");
+    git("commit", "-qm", text);
+    return git("rev-parse", "HEAD");
+  };
+  const short = () => git("rev-parse", "--short=12", "HEAD");
+  const version = "0.9.0-dev";
+
+  test("of a released version has that version, whatever the tree", () => {
+    expect(buildVersion({ version: "0.9.0", directory })).toBe("0.9.0");
+  });
+
+  test("between releases has the number of commits since the last one, and its commit", () => {
+    git("init", "-q");
+    commit("before");
+    const since = commit("release");
+    expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.0+${short()}`);
+    commit("one");
+    commit("two");
+    writeFileSync(join(directory, "untracked"), "");
+    expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.2+${short()}`);
+    writeFileSync(join(directory, "file"), "changed");
+    expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.2+${short()}.dirty`);
+  });
+
+  test("of a clone that does not reach back to the last release has no number", () => {
+    git("init", "-q");
+    commit("one");
+    expect(buildVersion({ version, since: "0123456789abcdef0123456789abcdef01234567", directory })).toBe(
+      `0.9.0-dev+${short()}`,
+    );
+  });
+
+  test("of an unpacked source archive has neither, also inside another repository", () => {
+    expect(buildVersion({ version, directory })).toBe(version);
+    git("init", "-q");
+    commit("one");
+    const inside = join(directory, "inside");
+    mkdirSync(inside);
+    expect(buildVersion({ version, directory: inside })).toBe(version);
+  });
+
+  test("has a version in the form of Semantic Versioning, and a tag that registries accept", () => {
+    const built = buildVersion();
+    expect(built).toMatch(/^\d+\.\d+\.\d+(-dev(\.\d+)?(\+[0-9a-f]{12}(\.dirty)?)?)?$/);
+    expect(tagOf("0.9.0-dev.2+0123456789ab.dirty")).toBe("0.9.0-dev.2_0123456789ab.dirty");
+    expect(tagOf(built)).toMatch(/^\w[\w.-]{0,127}$/);
+  });
+});
 
 describe("npm packages", () => {
   const lock = { "": {}, a: { version: "1.0.0" } };
@@ -120,7 +179,7 @@ test("an unknown target is refused with the list of targets", () => {
   });
   expect(status).toBe(1);
   expect(stderr).toContain(
-    'There is no set-up target "prodct": the targets are product, reference, test, cluster, chart, nodes, versions, embeddings, release, bench, allocators',
+    'There is no set-up target "prodct": the targets are product, reference, test, cluster, chart, nodes, versions, embeddings, release, last-release, bench, allocators',
   );
 });
 

@@ -22,7 +22,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
 {{- define "berth.image" -}}
-{{- $tag := default .Chart.AppVersion .Values.image.tag -}}
+{{- $tag := default (replace "+" "_" .Chart.AppVersion) .Values.image.tag -}}
 {{ .Values.image.repository }}{{ ternary (printf "@%s" .Values.image.digest) (printf ":%s" $tag) (ne .Values.image.digest "") }}
 {{- end -}}
 

@@ -1,0 +1,47 @@
+/**
+ * What a build calls itself: the version of package.json, and between releases the number of commits since the last one and the commit,
+ * `0.5.0-dev.12+0123456789ab`, with `.dirty` if tracked files differ from the commit.
+ * Effects: runs git.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./paths.mjs";
+
+/** The version and the commit of the last release. */
+export const lastRelease = JSON.parse(readFileSync(join(root, "scripts", "last-release.json"), "utf8"));
+
+/** Where the product's version is written when it is built: what all in dist calls itself. */
+export const VERSION_FILE = join(root, "dist", "VERSION");
+
+/** Returns what the programs in dist call themselves. */
+export function readVersion() {
+  return readFileSync(VERSION_FILE, "utf8").trim();
+}
+
+const readManifestVersion = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
+
+/**
+ * Returns the version of what is built from `directory`. The number of commits is left out if the history does not reach back to the last release
+ * (a shallow clone), number and commit if `directory` is no clone, as an unpacked source archive is not.
+ */
+export function buildVersion({ version = readManifestVersion(), since = lastRelease.commit, directory = root } = {}) {
+  if (!version.includes("-")) return version;
+  const git = (...args) => {
+    const { status, stdout } = spawnSync("git", args, { cwd: directory, encoding: "utf8" });
+    return status === 0 ? stdout.trim() : undefined;
+  };
+  // Below the top of another repository, its commits say nothing about this tree.
+  if (git("rev-parse", "--show-cdup") !== "") return version;
+  const commit = git("rev-parse", "--short=12", "HEAD");
+  if (commit === undefined) return version;
+  const reaches = git("merge-base", "--is-ancestor", since, "HEAD") !== undefined;
+  const count = reaches ? `.${git("rev-list", "--count", `${since}..HEAD`)}` : "";
+  const dirty = git("status", "--porcelain", "--untracked-files=no") === "" ? "" : ".dirty";
+  return `${version}${count}+${commit}${dirty}`;
+}
+
+/** Returns the version as tags of images and names of files have it: a tag has no `+`. Helm replaces it in a registry in the same way. */
+export function tagOf(version) {
+  return version.replace("+", "_");
+}
