@@ -71,6 +71,8 @@ export interface Backend extends ReadinessSource {
   readonly ipam: AddDeps;
   /** Before the first request: how to remove what the coordinator made for an attachment. Absent: the agent never does so by itself. */
   fenceWith?(detach: (row: Allocation) => Promise<void>): void;
+  /** Tells the cluster's people about this node: a word for programs, and a sentence. Absent without a cluster. */
+  reportNode?(reason: string, sentence: string): void;
   /** For explanations; undefined where there is no API server. */
   readonly live?: LiveObjects | undefined;
   /** Fills a registry that has lost rows; returns lines of text. Absent where the registry recovers by itself. */

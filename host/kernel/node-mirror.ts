@@ -20,12 +20,12 @@ import { IFA_F_TENTATIVE, RTM_DELADDR, RTM_NEWADDR } from "./netlink/address/con
 import { decodeAddress, prefixOf } from "./netlink/address/message.ts";
 import { hasAnyAddress, listAddresses } from "./netlink/address/requests.ts";
 import { decodeString, type findValue, readValue } from "./netlink/attribute.ts";
-import { AF_UNSPEC } from "./netlink/constants.ts";
+import { AF_UNSPEC, NLM_F_REPLACE } from "./netlink/constants.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { IFF_UP, IFLA_IFNAME, RTM_DELLINK, RTM_NEWLINK } from "./netlink/link/constants.ts";
 import { decodeLink } from "./netlink/link/message.ts";
 import { listLinks } from "./netlink/link/requests.ts";
-import type { Message } from "./netlink/message.ts";
+import type { ReceivedMessage } from "./netlink/message.ts";
 import {
   type Monitor,
   openMonitor,
@@ -52,9 +52,11 @@ import { decodeRouteMessage } from "./netlink/route/message.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { formatRoute, type Route, routeOf } from "./netlink/route/route.ts";
 import { RTM_DELRULE, RTM_NEWRULE } from "./netlink/rule/constants.ts";
+import { decodeRuleMessage } from "./netlink/rule/message.ts";
 import { listRules } from "./netlink/rule/requests.ts";
 import { ruleOf } from "./netlink/rule/rule.ts";
 import type { NetnsHandle } from "./netns.ts";
+import type { NodeChange } from "./node-changes.ts";
 import { detached, RouteMirror } from "./route-mirror.ts";
 import { addressStateOf, ruleStateOf } from "./state-values.ts";
 
@@ -85,6 +87,9 @@ const LINK_LOCAL: Prefix = { ip: { family: 6, value: 0xfe80n << 112n }, length: 
 
 const NAME_ONLY: ReadonlySet<number> = new Set([IFLA_IFNAME]);
 
+/** The flags that the notification of a new link reports as changed. */
+const ALL_FLAGS = 0xffff_ffff;
+
 /** What the mirror knows. */
 interface MirroredState {
   /** Without link-local ones of IPv6, which every link has. */
@@ -99,6 +104,8 @@ export interface MirrorOptions {
   readonly onLoss?: (error: Error) => void;
   /** Called with the index of each link that was deleted, unless the notification was lost. */
   readonly onLinkGone?: (index: number) => void;
+  /** Called for changes of rules, routes and links, and when notifications were lost. */
+  readonly onChange?: (change: NodeChange) => void;
   readonly bufferBytes?: number;
   readonly native?: Native;
 }
@@ -119,6 +126,7 @@ export class NodeMirror implements Disposable {
   readonly #monitor: Monitor;
   readonly #onLoss: (error: Error) => void;
   readonly #onLinkGone: (index: number) => void;
+  readonly #onChange: (change: NodeChange) => void;
 
   #addresses: readonly AddressState[] | undefined;
   /** Names, by index, of the links that have these addresses. */
@@ -137,12 +145,14 @@ export class NodeMirror implements Disposable {
     const {
       onLoss = () => {},
       onLinkGone = () => {},
+      onChange = () => {},
       bufferBytes = MIRROR_QUEUE_BYTES,
       native = loadNative(),
     } = options;
     this.#route = route;
     this.#onLoss = onLoss;
     this.#onLinkGone = onLinkGone;
+    this.#onChange = onChange;
     this.#monitor = openMonitor(
       { fd, path },
       { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes, gatherMs: MIRROR_GATHER_MS },
@@ -151,6 +161,7 @@ export class NodeMirror implements Disposable {
         lost: (error) => {
           this.#notifications++;
           this.#onLoss(error);
+          this.#onChange({ kind: "unknown" });
           this.forget();
         },
       },
@@ -305,7 +316,7 @@ export class NodeMirror implements Disposable {
     });
   }
 
-  #apply(message: Message): void {
+  #apply(message: ReceivedMessage): void {
     this.#notifications++;
     switch (message.type) {
       case RTM_NEWLINK:
@@ -319,6 +330,7 @@ export class NodeMirror implements Disposable {
       case RTM_NEWRULE:
       case RTM_DELRULE:
         this.#rules = undefined;
+        this.#reportRule(message);
         return;
       case RTM_NEWROUTE:
       case RTM_DELROUTE:
@@ -331,21 +343,23 @@ export class NodeMirror implements Disposable {
     }
   }
 
-  #applyLink(message: Message): void {
+  #applyLink(message: ReceivedMessage): void {
     // bridges report their ports in the same group, and the deletion of a port is not that of the link
     if (uint8At(message.payload, 0) !== AF_UNSPEC) return;
-    const { index, flags, attributes } = decodeLink({ ...message, type: RTM_NEWLINK }, NAME_ONLY);
+    const { index, flags, change, attributes } = decodeLink({ ...message, type: RTM_NEWLINK }, NAME_ONLY);
     const isLost = message.type === RTM_DELLINK || (flags & IFF_UP) === 0;
     const name = this.#names.get(index);
     if (name !== undefined && (message.type === RTM_DELLINK || nameOf(attributes) !== name))
       this.#addresses = undefined;
     if (!isLost) return;
+    if (change !== ALL_FLAGS && (change & IFF_UP) !== 0)
+      this.#onChange({ kind: "link", link: index, port: message.port });
     if (message.type === RTM_DELLINK) this.#onLinkGone(index);
     if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
     for (const table of this.#tables.values()) table.linkLost(index);
   }
 
-  #applyAddress(message: Message): void {
+  #applyAddress(message: ReceivedMessage): void {
     const address = decodeAddress({ ...message, type: RTM_NEWADDR });
     const prefix = prefixOf(address);
     if (prefix === undefined || prefixContains(LINK_LOCAL, prefix.ip)) return;
@@ -355,15 +369,25 @@ export class NodeMirror implements Disposable {
     for (const table of this.#tables.values()) table.addressLost(address.index);
   }
 
-  #applyRoute(message: Message): void {
+  #applyRoute(message: ReceivedMessage): void {
     const found = decodeRouteMessage({ ...message, type: RTM_NEWROUTE });
     if (found.table === RT_TABLE_LOCAL || (found.flags & RTM_F_CLONED) !== 0) return;
     const route = routeOf(found);
     if (route === undefined) return;
     if (route.table === RT_TABLE_MAIN && isWithGateway(route)) this.#gateways = undefined;
     const table = this.#tables.get(route.table);
-    if (message.type === RTM_NEWROUTE) table?.added(route, message.flags);
-    else table?.removed(route);
+    if (table === undefined) return;
+    const isAdded = message.type === RTM_NEWROUTE;
+    if (isAdded) table.added(route, message.flags);
+    else table.removed(route);
+    if (isAdded && (message.flags & NLM_F_REPLACE) === 0) return;
+    this.#onChange({ kind: "route", link: route.link, port: message.port });
+  }
+
+  #reportRule(message: ReceivedMessage): void {
+    const rule =
+      message.type === RTM_DELRULE ? ruleOf(decodeRuleMessage({ ...message, type: RTM_NEWRULE })) : undefined;
+    if (rule !== undefined) this.#onChange({ kind: "rule", protocol: rule.protocol ?? 0, port: message.port });
   }
 }
 

@@ -80,6 +80,15 @@ export const AGENT_METRICS = {
     "berth_node_mirror_drifts_total",
     "How often the mirror of the node's network differed from the kernel's state; it was then read again. Each is logged.",
   ),
+  nodeRepairs: counter(
+    "berth_node_repairs_total",
+    "Objects of the node's network that other software had removed or changed and the agent restored, by kind: `rule`, `route`, `neighbour`, `nftables`, `sysctl`, `link`.",
+    ["what"],
+  ),
+  cutOff: gauge(
+    "berth_node_cut_off",
+    "Whether pods may be cut off from the node because what other software removed is not restored yet: 1 or 0. `berthctl health` says why.",
+  ),
   socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
 } as const;
 
@@ -91,7 +100,7 @@ export type AgentMetricSet = MetricSet<typeof AGENT_METRICS>;
 export type ClaimMetrics = Pick<AgentMetrics, "claims" | "claimRetries" | "claimDuration">;
 
 /** Of the coordinator. */
-export type CoordinatorMetrics = Pick<AgentMetrics, "mirrorDrifts">;
+export type CoordinatorMetrics = Pick<AgentMetrics, "mirrorDrifts" | "nodeRepairs">;
 
 /** Of conflict detection. */
 export type ConflictMetrics = Pick<AgentMetrics, "conflicts">;

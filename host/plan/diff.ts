@@ -78,6 +78,11 @@ const tableIdentity: Identity<NftTable> = {
   },
 };
 
+/** Returns whether the tables have the same sets, chains and rules; interfaces of a set may be in another order. */
+export function isSameTable(a: NftTable, b: NftTable): boolean {
+  return tableIdentity.value(a) === tableIdentity.value(b);
+}
+
 /** Returns the identity with each text computed only once; owned objects are among the observed ones. */
 function cached<T>({ key, value }: Identity<T>): Identity<T> {
   const once = (make: (thing: T) => string): ((thing: T) => string) => {

@@ -7,7 +7,7 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
-import { openEvents } from "../../kubernetes/events.ts";
+import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
@@ -98,6 +98,7 @@ interface Parts {
   readonly allocations: OwnAllocations;
   readonly known: Known;
   readonly listeners: Listeners;
+  readonly events: Events;
 }
 
 /** `addAddresses(backend.ipam, request, signal)` is the ADD, `backend.registry.release(attachment)` the DEL. */
@@ -117,6 +118,7 @@ export class ClusterBackend implements Backend {
   readonly #definitions: ClusterDefinitions;
   readonly #known: Known;
   readonly #listeners: Listeners;
+  readonly #events: Events;
   readonly #stack: AsyncDisposableStack;
 
   constructor({ api, node, audit, connection }: ClusterBackendOptions, parts: Parts, stack: AsyncDisposableStack) {
@@ -134,6 +136,7 @@ export class ClusterBackend implements Backend {
     this.#definitions = parts.definitions;
     this.#known = parts.known;
     this.#listeners = parts.listeners;
+    this.#events = parts.events;
     this.#stack = stack;
   }
 
@@ -153,6 +156,11 @@ export class ClusterBackend implements Backend {
 
   fenceWith(detach: (row: Allocation) => Promise<void>): void {
     this.#listeners.detach = detach;
+  }
+
+  reportNode(reason: string, note: string): void {
+    const regarding = { kind: "Node", apiVersion: "v1", namespace: "", name: this.#node, uid: this.#node };
+    this.#events.emit({ regarding, reason, note, type: "Warning", action: "Restore" });
   }
 
   get client(): KubeClient | undefined {
@@ -379,7 +387,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   listeners.onPod = (change) => followPod(change, prefetcher, collector);
   resources.start();
   const ipam = { ...base, cluster };
-  return { resources, registry, definitions, ipam, prefetcher, collector, allocations, known, listeners };
+  return { resources, registry, definitions, ipam, prefetcher, collector, allocations, known, listeners, events };
 }
 
 function watchKnown(reading: Promise<void>): Known {

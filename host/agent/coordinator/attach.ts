@@ -12,6 +12,7 @@ import type { RoutableAddresses } from "../../coordinator/plan/address-policy.ts
 import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
+import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
@@ -28,6 +29,7 @@ import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
+import type { Allocation } from "../../registry/registry.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import { pluginsOfNic } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
@@ -70,13 +72,13 @@ async function isFirstNicBerth({ deps, conf }: AttachContext, request: AttachReq
   return found.some(({ state }) => state === "Bound");
 }
 
-/** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
+/** Returns what Berth allocated to the NIC, and what the administrator allows besides. `answered`: what the ADD of `berth` has just answered. */
 async function findRoutable(
-  { deps: { answered, registry, snapshot } }: AttachContext,
+  { deps: { registry, snapshot } }: AttachContext,
   { containerId, ifName }: AttachRequest,
+  answered?: readonly Allocation[],
 ): Promise<RoutableAddresses> {
-  const nic = { containerId, ifName };
-  const found = answered.takeAnswer(nic) ?? (await registry.findAttachment(nic));
+  const found = answered ?? (await registry.findAttachment({ containerId, ifName }));
   const bound = found.filter(({ state }) => state === "Bound");
   return {
     allocated: bound.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
@@ -94,7 +96,7 @@ async function readRegistryFacts(
   const [pod, isBerth, routable] = await Promise.all([
     signal ? identifier.recognize(request, signal) : identifyRequest(request, snapshot()),
     isFirstNicBerth(context, request),
-    request.command === "ADD" ? findRoutable(context, request) : undefined,
+    request.command === "ADD" ? findRoutable(context, request, context.deps.answered.takeAnswer(request)) : undefined,
   ]);
   return { pod, isFirstNicBerth: isBerth, routable };
 }
@@ -319,6 +321,33 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   const { identity } = pod;
   const undo = (): Promise<void> => undoLater(context, request.netns, identity, operations);
   return { result: withMac(prevResult, ifName, input.mac), undo };
+}
+
+/**
+ * Restores on the node what the ADD left there, and returns the operations that did it; nothing in mode `disable`, if the NIC lacks
+ * its addresses, or if the pair is gone, which the node alone cannot restore. Throws CniError 106 if the attachment conflicts with
+ * what exists, ApplyError if the kernel refuses.
+ */
+export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
+  const { conf, deps, networks } = context;
+  if (conf.mode === "disable") return [];
+  const prevResult = requirePrevResult(request);
+  const [found, routable] = await Promise.all([readRegistryFacts(context, request), findRoutable(context, request)]);
+  using pod = openPodNamespace(request.netns);
+  // The pod decides which addresses its NIC has; the node gets routes only to those that are allocated to it.
+  const decision = decide(context, request, pod, prevResult, { ...found, routable });
+  if (decision === undefined || !hasAddresses(decision.input)) return [];
+  const missing = decision.operations.filter((each) => isDifference(each, networks.collected));
+  const operations = selectNodeRepairs(missing);
+  const { host, faults } = deps;
+  if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
+  return operations;
+}
+
+/** Whether the namespace is still the one of the ADD: its path may lead to another pod by now. */
+function hasAddresses({ addresses, ifName, observed }: PlanInput): boolean {
+  const own = observed.pod.addresses.filter(({ link }) => link === ifName).map(({ prefix }) => prefix.ip);
+  return addresses.every((ip) => own.some((each) => equalIp(each, ip)));
 }
 
 /** Returns the operations that would restore what ADD left; nothing in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */

@@ -13,25 +13,30 @@ import { Announcer } from "../../coordinator/announcer.ts";
 import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
-import type { NodeMirror } from "../../kernel/node-mirror.ts";
+import { watchNodeChanges } from "../../kernel/node-changes.ts";
+import { MIRROR_GATHER_MS, type NodeMirror } from "../../kernel/node-mirror.ts";
 import { openNode } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import type { Operation } from "../../plan/operation.ts";
+import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
+import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
-import { type AttachContext, attach, checkAttachment, compareAttachment } from "./attach.ts";
+import { type AttachContext, attach, checkAttachment, compareAttachment, restoreNodeSide } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { NicRemover } from "./nic-remover.ts";
+import { NodeRepair } from "./node-repair.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
 import { PairRemover } from "./pair-remover.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
+import { rebuildRequest } from "./rebuild-request.ts";
 import { type CoordinatorDeps, SettingsReader } from "./settings.ts";
 
 interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
@@ -48,6 +53,8 @@ interface CoordinatorPlugin extends Plugin, Disposable {
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
   /** Returns the operations that would restore what the ADD left. Rejects as CHECK does. */
   compare(request: AttachRequest): Promise<readonly Operation[]>;
+  /** Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with ApplyError. */
+  restoreNodeSide(request: AttachRequest): Promise<readonly Operation[]>;
 }
 
 function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
@@ -126,6 +133,8 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     check: (request) =>
       serve(() => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request))),
     compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
+    restoreNodeSide: (request) =>
+      queue.run(request.containerId, async () => restoreNodeSide(contextOf(request), request)),
     del: async (request) => {
       const { conf, log } = detachSettings(options, settings, request);
       await serve(() => detachNow(request, conf, log, nics));
@@ -179,6 +188,8 @@ export interface OpenCoordinator {
   observeNode(): NodeState;
   /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
   fillMirror(): void;
+  /** Why pods may be cut off from the node; empty if they are not. */
+  readonly cutOff: readonly string[];
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
@@ -188,11 +199,18 @@ interface OpenCoordinatorOptions
   extends Omit<CoordinatorDeps, "host" | "remover">,
     Omit<LateDetectionDeps, "registry"> {
   readonly definitions: Pick<NicSettings, "settingsFor" | "nicsOf" | "pluginsOf">;
+  /** Whether pools, pods and settings are known. */
+  readonly isReady: () => boolean;
+  /** Tells people about the node: a sentence. */
+  readonly reportNode: (reason: string, sentence: string) => void;
   readonly nowMs: () => number;
   readonly metrics: CoordinatorMetrics;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
 }
+
+/** Rows of the registry on one page. */
+const ROWS_AT_ONCE = 256;
 
 /** Most differences between mirror and kernel that a log line shows. @limit */
 const MAX_SHOWN_DIFFERENCES = 16;
@@ -225,6 +243,24 @@ function startComparing(
   });
 }
 
+/** Returns all attachments of the coordinator on this node as requests of a CHECK, also those that an earlier agent served. */
+async function listAttached(
+  { registry, definitions, snapshot }: Pick<OpenCoordinatorOptions, "registry" | "definitions" | "snapshot">,
+  attachments: CoordinatedAttachments,
+): Promise<AttachRequest[]> {
+  const served = new Map(attachments.requests.map((request) => [keyOf(request), request]));
+  const deps = { networks: definitions, identifier: openManifestIdentifier(snapshot) };
+  const rows = await Array.fromAsync(listRows(registry, ROWS_AT_ONCE));
+  for (const [key, nic] of Map.groupBy(
+    rows.filter(({ state }) => state === "Bound"),
+    keyOf,
+  )) {
+    const request = served.get(key) ?? (await rebuildRequest(deps, nic).catch(() => undefined));
+    if (request !== undefined) served.set(key, request);
+  }
+  return [...served.values()].map((request) => ({ ...request, command: "CHECK" }));
+}
+
 /**
  * Opens the node's network namespace, the thread that deletes links, and the plugin on top of them.
  * Throws NetlinkError if the kernel refuses a socket.
@@ -232,8 +268,10 @@ function startComparing(
 export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinator {
   const { log, nowMs, logDirectory: directory } = options;
   let remover: PairRemover | undefined;
+  let repair: NodeRepair | undefined;
   const host = openNode(OWN_NETNS, {
     onLinkGone: (index) => remover?.linkGone(index),
+    onChange: (change) => repair?.note(change),
     onLoss: (error) =>
       log.info({ err: error }, "Notifications about the node's network were lost; reading its state again"),
   });
@@ -243,10 +281,22 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const logs = openPluginLogs({ directory, log, nowMs });
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
+  const repairing = new NodeRepair({
+    ...{ host, metrics: options.metrics, isReady: options.isReady, nowMs, log },
+    attachments: () => listAttached(options, attachments),
+    restore: (request) => plugin.restoreNodeSide(request),
+    rpFilter: () => options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter,
+    report: (sentence) => options.reportNode("NodeNetworkRestored", sentence),
+  });
+  repair = repairing;
+  const watch = watchNodeChanges(host, { gatherMs: MIRROR_GATHER_MS }, (change) => repairing.note(change));
   return {
     plugin,
     attachments,
     compare: (request) => plugin.compare(request),
+    get cutOff() {
+      return repairing.problems;
+    },
     observeNode: () => {
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
@@ -259,6 +309,8 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       plugin.withdraw(attachment, options.definitions.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {
       plugin[Symbol.dispose]();
+      watch[Symbol.dispose]();
+      await repairing.close();
       await comparison.close();
       await pairs.close();
       await logs.close();

@@ -4,26 +4,21 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
-import { parseContainerId, parseIfName } from "../../cni/names.ts";
-import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
-import type { PlacedEntry } from "../../config/network-definition.ts";
+import type { AttachRequest } from "../../cni/request.ts";
 import { isFinished } from "../../ipam/leak.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
-import type { Identifier } from "../ipam/pod-identity.ts";
-import { type NicSettings, pluginsOfNic } from "../nic-definition.ts";
+import { type RebuildDeps, rebuildRequest } from "../coordinator/rebuild-request.ts";
 import { isSteady, type RowFacts } from "./find-damage.ts";
 import type { AttachmentDrift, ComparedAttachment } from "./find-drift.ts";
 
 /** The coordinator's part of the agent. */
 export type CoordinatorState = Pick<OpenCoordinator, "attachments" | "compare" | "observeNode">;
 
-interface DriftDeps {
+interface DriftDeps extends RebuildDeps {
   readonly coordinator: CoordinatorState;
-  readonly networks: Pick<NicSettings, "pluginsOf" | "nicsOf">;
-  readonly identifier: Pick<Identifier, "find">;
 }
 
 interface Question {
@@ -70,7 +65,12 @@ async function listQuestions(
     const [first] = rows;
     if (first === undefined || !rows.every((each) => isLive(each, facts))) continue;
     const { row } = first;
-    const request = served.get(key) ?? (await rebuildRequest(networks, identifier, rows));
+    const request =
+      served.get(key) ??
+      (await rebuildRequest(
+        { networks, identifier },
+        rows.map((each) => each.row),
+      ));
     if (request === undefined) continue;
     const { containerId, ifName, netns } = request;
     questions.push({ attachment: { containerId, ifName, netns, row }, request: { ...request, command: "CHECK" } });
@@ -94,51 +94,4 @@ function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName
 function isLive({ row, pod, netns }: RowFacts, facts: { readonly nowMs: number }): boolean {
   if (row.state !== "Bound" || netns !== "inUse" || !isSteady(row, facts)) return false;
   return pod.kind === "unknown" || (pod.kind === "present" && !pod.pod.deleting && !isFinished(pod.pod));
-}
-
-/** Returns the request of a CHECK; undefined if no definition of the network has a coordinator. */
-async function rebuildRequest(
-  networks: DriftDeps["networks"],
-  identifier: DriftDeps["identifier"],
-  rows: readonly RowFacts[],
-): Promise<AttachRequest | undefined> {
-  const [first] = rows;
-  if (first === undefined) return undefined;
-  const { row } = first;
-  const { namespace, pod, owner, network, netns = "" } = row;
-  const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
-  if (containerId === undefined || ifName === undefined || netns === "") return undefined;
-  const subject = pod === "" ? undefined : (await identifier.find(namespace, pod).catch(() => undefined))?.subject;
-  const entry = findCoordinator(pluginsOfNic(networks, { ifName, network, pod: subject }));
-  if (entry === undefined) return undefined;
-  const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
-  const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];
-  return {
-    plugin: "coordinator",
-    command: "CHECK",
-    containerId,
-    ifName,
-    netns,
-    netnsOverride: false,
-    path: "",
-    args: new Map(names),
-    netConf: {
-      cniVersion: "1.0.0",
-      name: network,
-      type: entry.type,
-      ipam: undefined,
-      prevResult: {
-        interfaces: [{ name: ifName, sandbox: netns }],
-        ips: rows.map(({ row: { ip, prefixLength } }) => ({ address: { ip, length: prefixLength }, interface: 0 })),
-        routes: [],
-      },
-      runtimeConfig: {},
-      args: { cni: {} },
-      raw: entry,
-    },
-  };
-}
-
-function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
-  return plugins.find(({ entry }) => COORDINATOR_TYPES.some((type) => type === entry.type))?.entry;
 }

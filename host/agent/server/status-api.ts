@@ -19,6 +19,7 @@ import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
+import type { OpenCoordinator } from "../coordinator/plugin.ts";
 import { checkNode, findClusterId } from "../diagnostics/check-node.ts";
 import type { CoordinatorState } from "../diagnostics/read-drift.ts";
 import { explainPod, type Question } from "../explain/explain-pod.ts";
@@ -46,7 +47,7 @@ interface StatusApiOptions {
   /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
-  readonly coordinator: CoordinatorState;
+  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "cutOff">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
 }
@@ -182,10 +183,13 @@ function questionOf(query: URLSearchParams): Question {
   };
 }
 
-function describeHealth({ backend, spool, version, socketRestored }: StatusApiOptions): Answer {
+function describeHealth({ backend, spool, version, socketRestored, coordinator }: StatusApiOptions): Answer {
   const { mode, ipam } = backend;
-  const { problems, ...now } = backend.readiness();
-  const ready = now.ready && now.trouble === undefined;
+  const { problems: own, ...now } = backend.readiness();
+  // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
+  const { cutOff } = coordinator;
+  const problems = [...cutOff, ...own];
+  const ready = now.ready && now.trouble === undefined && cutOff.length === 0;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };
   const health: HealthRecord = { ...about, spool: spool.count(), socketRestored: socketRestored() };

@@ -19,9 +19,14 @@ export interface Message {
   readonly payload: Uint8Array;
 }
 
+export interface ReceivedMessage extends Message {
+  /** The socket whose request caused the message, often the process ID of its program; 0 if the kernel did it by itself. */
+  readonly port: number;
+}
+
 /** Decodes one datagram. The payloads are views into it. Throws NetlinkError for a false length. */
-export function decodeMessages(datagram: Uint8Array): Message[] {
-  const messages: Message[] = [];
+export function decodeMessages(datagram: Uint8Array): ReceivedMessage[] {
+  const messages: ReceivedMessage[] = [];
   for (let at = 0; at < datagram.length; ) {
     const left = datagram.length - at;
     if (left < HEADER_BYTES) throw malformed("message", at, `${left} bytes`, "a header of 16");
@@ -31,6 +36,7 @@ export function decodeMessages(datagram: Uint8Array): Message[] {
       type: uint16At(datagram, at + 4),
       flags: uint16At(datagram, at + 6),
       sequence: uint32At(datagram, at + 8),
+      port: uint32At(datagram, at + 12),
       payload: datagram.subarray(at + HEADER_BYTES, at + length),
     });
     at += align(length);

@@ -10,17 +10,19 @@ import { type NetnsHandle, withNetns } from "../netns.ts";
 import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
 import { AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, SOL_NETLINK } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
-import { decodeMessages, type Message } from "./message.ts";
+import { decodeMessages, type ReceivedMessage } from "./message.ts";
 import { kernelAddress, MAX_DATAGRAM_BYTES, receiveView, requireResult } from "./socket.ts";
 
 /** linux/rtnetlink.h */
 export const RTNLGRP_LINK = 1;
+export const RTNLGRP_NEIGH = 3;
 export const RTNLGRP_IPV4_IFADDR = 5;
 export const RTNLGRP_IPV4_ROUTE = 7;
 export const RTNLGRP_IPV4_RULE = 8;
 export const RTNLGRP_IPV6_IFADDR = 9;
 export const RTNLGRP_IPV6_ROUTE = 11;
 export const RTNLGRP_IPV6_RULE = 19;
+export const RTNLGRP_IPV4_NETCONF = 24;
 /** Since Linux 5.3. */
 export const RTNLGRP_NEXTHOP = 32;
 
@@ -32,7 +34,11 @@ const SOL_SOCKET = 1;
 const SO_RCVBUFFORCE = 33;
 
 interface MonitorOptions {
-  /** RTNLGRP_*; those of `optional` may be unknown to the kernel. */
+  /** NETLINK_*; default: NETLINK_ROUTE. */
+  readonly protocol?: number;
+  /** A classic BPF program that selects datagrams before they are queued, by the first message of each. */
+  readonly filter?: Uint8Array;
+  /** Of the protocol (RTNLGRP_*, NFNLGRP_*); those of `optional` may be unknown to the kernel. */
   readonly groups: readonly number[];
   readonly optional?: readonly number[];
   /** Size of the queue of notifications; the default is the node's. */
@@ -57,14 +63,14 @@ export interface Monitor extends Disposable {
 export const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
-  /** Receives RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is overwritten afterwards. */
-  message(message: Message): void;
+  /** Receives a notification, such as RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is overwritten afterwards. */
+  message(message: ReceivedMessage): void;
   /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */
   lost(error: NetlinkError): void;
 }
 
 /** Returns undefined if there is nothing more to read. The payloads are views into the buffer. */
-function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Message[] | undefined {
+function receiveMessages(native: Native, fd: number, buffer: Uint8Array): ReceivedMessage[] | undefined {
   const datagram = receiveView(native, fd, buffer);
   return datagram && decodeMessages(datagram);
 }
@@ -72,11 +78,11 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Messag
 /** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */
 export function openMonitor(
   netns: string | NetnsHandle,
-  { groups, optional = [], bufferBytes, gatherMs = 0 }: MonitorOptions,
+  { protocol = NETLINK_ROUTE, filter, groups, optional = [], bufferBytes, gatherMs = 0 }: MonitorOptions,
   listener: MonitorListener,
   native: Native = loadNative(),
 ): Monitor {
-  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  const open = () => native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   const fd = requireResult(withNetns(netns, open, native), "open a netlink monitor");
   const buffer = new Uint8Array(MAX_DATAGRAM_BYTES);
   let isOpen = true;
@@ -130,6 +136,7 @@ export function openMonitor(
       const result = native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes);
       requireResult(result, "enlarge the queue of a netlink monitor");
     }
+    if (filter !== undefined) requireResult(native.attachFilter(fd, filter), "filter a netlink monitor");
     requireResult(native.connect(fd, kernelAddress()), "connect a netlink monitor");
     for (const group of [...groups, ...optional]) {
       const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);

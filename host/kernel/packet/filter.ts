@@ -1,51 +1,31 @@
-/**
- * Classic BPF programs that select the frames a packet socket receives; all others are dropped in the kernel.
- *
- *      0      2    3    4       8
- *      ├ code ┼ jt ┼ jf ┼ k     ┤      (linux/filter.h, struct sock_filter)
- */
+/** Classic BPF programs that select the frames a packet socket receives; all others are dropped in the kernel. */
 import type { Ip } from "../../net/ip.ts";
+import {
+  ACCEPT,
+  assembleFilter,
+  type Instruction,
+  JUMP_EQUAL,
+  LOAD_BYTE,
+  LOAD_HALF,
+  LOAD_WORD,
+  REJECT,
+  requireValue,
+} from "../bpf.ts";
 import { viewOf } from "../netlink/attribute.ts";
 import { encodeIp } from "../netlink/ip-bytes.ts";
 import { ETH_P_ARP, ETH_P_IPV6, HEADER_BYTES } from "./ethernet.ts";
 import { ND_NEIGHBOR_ADVERT, ND_NEIGHBOR_SOLICIT, TARGET_AT } from "./ndp.ts";
-
-/** BPF_LD | BPF_ABS, by width */
-const LOAD_BYTE = 0x30;
-const LOAD_HALF = 0x28;
-const LOAD_WORD = 0x20;
-/** BPF_JMP | BPF_JEQ | BPF_K; jumps count instructions to skip. */
-const JUMP_EQUAL = 0x15;
-/** BPF_RET | BPF_K: how many bytes of the frame to keep. */
-const RETURN = 0x06;
 
 /** Offset of the frame's packet type, which the kernel provides (linux/filter.h: SKF_AD_OFF + SKF_AD_PKTTYPE). */
 const PACKET_TYPE_AT = 0xffff_f004;
 /** linux/if_packet.h */
 const PACKET_OTHERHOST = 3;
 
-type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
-
-const REJECT: Instruction = [RETURN, 0, 0, 0];
-const ACCEPT: Instruction = [RETURN, 0, 0, 0x4_0000];
-
 const ARP_SENDER_AT = HEADER_BYTES + 14;
 const ARP_TARGET_AT = HEADER_BYTES + 24;
 const NEXT_HEADER_AT = HEADER_BYTES + 6;
 const ICMP_TYPE_AT = HEADER_BYTES + 40;
 const NEXT_HEADER_ICMPV6 = 58;
-
-function assemble(program: readonly Instruction[]): Uint8Array {
-  const bytes = new Uint8Array(8 * program.length);
-  const view = viewOf(bytes);
-  for (const [index, [code, jumpTrue, jumpFalse, k]] of program.entries()) {
-    view.setUint16(8 * index, code, true);
-    view.setUint8(8 * index + 2, jumpTrue);
-    view.setUint8(8 * index + 3, jumpFalse);
-    view.setUint32(8 * index + 4, k, true);
-  }
-  return bytes;
-}
 
 /**
  * Rejects frames that the kernel's own ARP would ignore: those of a VLAN that is not configured, which arrive without their tag,
@@ -56,12 +36,6 @@ const FOR_US: readonly Instruction[] = [
   [JUMP_EQUAL, 0, 1, PACKET_OTHERHOST],
   REJECT,
 ];
-
-/** Rejects the frame unless the value that `load` loads is one of `values`. */
-function require(load: Instruction, values: readonly number[]): Instruction[] {
-  const tests = values.map((value, index): Instruction => [JUMP_EQUAL, values.length - index, 0, value]);
-  return [load, ...tests, REJECT];
-}
 
 /** Accepts the frame if the address at the offset is `ip`; otherwise continues. */
 function acceptAddress(offset: number, ip: Ip): Instruction[] {
@@ -77,16 +51,16 @@ function acceptAddress(offset: number, ip: Ip): Instruction[] {
 /** Selects ARP whose sender or target is one of the addresses, whatever the operation. */
 export function arpFilter(addresses: readonly Ip[]): Uint8Array {
   const tests = addresses.flatMap((ip) => [...acceptAddress(ARP_SENDER_AT, ip), ...acceptAddress(ARP_TARGET_AT, ip)]);
-  return assemble([...FOR_US, ...require([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
+  return assembleFilter([...FOR_US, ...requireValue([LOAD_HALF, 0, 0, 12], [ETH_P_ARP]), ...tests, REJECT]);
 }
 
 /** Selects neighbour solicitations and advertisements whose target is one of the addresses. */
 export function ndpFilter(addresses: readonly Ip[]): Uint8Array {
-  return assemble([
+  return assembleFilter([
     ...FOR_US,
-    ...require([LOAD_HALF, 0, 0, 12], [ETH_P_IPV6]),
-    ...require([LOAD_BYTE, 0, 0, NEXT_HEADER_AT], [NEXT_HEADER_ICMPV6]),
-    ...require([LOAD_BYTE, 0, 0, ICMP_TYPE_AT], [ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT]),
+    ...requireValue([LOAD_HALF, 0, 0, 12], [ETH_P_IPV6]),
+    ...requireValue([LOAD_BYTE, 0, 0, NEXT_HEADER_AT], [NEXT_HEADER_ICMPV6]),
+    ...requireValue([LOAD_BYTE, 0, 0, ICMP_TYPE_AT], [ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT]),
     ...addresses.flatMap((ip) => acceptAddress(TARGET_AT, ip)),
     REJECT,
   ]);

@@ -46,7 +46,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/operations.ts": "agent/audit agent/backend.ts agent/fencing",
   "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/fencing agent/ipam",
   "agent/server":
-    "agent agent/audit agent/backend.ts agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
+    "agent agent/audit agent/backend.ts agent/coordinator agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
   "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":

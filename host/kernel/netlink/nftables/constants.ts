@@ -26,6 +26,7 @@ export const NFT_MSG_NEWGEN = ofSubsystem(15);
 export const NFT_MSG_GETGEN = ofSubsystem(16);
 
 export const NFTA_GEN_ID = 1;
+export const NFTA_GEN_PROC_NAME = 3;
 
 /** Both families in one table. */
 export const NFPROTO_INET = 1;

@@ -1,0 +1,299 @@
+/**
+ * Restores what the node has for its pods when other software removes it: rule, routes, neighbours, the table of nf_tables,
+ * settings of the pairs. Changes that the kernel reports start it, and the start of the agent; without changes it does nothing.
+ * Against a program that removes the same again and again it backs off, and says whose setting to change.
+ * Effects: reads and changes of the node's namespace, the log, an event, metrics.
+ */
+import { setImmediate } from "node:timers/promises";
+import { CniError } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import { parseAlias } from "../../coordinator/plan/alias.ts";
+import { BERTH_PROTOCOL, NFT_TABLE } from "../../coordinator/plan/constants.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
+import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
+import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { findLinks } from "../../kernel/netlink/link/requests.ts";
+import { NetnsError } from "../../kernel/netns.ts";
+import type { NodeChange } from "../../kernel/node-changes.ts";
+import type { NodeNamespace } from "../../kernel/open-namespace.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
+import { isSameTable } from "../../plan/diff.ts";
+import type { Operation } from "../../plan/operation.ts";
+import { formatOperation } from "../../plan/text.ts";
+import { nameProgram, settingOf } from "./network-programs.ts";
+import { isRetired } from "./pair-remover.ts";
+
+/** How long after the start of the agent the node is compared for the first time: milliseconds. Pods that start come first. @limit */
+export const FIRST_REPAIR_MS = 1_000;
+
+/** How long further changes are gathered before the node is repaired: milliseconds. A program that flushes makes many. @limit */
+export const REPAIR_GATHER_MS = 200;
+
+/** Shortest time between two repairs: milliseconds. @limit */
+export const REPAIR_PAUSE_MS = 1_000;
+
+/** How many repairs of one episode come that soon; before each further one the pause doubles. @limit */
+export const SOON_REPAIRS = 8;
+
+/** Longest pause between two repairs: milliseconds. @limit */
+export const MAX_REPAIR_PAUSE_MS = 60_000;
+
+/** How long nothing is removed until the next removal is a new episode, with a log line of its own: milliseconds. @limit */
+export const EPISODE_QUIET_MS = 60_000;
+
+/** Most operations that the log line of an episode shows. @limit */
+const MAX_SHOWN_OPERATIONS = 16;
+
+/** What is to be compared. */
+interface Scope {
+  /** Everything: what all pods share is affected, or nothing is known. */
+  isAll: boolean;
+  /** The ruleset of nf_tables has changed. */
+  isRuleset: boolean;
+  /** Indexes of links that were changed. */
+  readonly links: Set<number>;
+  /** Indexes of links whose routes or neighbours were changed. */
+  readonly ways: Set<number>;
+}
+
+/** Removals with less than {@link EPISODE_QUIET_MS} between them. */
+interface Episode {
+  readonly programs: Set<string>;
+  repairs: number;
+  lastMs: number;
+}
+
+interface NodeRepairDeps {
+  readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
+  /** The attachments of this node, as requests of a CHECK. */
+  readonly attachments: () => Promise<readonly AttachRequest[]>;
+  /** Restores one of them on the node; returns what was missing. */
+  readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
+  /** Whether the settings of pods are known. */
+  readonly isReady: () => boolean;
+  /** `hostRPFilter` of definitions that name none. */
+  readonly rpFilter: () => number;
+  /** Tells people that an episode has begun. */
+  readonly report: (sentence: string) => void;
+  readonly metrics: CoordinatorMetrics;
+  /** A clock that does not jump: milliseconds. */
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+export class NodeRepair {
+  readonly #deps: NodeRepairDeps;
+  readonly #worker: PeriodicWorker;
+  #scope: Scope = { ...nothing(), isAll: true };
+  #programs = new Set<string>();
+  #episode: Episode | undefined;
+  /** When the first of the changes came that are not repaired yet; undefined: there are none. */
+  #waitingSinceMs: number | undefined;
+  /** Attachments that could not be restored, and why. */
+  #failures: readonly string[] = [];
+  /** The table of nf_tables was there when the node was last compared. */
+  #hadTable = false;
+
+  constructor(deps: NodeRepairDeps) {
+    this.#deps = deps;
+    this.#worker = new PeriodicWorker({
+      failure: "Restoring the node's side of pods failed",
+      work: () => this.#run(),
+      isDue: deps.isReady,
+      checkMs: FIRST_REPAIR_MS,
+      firstMs: FIRST_REPAIR_MS,
+      restMs: () => this.#pauseMs,
+      retryMs: (failures) => Math.min(REPAIR_PAUSE_MS * 2 ** failures, MAX_REPAIR_PAUSE_MS),
+      log: deps.log,
+    });
+  }
+
+  /** Takes note of a change, by whoever made it: what Berth itself removes is not missed. */
+  note(change: NodeChange): void {
+    switch (change.kind) {
+      case "rule":
+        if (change.protocol !== BERTH_PROTOCOL) return;
+        this.#scope.isAll = true;
+        break;
+      case "setting":
+        // An ADD writes it, too.
+        if (change.value === this.#deps.rpFilter()) return;
+        this.#scope.links.add(change.link);
+        break;
+      case "ruleset":
+        this.#scope.isRuleset = true;
+        break;
+      case "unknown":
+        this.#scope.isAll = true;
+        break;
+      default:
+        if (change.link === undefined) this.#scope.isAll = true;
+        else (change.kind === "link" ? this.#scope.links : this.#scope.ways).add(change.link);
+    }
+    const program = nameProgram(change);
+    if (program !== undefined) this.#programs.add(program);
+    this.#waitingSinceMs ??= this.#deps.nowMs();
+    this.#worker.wake();
+  }
+
+  /** Why pods may be cut off from their node right now; empty if they are not. */
+  get problems(): readonly string[] {
+    const delayed = this.#describeDelay();
+    return [...this.#failures, ...(delayed === undefined ? [] : [delayed])];
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.close();
+  }
+
+  /** How long changes wait: longer with each repair of an episode. */
+  get #pauseMs(): number {
+    const { repairs } = this.#current() ?? { repairs: 0 };
+    if (repairs === 0) return REPAIR_GATHER_MS;
+    return Math.min(REPAIR_PAUSE_MS * 2 ** Math.max(0, repairs - SOON_REPAIRS), MAX_REPAIR_PAUSE_MS);
+  }
+
+  /** The episode, unless it is over. */
+  #current(): Episode | undefined {
+    const quietMs = this.#episode && this.#deps.nowMs() - this.#episode.lastMs;
+    return quietMs !== undefined && quietMs < EPISODE_QUIET_MS + MAX_REPAIR_PAUSE_MS ? this.#episode : undefined;
+  }
+
+  #describeDelay(): string | undefined {
+    const episode = this.#current();
+    const since = this.#waitingSinceMs;
+    if (episode === undefined || since === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
+    const { isAll, links, ways, isRuleset } = this.#scope;
+    if (!isAll && links.size + ways.size === 0 && (!isRuleset || this.#isTableRight())) return undefined;
+    return (
+      `Pods are cut off from this node, its services or other nodes: ${describePrograms(episode.programs)} removed Berth's part of the node's ` +
+      `network ${episode.repairs + 1} times. It is restored only once in ${Math.round(this.#pauseMs / 1000)} s now. ${remedyFor(episode.programs)}`
+    );
+  }
+
+  #take(): { scope: Scope; programs: ReadonlySet<string> } {
+    const [scope, programs] = [this.#scope, this.#programs];
+    this.#scope = nothing();
+    this.#programs = new Set();
+    this.#waitingSinceMs = undefined;
+    return { scope, programs };
+  }
+
+  async #run(): Promise<undefined> {
+    const { scope, programs } = this.#take();
+    try {
+      await this.#repair(scope, programs);
+    } catch (error) {
+      this.#scope.isAll = true; // the next attempt
+      this.#waitingSinceMs ??= this.#deps.nowMs();
+      throw error;
+    }
+  }
+
+  async #repair(scope: Scope, programs: ReadonlySet<string>): Promise<void> {
+    const requests = await this.#select(scope);
+    const done: Operation[] = [];
+    const failures: string[] = [];
+    let restored = 0;
+    for (const request of requests) {
+      try {
+        const operations = await this.#deps.restore(request);
+        done.push(...operations);
+        if (operations.length > 0) restored++;
+      } catch (error) {
+        // The namespace is gone, and the attachment with it.
+        if (error instanceof NetnsError) continue;
+        failures.push(describeFailure(request, error));
+        if (!(error instanceof CniError)) throw error;
+      }
+      await setImmediate();
+    }
+    if (requests.length > 0) {
+      this.#failures = failures;
+      this.#hadTable = this.#readTable() !== undefined;
+    }
+    if (done.length > 0) this.#count(done, restored, programs);
+  }
+
+  /** Returns the attachments that the changes may have affected. */
+  async #select({ isAll, isRuleset, links, ways }: Scope): Promise<readonly AttachRequest[]> {
+    const { host, attachments } = this.#deps;
+    const changed = new Set([...links, ...ways]);
+    const found = changed.size === 0 ? [] : findLinks(host.route, [...changed]).map(linkOf);
+    const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
+    // The way to an overlay's pod leads over a link that Berth did not make.
+    const isElsewhere = found.some(({ index, alias }) => ways.has(index) && parseAlias(alias) === undefined);
+    if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return attachments();
+    if (pairs.size === 0) return [];
+    return (await attachments()).filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name));
+  }
+
+  #isTableRight(): boolean {
+    const table = this.#readTable();
+    if (table === undefined) return !this.#hadTable;
+    this.#hadTable = true;
+    return isSameTable(table, snatTable());
+  }
+
+  #readTable() {
+    const { host } = this.#deps;
+    return host.mirror.nftTable(host.netfilter, NFT_TABLE);
+  }
+
+  #count(operations: readonly Operation[], attachments: number, programs: ReadonlySet<string>): void {
+    const { metrics, nowMs, log, report } = this.#deps;
+    for (const operation of operations) metrics.nodeRepairs.inc({ what: repairKindOf(operation) ?? "link" });
+    const episode = this.#current();
+    if (episode !== undefined) {
+      for (const program of programs) episode.programs.add(program);
+      episode.repairs++;
+      episode.lastMs = nowMs();
+      return;
+    }
+    this.#episode = { programs: new Set(programs), repairs: 1, lastMs: nowMs() };
+    const what = `${listKinds(operations)} of ${attachments === 1 ? "one pod" : `${attachments} pods`}`;
+    const sentence = `Restored what ${describePrograms(programs)} had removed of the node's network: ${what}. ${remedyFor(programs)}`;
+    const shown = operations.slice(0, MAX_SHOWN_OPERATIONS).map(formatOperation);
+    log.warn({ operations: shown, count: operations.length, programs: [...programs] }, sentence);
+    report(sentence);
+  }
+}
+
+function nothing(): Scope {
+  return { isAll: false, isRuleset: false, links: new Set(), ways: new Set() };
+}
+
+function isLivePair({ alias, group }: { readonly alias: string; readonly group: number }): boolean {
+  return parseAlias(alias) !== undefined && !isRetired(group);
+}
+
+const WORDS: Readonly<Record<RepairKind, string>> = {
+  rule: "the rule",
+  route: "routes",
+  neighbour: "neighbours",
+  nftables: `the nf_tables table "${NFT_TABLE}"`,
+  sysctl: "sysctls",
+  link: "settings of links",
+};
+
+function listKinds(operations: readonly Operation[]): string {
+  const kinds = new Set(operations.map(repairKindOf).filter((kind) => kind !== undefined));
+  return [...kinds].map((kind) => WORDS[kind]).join(", ");
+}
+
+function describePrograms(programs: ReadonlySet<string>): string {
+  return programs.size === 0 ? "another program" : [...programs].map((name) => JSON.stringify(name)).join(" and ");
+}
+
+function remedyFor(programs: ReadonlySet<string>): string {
+  const known = [...programs].flatMap((program) => settingOf(program) ?? []);
+  return known.length > 0 ? known.join(". ") : "Settings of programs that do so are in docs/host.md";
+}
+
+function describeFailure({ containerId, ifName }: AttachRequest, error: unknown): string {
+  return `The node's side of interface ${ifName} of container ${containerId} cannot be restored: ${messageOf(error)}`;
+}

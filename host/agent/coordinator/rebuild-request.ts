@@ -1,0 +1,59 @@
+/**
+ * The request of a CHECK of an attachment that an earlier agent served: from the rows of its NIC and the definition of its network.
+ */
+import { parseContainerId, parseIfName } from "../../cni/names.ts";
+import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
+import type { PlacedEntry } from "../../config/network-definition.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { Identifier } from "../ipam/pod-identity.ts";
+import { type NicSettings, pluginsOfNic } from "../nic-definition.ts";
+
+export interface RebuildDeps {
+  readonly networks: Pick<NicSettings, "pluginsOf" | "nicsOf">;
+  readonly identifier: Pick<Identifier, "find">;
+}
+
+/** Returns the request of a CHECK of the NIC that has these rows; undefined if no definition of its network has a coordinator. */
+export async function rebuildRequest(
+  { networks, identifier }: RebuildDeps,
+  rows: readonly Allocation[],
+): Promise<AttachRequest | undefined> {
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  const { namespace, pod, owner, network, netns = "" } = row;
+  const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
+  if (containerId === undefined || ifName === undefined || netns === "") return undefined;
+  const subject = pod === "" ? undefined : (await identifier.find(namespace, pod).catch(() => undefined))?.subject;
+  const entry = findCoordinator(pluginsOfNic(networks, { ifName, network, pod: subject }));
+  if (entry === undefined) return undefined;
+  const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
+  const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];
+  return {
+    plugin: "coordinator",
+    command: "CHECK",
+    containerId,
+    ifName,
+    netns,
+    netnsOverride: false,
+    path: "",
+    args: new Map(names),
+    netConf: {
+      cniVersion: "1.0.0",
+      name: network,
+      type: entry.type,
+      ipam: undefined,
+      prevResult: {
+        interfaces: [{ name: ifName, sandbox: netns }],
+        ips: rows.map(({ ip, prefixLength }) => ({ address: { ip, length: prefixLength }, interface: 0 })),
+        routes: [],
+      },
+      runtimeConfig: {},
+      args: { cni: {} },
+      raw: entry,
+    },
+  };
+}
+
+function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
+  return plugins.find(({ entry }) => COORDINATOR_TYPES.some((type) => type === entry.type))?.entry;
+}

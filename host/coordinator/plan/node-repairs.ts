@@ -1,0 +1,37 @@
+/** Which part of a difference the agent repairs by itself, and in which words it reports that. */
+import type { Operation } from "../../plan/operation.ts";
+
+/** What was repaired, as the metric's label says it. */
+export type RepairKind = "rule" | "route" | "neighbour" | "nftables" | "sysctl" | "link";
+
+/** Returns undefined for an operation that the agent leaves to ADD. */
+export function repairKindOf({ kind }: Operation): RepairKind | undefined {
+  switch (kind) {
+    case "add-rule":
+    case "delete-rule":
+      return "rule";
+    case "add-route":
+    case "delete-route":
+      return "route";
+    case "add-neighbour":
+    case "delete-neighbour":
+      return "neighbour";
+    case "add-table":
+    case "delete-table":
+      return "nftables";
+    case "set-sysctl":
+      return "sysctl";
+    case "set-link":
+      return "link";
+    default:
+      return undefined;
+  }
+}
+
+/** Returns the operations on the node; none if the pod's pair is gone: nothing on the node leads to the pod without it. */
+export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
+  if (operations.some(({ kind }) => kind === "add-veth")) return [];
+  return operations.filter(
+    (operation) => "place" in operation && operation.place === "host" && repairKindOf(operation) !== undefined,
+  );
+}

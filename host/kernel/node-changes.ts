@@ -1,0 +1,130 @@
+/**
+ * Changes of the node's network by which pods may lose the state that the node has for them. The mirror reports those of rules,
+ * routes and links, which it follows anyway; this file those of neighbours, sysctls and nf_tables. Filters in the kernel drop all
+ * other notifications, such as each neighbour that a router answers for, and each of 5,000 services that a service proxy writes.
+ */
+import {
+  ACCEPT,
+  assembleFilter,
+  type Instruction,
+  JUMP_EQUAL,
+  LOAD_HALF,
+  LOAD_WORD,
+  REJECT,
+  requireValue,
+} from "./bpf.ts";
+import { EPROTONOSUPPORT } from "./errno.ts";
+import { loadNative, type Native } from "./native.ts";
+import { decodeString, readValue } from "./netlink/attribute.ts";
+import { NETLINK_NETFILTER } from "./netlink/constants.ts";
+import { type NetlinkError, unlessRefused } from "./netlink/error.ts";
+import type { ReceivedMessage } from "./netlink/message.ts";
+import { type Monitor, openMonitor, RTNLGRP_IPV4_NETCONF, RTNLGRP_NEIGH } from "./netlink/monitor.ts";
+import { NUD_FAILED, RTM_NEWNEIGH } from "./netlink/neighbour/constants.ts";
+import { decodeNeighbourMessage } from "./netlink/neighbour/message.ts";
+import { RTM_NEWNETCONF } from "./netlink/netconf/constants.ts";
+import { decodeNetconf } from "./netlink/netconf/message.ts";
+import { netconfOf } from "./netlink/netconf/netconf.ts";
+import { NFT_MSG_NEWGEN, NFTA_GEN_PROC_NAME } from "./netlink/nftables/constants.ts";
+import { decodeNft } from "./netlink/nftables/message.ts";
+import type { NetnsHandle } from "./netns.ts";
+
+/** A change that other software may have made. */
+export type NodeChange =
+  /** A rule was deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process ID; 0 for the kernel. */
+  | { readonly kind: "rule"; readonly protocol: number; readonly port: number }
+  /** A route of a table that is mirrored was deleted or replaced, a neighbour deleted, a link set down. `link`: index. */
+  | { readonly kind: "route" | "neighbour" | "link"; readonly link: number | undefined; readonly port: number }
+  /** rp_filter of a link was written. */
+  | { readonly kind: "setting"; readonly link: number; readonly value: number }
+  /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */
+  | { readonly kind: "ruleset"; readonly program: string }
+  /** Notifications were lost: anything may have changed. */
+  | { readonly kind: "unknown" };
+
+/** linux/netfilter/nfnetlink.h */
+const NFNLGRP_NFTABLES = 7;
+
+/** Offsets in a message's header. */
+const LENGTH_AT = 0;
+const TYPE_AT = 4;
+const PORT_AT = 12;
+/** ndm_state of a neighbour message. */
+const STATE_AT = 24;
+/** A netconf message of one setting: header, fixed part, index of the link, value. The kernel reports all settings of a new link in one. */
+const ONE_SETTING_BYTES = 36;
+
+/** Returns the number as a program loads it: big-endian, whereas the kernel's messages are little-endian on all processors that Berth is built for. */
+const half = (value: number): number => ((value & 0xff) << 8) | (value >> 8);
+const word = (value: number): number => half(value & 0xffff) * 0x1_0000 + half(value >>> 16);
+
+/** Accepts neighbours that a program has deleted, which fail first (net/core/neighbour.c, neigh_delete), and single settings. */
+function routeFilter(): Uint8Array {
+  const neighbour: Instruction[] = [
+    [LOAD_WORD, 0, 0, PORT_AT],
+    [JUMP_EQUAL, 2, 0, 0],
+    [LOAD_HALF, 0, 0, STATE_AT],
+    [JUMP_EQUAL, 1, 0, half(NUD_FAILED)],
+    REJECT,
+    ACCEPT,
+  ];
+  return assembleFilter([
+    [LOAD_HALF, 0, 0, TYPE_AT],
+    [JUMP_EQUAL, 0, neighbour.length, half(RTM_NEWNEIGH)],
+    ...neighbour,
+    ...requireValue([LOAD_HALF, 0, 0, TYPE_AT], [half(RTM_NEWNETCONF)]),
+    ...requireValue([LOAD_WORD, 0, 0, LENGTH_AT], [word(ONE_SETTING_BYTES)]),
+    ACCEPT,
+  ]);
+}
+
+/** Accepts the message that ends the report of a transaction (net/netfilter/nf_tables_api.c, nf_tables_gen_notify), a datagram of its own. */
+function generationFilter(): Uint8Array {
+  return assembleFilter([...requireValue([LOAD_HALF, 0, 0, TYPE_AT], [half(NFT_MSG_NEWGEN)]), ACCEPT]);
+}
+
+/** Returns undefined for a message that no program caused. */
+function changeOf(message: ReceivedMessage): NodeChange | undefined {
+  if (message.type === RTM_NEWNEIGH) {
+    const { index: link } = decodeNeighbourMessage(message);
+    return { kind: "neighbour", link, port: message.port };
+  }
+  if (message.type === RTM_NEWNETCONF) {
+    const { index: link, rpFilter: value } = netconfOf(decodeNetconf(message));
+    return link === undefined || value === undefined ? undefined : { kind: "setting", link, value };
+  }
+  const { attributes } = decodeNft(message, NFT_MSG_NEWGEN);
+  return { kind: "ruleset", program: readValue(attributes, NFTA_GEN_PROC_NAME, decodeString) ?? "" };
+}
+
+interface WatchOptions {
+  /** How long further notifications wait after one: milliseconds. */
+  readonly gatherMs: number;
+  readonly bufferBytes?: number;
+  readonly native?: Native;
+}
+
+/**
+ * Calls `listener` for each change of a neighbour, rp_filter or the ruleset from now on. A kernel without nf_tables reports no
+ * ruleset. Throws NetlinkError if the kernel refuses a socket.
+ */
+export function watchNodeChanges(
+  netns: NetnsHandle,
+  { native = loadNative(), ...options }: WatchOptions,
+  listener: (change: NodeChange) => void,
+): Disposable {
+  using opened = new DisposableStack();
+  const handler = {
+    message: (message: ReceivedMessage): void => {
+      const change = changeOf(message);
+      if (change !== undefined) listener(change);
+    },
+    lost: (_error: NetlinkError): void => listener({ kind: "unknown" }),
+  };
+  const open = (protocol: Parameters<typeof openMonitor>[1]): Monitor =>
+    openMonitor(netns, { ...protocol, ...options }, handler, native);
+  opened.use(open({ groups: [RTNLGRP_NEIGH, RTNLGRP_IPV4_NETCONF], filter: routeFilter() }));
+  const ofRuleset = { protocol: NETLINK_NETFILTER, groups: [NFNLGRP_NFTABLES], filter: generationFilter() };
+  opened.use(unlessRefused([EPROTONOSUPPORT], () => open(ofRuleset)));
+  return opened.move();
+}

@@ -1,0 +1,159 @@
+/** What other software removes of the node's side of running pods is back without an ADD, and said once. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nameVeth } from "../../host/coordinator/plan/names.ts";
+import { type ChainNode, makeChainNode } from "../../scripts/lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
+import { readNetworkState } from "../../scripts/lab/network-state.ts";
+
+const NETWORK = `nr${process.pid}`;
+
+let node: ChainNode;
+
+beforeAll(async () => {
+  node = await makeChainNode("nr");
+  await node.begin(NETWORK);
+});
+
+afterAll(() => node.delete());
+
+/** The line of the agent's log, as often as it was written. */
+function repairs(): string[] {
+  return node.agent
+    .stderr()
+    .split("\n")
+    .filter((line) => line.includes("had removed of the node's network"));
+}
+
+async function reaches(pod: LabPod): Promise<boolean> {
+  const pings = await Promise.all(
+    ([4, 6] as const).map((family) => node.netns.exec(["ping", "-c1", "-W1", pod.address(family)])),
+  );
+  return pings.every(({ exitCode }) => exitCode === 0);
+}
+
+const pairOf = (pod: LabPod): string => nameVeth(pod.containerId).host.name;
+
+/** All of the node's network that the agent maintains, and the settings of the pod's pair; what is made anew has other handles. */
+async function nodeSide(pod: LabPod): Promise<string> {
+  const lines = await readNetworkState(node.netns, { neighbours: "permanent", sysctls: false });
+  const keys = [`net.ipv4.conf.${pairOf(pod)}.rp_filter`, `net.ipv6.conf.${pairOf(pod)}.disable_ipv6`];
+  const { stdout } = await node.netns.exec(["sysctl", ...keys]);
+  return [...lines, stdout].join("\n").replace(/"handle": \d+/g, "");
+}
+
+/** Within these five seconds pings are back. */
+const REPAIR_MS = 5_000;
+
+/** Removes with `command`; the node must then be as it was, and reach the pod. */
+async function expectRepair(pod: LabPod, remove: (pod: LabPod) => Promise<unknown>): Promise<void> {
+  expect(
+    await eventually(
+      () => reaches(pod),
+      (isReached) => isReached,
+      REPAIR_MS,
+    ),
+  ).toBe(true);
+  const before = await nodeSide(pod);
+  await remove(pod);
+  const after = await eventually(
+    () => nodeSide(pod),
+    (state) => state === before,
+    REPAIR_MS,
+  );
+  expect(after).toBe(before);
+  expect(await reaches(pod)).toBe(true);
+}
+
+const run = (command: (pod: LabPod) => string) => async (pod: LabPod) => {
+  const words = command(pod);
+  const { exitCode, stderr } = await node.netns.exec(["sh", "-ec", words]);
+  expect({ words, exitCode, stderr }).toEqual({ words, exitCode: 0, stderr: "" });
+};
+
+/** Within this the pauses between repairs have grown, and one of them is over. */
+const FIGHT_MS = 30_000;
+
+describe("of a running pod", () => {
+  it.each([
+    ["the rule", () => "ip rule del pref 900; ip -6 rule del pref 900"],
+    ["the routes", () => "ip route flush table 500; ip -6 route flush table 500"],
+    ["the neighbours", () => "ip neigh flush all nud permanent; ip -6 neigh flush all nud permanent"],
+    ["the whole ruleset", () => "nft flush ruleset"],
+    ["the table", () => "nft delete table inet berth"],
+    ["the rules of the table", () => "nft flush table inet berth"],
+    ["rp_filter of the pair", (pod: LabPod) => `sysctl -qw net.ipv4.conf.${pairOf(pod)}.rp_filter=1`],
+    ["IPv6 of the pair", (pod: LabPod) => `sysctl -qw net.ipv6.conf.${pairOf(pod)}.disable_ipv6=1`],
+    ["the pair that is down", (pod: LabPod) => `ip link set ${pairOf(pod)} down`],
+  ])("restores %s", (_, command) =>
+    node.withPod("one", async (pod) => {
+      await node.agent.restart();
+      await pod.attach(NETWORK);
+      const told = repairs().length;
+      await expectRepair(pod, run(command));
+      expect(repairs()).toHaveLength(told + 1);
+      await pod.check(NETWORK);
+      await pod.detach(NETWORK);
+    }),
+  );
+
+  it("restores at its start what was removed while it was stopped", () =>
+    node.withPod("stopped", async (pod) => {
+      await pod.attach(NETWORK);
+      await expectRepair(pod, async () => {
+        await node.agent.stop();
+        await run(() => "ip rule del pref 900; ip route flush table 500; nft flush ruleset")(pod);
+        await node.agent.start();
+      });
+      await pod.detach(NETWORK);
+    }));
+
+  it("gives the node no route to an address that the pod has given itself", () =>
+    node.withPod("thief", async (pod) => {
+      await pod.attach(NETWORK);
+      await pod.netns.ip("addr add 10.6.200.1/16 dev eth0");
+      await expectRepair(
+        pod,
+        run(() => "ip route flush table 500; ip neigh flush all nud permanent"),
+      );
+      expect(await node.netns.ip("route show table 500")).not.toContain("10.6.200.1");
+      await pod.detach(NETWORK);
+    }));
+
+  it("backs off from a program that removes it again and again, and says that pods are cut off meanwhile", () =>
+    node.withPod("fight", async (pod) => {
+      await node.agent.restart();
+      await pod.attach(NETWORK);
+      await expectRepair(
+        pod,
+        run(() => "nft flush ruleset"),
+      );
+      const told = repairs();
+      expect(told.at(-1)).toContain("docs/host.md#nftablesservice");
+      const fight = async (): Promise<string> => {
+        await node.netns.exec(["sh", "-c", "nft list table inet berth && nft flush ruleset"]);
+        return node.agent.get("/v1/health").then(() => "ready", String);
+      };
+      const health = await eventually(fight, (answer) => answer !== "ready", FIGHT_MS);
+      expect(health).toMatch(/503.*Pods are cut off.*[^ ]*nft[^ ]* removed.* times.*docs\/host\.md#nftablesservice/s);
+      const metrics = (await node.agent.request("/metrics")).body;
+      expect(metrics).toContain("berth_node_cut_off 1");
+      expect(metrics).toMatch(/berth_node_repairs_total\{what="nftables"\} ([9]|1[0-9])\n/);
+      // The pod's own calls are served all the same.
+      await pod.detach(NETWORK);
+      expect(repairs()).toEqual(told);
+      // The table serves all pods, and comes back when the pause is over.
+      const ready = () => node.agent.get("/v1/health").then(() => "ready", String);
+      expect(await eventually(ready, (answer) => answer === "ready", FIGHT_MS)).toBe("ready");
+    }));
+});
+
+it("pods that come and go are no reason to repair anything", async () => {
+  await node.agent.restart();
+  for (let round = 0; round < 5; round++) {
+    await node.withPod("busy", async (pod) => {
+      await pod.attach(NETWORK);
+      await pod.detach(NETWORK);
+    });
+  }
+  expect((await node.agent.request("/metrics")).body).not.toMatch(/berth_node_repairs_total\{.*\} [1-9]/);
+});
