@@ -26,7 +26,8 @@ export function settingOf(program: string): string | undefined {
  * where this one cannot see it. Of processes found by number only known programs count: the number may be another's by now.
  */
 export function nameProgram(change: NodeChange): string | undefined {
-  if (change.kind === "ruleset") return ["", readName("thread-self")].includes(change.program) ? undefined : change.program;
+  if (change.kind === "ruleset")
+    return ["", readName("thread-self")].includes(change.program) ? undefined : change.program;
   if (!("port" in change) || change.port === 0) return undefined;
   const name = readName(`${change.port}`);
   return name !== undefined && SETTINGS.has(name) ? name : undefined;

@@ -69,12 +69,10 @@ interface Episode {
 
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
-  /** The attachments of this node, as requests of a CHECK. */
-  readonly attachments: () => Promise<readonly AttachRequest[]>;
+  /** The attachments of this node, as requests of a CHECK; undefined while the settings of pods are not known. */
+  readonly attachments: () => Promise<readonly AttachRequest[] | undefined>;
   /** Restores one of them on the node; returns what was missing. */
   readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
-  /** Whether the settings of pods are known. */
-  readonly isReady: () => boolean;
   /** `hostRPFilter` of definitions that name none. */
   readonly rpFilter: () => number;
   /** Tells people that an episode has begun. */
@@ -103,8 +101,6 @@ export class NodeRepair {
     this.#worker = new PeriodicWorker({
       failure: "Restoring the node's side of pods failed",
       work: () => this.#run(),
-      isDue: deps.isReady,
-      checkMs: FIRST_REPAIR_MS,
       firstMs: FIRST_REPAIR_MS,
       restMs: () => this.#pauseMs,
       retryMs: (failures) => Math.min(REPAIR_PAUSE_MS * 2 ** failures, MAX_REPAIR_PAUSE_MS),
@@ -183,19 +179,29 @@ export class NodeRepair {
     return { scope, programs };
   }
 
-  async #run(): Promise<undefined> {
+  /** Returns when to try again: milliseconds; undefined if nothing is left to do. */
+  async #run(): Promise<number | undefined> {
     const { scope, programs } = this.#take();
     try {
-      await this.#repair(scope, programs);
+      const requests = await this.#select(scope);
+      if (requests !== undefined) {
+        await this.#repair(requests, programs);
+        return undefined;
+      }
     } catch (error) {
-      this.#scope.isAll = true; // the next attempt
-      this.#waitingSinceMs ??= this.#deps.nowMs();
+      this.#retryAll();
       throw error;
     }
+    this.#retryAll();
+    return FIRST_REPAIR_MS;
   }
 
-  async #repair(scope: Scope, programs: ReadonlySet<string>): Promise<void> {
-    const requests = await this.#select(scope);
+  #retryAll(): void {
+    this.#scope.isAll = true;
+    this.#waitingSinceMs ??= this.#deps.nowMs();
+  }
+
+  async #repair(requests: readonly AttachRequest[], programs: ReadonlySet<string>): Promise<void> {
     const done: Operation[] = [];
     const failures: string[] = [];
     let restored = 0;
@@ -219,8 +225,8 @@ export class NodeRepair {
     if (done.length > 0) this.#count(done, restored, programs);
   }
 
-  /** Returns the attachments that the changes may have affected. */
-  async #select({ isAll, isRuleset, links, ways }: Scope): Promise<readonly AttachRequest[]> {
+  /** Returns the attachments that the changes may have affected; undefined while they are not known. */
+  async #select({ isAll, isRuleset, links, ways }: Scope): Promise<readonly AttachRequest[] | undefined> {
     const { host, attachments } = this.#deps;
     const changed = new Set([...links, ...ways]);
     const found = changed.size === 0 ? [] : findLinks(host.route, [...changed]).map(linkOf);
@@ -229,7 +235,7 @@ export class NodeRepair {
     const isElsewhere = found.some(({ index, alias }) => ways.has(index) && parseAlias(alias) === undefined);
     if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return attachments();
     if (pairs.size === 0) return [];
-    return (await attachments()).filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name));
+    return (await attachments())?.filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name));
   }
 
   #isTableRight(): boolean {

@@ -282,8 +282,8 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
   const repairing = new NodeRepair({
-    ...{ host, metrics: options.metrics, isReady: options.isReady, nowMs, log },
-    attachments: () => listAttached(options, attachments),
+    ...{ host, metrics: options.metrics, nowMs, log },
+    attachments: async () => (options.isReady() ? listAttached(options, attachments) : undefined),
     restore: (request) => plugin.restoreNodeSide(request),
     rpFilter: () => options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter,
     report: (sentence) => options.reportNode("NodeNetworkRestored", sentence),

@@ -44,7 +44,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
   "agent/operations.ts": "agent/audit agent/backend.ts agent/fencing",
-  "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/fencing agent/ipam",
+  "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/fencing",
   "agent/server":
     "agent agent/audit agent/backend.ts agent/coordinator agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
   "agent/maintenance.ts": "agent/prefetch agent/server",

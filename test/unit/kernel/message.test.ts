@@ -42,7 +42,7 @@ describe("decodeMessages", () => {
 
   it("reads none from nothing, and a header alone as an empty message", () => {
     expect(decodeMessages(bytes())).toEqual([]);
-    expect(decodeMessages(claim(16, 16))).toEqual([{ type: 0, flags: 0, sequence: 0, payload: bytes() }]);
+    expect(decodeMessages(claim(16, 16))).toEqual([{ type: 0, flags: 0, sequence: 0, port: 0, payload: bytes() }]);
   });
 
   const lies: [string, Uint8Array][] = [
