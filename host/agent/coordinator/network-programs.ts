@@ -2,10 +2,12 @@
 import { readFileSync } from "node:fs";
 import type { NodeChange } from "../../kernel/node-changes.ts";
 
+const NETWORKD = "systemd-network";
+
 /** By the name of the process, which the kernel cuts to 15 bytes. */
 const SETTINGS: ReadonlyMap<string, string> = new Map([
   [
-    "systemd-network",
+    NETWORKD,
     "Set ManageForeignRoutes=no and ManageForeignRoutingPolicyRules=no in networkd.conf (docs/host.md#systemd-networkd)",
   ],
   [
@@ -29,7 +31,9 @@ export function nameProgram(change: NodeChange): string | undefined {
   if (change.kind === "ruleset")
     return ["", readName("thread-self")].includes(change.program) ? undefined : change.program;
   if (!("port" in change) || change.port === 0) return undefined;
-  const name = readName(`${change.port}`);
+  const found = readName(`${change.port}`);
+  // systemd opens the socket of systemd-networkd, and no other of rtnetlink that removes anything.
+  const name = found === "systemd" ? NETWORKD : found;
   return name !== undefined && SETTINGS.has(name) ? name : undefined;
 }
 
