@@ -152,6 +152,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { registry } = ipam.inventory;
 
   const { prober, answered, probeQuarantined } = ipam.detection;
+  let ifacer: Awaited<ReturnType<typeof openIfacer>> | undefined;
   const coordinator = openCoordinator({
     registry,
     identifier: ipam.identifier,
@@ -163,6 +164,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     isCluster: backend.mode === "cluster",
     definitions: ipam.networks,
     isReady: () => backend.readiness().ready,
+    restoreDevices: async (entry) => (await ifacer?.restore(entry)) ?? [],
     reportNode: (reason, sentence) => backend.reportNode?.(reason, sentence),
     faults,
     logDirectory: options.logDirectory,
@@ -170,7 +172,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => coordinator.close());
   backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));
-  const ifacer = await openIfacer({
+  ifacer = await openIfacer({
     stateDirectory,
     bootId,
     faults,

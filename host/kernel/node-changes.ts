@@ -33,8 +33,10 @@ import type { NetnsHandle } from "./netns.ts";
 export type NodeChange =
   /** A rule was deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process ID; 0 for the kernel. */
   | { readonly kind: "rule"; readonly protocol: number; readonly port: number }
-  /** A route of a table that is mirrored was deleted or replaced, a neighbour deleted, a link set down. `link`: index. */
-  | { readonly kind: "route" | "neighbour" | "link"; readonly link: number | undefined; readonly port: number }
+  /** A route of a table that is mirrored was deleted or replaced, or a neighbour deleted. `link`: index. */
+  | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
+  /** A link was set down, perhaps to be deleted. `type`: `veth`, `vlan` …; "" for a physical device. */
+  | { readonly kind: "link"; readonly link: number; readonly type: string; readonly port: number }
   /** rp_filter of a link was written. */
   | { readonly kind: "setting"; readonly link: number; readonly value: number }
   /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */

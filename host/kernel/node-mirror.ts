@@ -23,6 +23,8 @@ import { decodeString, type findValue, readValue } from "./netlink/attribute.ts"
 import { AF_UNSPEC, NLM_F_REPLACE } from "./netlink/constants.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { IFF_UP, IFLA_IFNAME, RTM_DELLINK, RTM_NEWLINK } from "./netlink/link/constants.ts";
+import { kindName } from "./netlink/link/kind.ts";
+import { LINK_ATTRIBUTES, linkOf } from "./netlink/link/link.ts";
 import { decodeLink } from "./netlink/link/message.ts";
 import { listLinks } from "./netlink/link/requests.ts";
 import type { ReceivedMessage } from "./netlink/message.ts";
@@ -352,8 +354,7 @@ export class NodeMirror implements Disposable {
     if (name !== undefined && (message.type === RTM_DELLINK || nameOf(attributes) !== name))
       this.#addresses = undefined;
     if (!isLost) return;
-    if (change !== ALL_FLAGS && (change & IFF_UP) !== 0)
-      this.#onChange({ kind: "link", link: index, port: message.port });
+    if (change !== ALL_FLAGS && (change & IFF_UP) !== 0) this.#reportDown(message);
     if (message.type === RTM_DELLINK) this.#onLinkGone(index);
     if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
     for (const table of this.#tables.values()) table.linkLost(index);
@@ -382,6 +383,12 @@ export class NodeMirror implements Disposable {
     else table.removed(route);
     if (isAdded && (message.flags & NLM_F_REPLACE) === 0) return;
     this.#onChange({ kind: "route", link: route.link, port: message.port });
+  }
+
+  #reportDown(message: ReceivedMessage): void {
+    const { index: link, kind } = linkOf(decodeLink({ ...message, type: RTM_NEWLINK }, LINK_ATTRIBUTES));
+    const type = kind === undefined ? "" : kindName(kind);
+    this.#onChange({ kind: "link", link, type, port: message.port });
   }
 
   #reportRule(message: ReceivedMessage): void {

@@ -89,7 +89,7 @@ it.each<[string, () => void, (link: number) => object[]]>([
   [
     "a link that is set down",
     () => run("ip", "link", "set", "v0", "down"),
-    (link) => [{ kind: "link", link, port: false }],
+    (link) => [{ kind: "link", link, type: "veth", port: false }],
   ],
   [
     "a written rp_filter",

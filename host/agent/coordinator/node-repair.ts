@@ -7,11 +7,15 @@
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import type { PlacedEntry } from "../../config/network-definition.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
+import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
+import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
@@ -24,6 +28,7 @@ import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import { isSameTable } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
+import type { KnownAttachments } from "./known-attachments.ts";
 import { nameProgram, settingOf } from "./network-programs.ts";
 import { isRetired } from "./pair-remover.ts";
 
@@ -54,7 +59,9 @@ interface Scope {
   isAll: boolean;
   /** The ruleset of nf_tables has changed. */
   isRuleset: boolean;
-  /** Indexes of links that were changed. */
+  /** Devices of the ifacer may have been changed. */
+  areDevices: boolean;
+  /** Indexes of veths that were changed. */
   readonly links: Set<number>;
   /** Indexes of links whose routes or neighbours were changed. */
   readonly ways: Set<number>;
@@ -69,12 +76,12 @@ interface Episode {
 
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
-  /** The attachments of this node, as requests of a CHECK; undefined while the settings of pods are not known. */
-  readonly attachments: () => Promise<readonly AttachRequest[] | undefined>;
-  /** Restores one of them on the node; returns what was missing. */
+  /** What this node has set up; undefined while the settings of pods are not known. */
+  readonly known: () => Promise<KnownAttachments | undefined>;
+  /** Restores an attachment on the node; returns what was missing. */
   readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
-  /** `hostRPFilter` of definitions that name none. */
-  readonly rpFilter: () => number;
+  /** Restores the devices of an entry of the ifacer; returns what was missing. */
+  readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people that an episode has begun. */
   readonly report: (sentence: string) => void;
   readonly metrics: CoordinatorMetrics;
@@ -116,8 +123,6 @@ export class NodeRepair {
         this.#scope.isAll = true;
         break;
       case "setting":
-        // An ADD writes it, too.
-        if (change.value === this.#deps.rpFilter()) return;
         this.#scope.links.add(change.link);
         break;
       case "ruleset":
@@ -126,9 +131,13 @@ export class NodeRepair {
       case "unknown":
         this.#scope.isAll = true;
         break;
+      case "link":
+        if (change.type === "veth") this.#scope.links.add(change.link);
+        else this.#scope.areDevices = true;
+        break;
       default:
         if (change.link === undefined) this.#scope.isAll = true;
-        else (change.kind === "link" ? this.#scope.links : this.#scope.ways).add(change.link);
+        else this.#scope.ways.add(change.link);
     }
     const program = nameProgram(change);
     if (program !== undefined) this.#programs.add(program);
@@ -163,8 +172,8 @@ export class NodeRepair {
     const episode = this.#current();
     const since = this.#waitingSinceMs;
     if (episode === undefined || since === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
-    const { isAll, links, ways, isRuleset } = this.#scope;
-    if (!isAll && links.size + ways.size === 0 && (!isRuleset || this.#isTableRight())) return undefined;
+    const { isAll, links, ways, isRuleset, areDevices } = this.#scope;
+    if (!isAll && !areDevices && links.size + ways.size === 0 && (!isRuleset || this.#isTableRight())) return undefined;
     return (
       `Pods are cut off from this node, its services or other nodes: ${describePrograms(episode.programs)} removed Berth's part of the node's ` +
       `network ${episode.repairs + 1} times. It is restored only once in ${Math.round(this.#pauseMs / 1000)} s now. ${remedyFor(episode.programs)}`
@@ -183,9 +192,9 @@ export class NodeRepair {
   async #run(): Promise<number | undefined> {
     const { scope, programs } = this.#take();
     try {
-      const requests = await this.#select(scope);
-      if (requests !== undefined) {
-        await this.#repair(requests, programs);
+      const affected = await this.#select(scope);
+      if (affected !== undefined) {
+        await this.#repair(affected, programs);
         return undefined;
       }
     } catch (error) {
@@ -201,41 +210,53 @@ export class NodeRepair {
     this.#waitingSinceMs ??= this.#deps.nowMs();
   }
 
-  async #repair(requests: readonly AttachRequest[], programs: ReadonlySet<string>): Promise<void> {
+  /** Devices come first: pairs do not need them, but what follows may. */
+  async #repair({ devices, requests }: KnownAttachments, programs: ReadonlySet<string>): Promise<void> {
+    const { restore, restoreDevices } = this.#deps;
+    const tasks = [
+      ...devices.map((entry) => ({ what: describeDevices(entry), run: () => restoreDevices(entry) })),
+      ...requests.map((request) => ({ what: describeAttachment(request), run: () => restore(request) })),
+    ];
     const done: Operation[] = [];
     const failures: string[] = [];
     let restored = 0;
-    for (const request of requests) {
+    for (const { what, run } of tasks) {
       try {
-        const operations = await this.#deps.restore(request);
+        const operations = await run();
         done.push(...operations);
         if (operations.length > 0) restored++;
       } catch (error) {
         // The namespace is gone, and the attachment with it.
         if (error instanceof NetnsError) continue;
-        failures.push(describeFailure(request, error));
-        if (!(error instanceof CniError)) throw error;
+        failures.push(`${what} cannot be restored: ${messageOf(error)}`);
+        if (!(error instanceof CniError) && !(error instanceof ConfigError)) throw error;
       }
       await setImmediate();
     }
-    if (requests.length > 0) {
+    if (tasks.length > 0) {
       this.#failures = failures;
       this.#hadTable = this.#readTable() !== undefined;
     }
     if (done.length > 0) this.#count(done, restored, programs);
   }
 
-  /** Returns the attachments that the changes may have affected; undefined while they are not known. */
-  async #select({ isAll, isRuleset, links, ways }: Scope): Promise<readonly AttachRequest[] | undefined> {
-    const { host, attachments } = this.#deps;
+  /** Returns what the changes may have affected; undefined while that is not known. */
+  async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<KnownAttachments | undefined> {
+    const { host, known } = this.#deps;
     const changed = new Set([...links, ...ways]);
     const found = changed.size === 0 ? [] : findLinks(host.route, [...changed]).map(linkOf);
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
     // The way to an overlay's pod leads over a link that Berth did not make.
     const isElsewhere = found.some(({ index, alias }) => ways.has(index) && parseAlias(alias) === undefined);
-    if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return attachments();
-    if (pairs.size === 0) return [];
-    return (await attachments())?.filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name));
+    if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
+    if (pairs.size === 0 && !areDevices) return { requests: [], devices: [] };
+    const all = await known();
+    return (
+      all && {
+        requests: all.requests.filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name)),
+        devices: areDevices ? all.devices : [],
+      }
+    );
   }
 
   #isTableRight(): boolean {
@@ -245,9 +266,10 @@ export class NodeRepair {
     return isSameTable(table, snatTable());
   }
 
+  /** Returns undefined if the kernel lacks nf_tables, too. */
   #readTable() {
     const { host } = this.#deps;
-    return host.mirror.nftTable(host.netfilter, NFT_TABLE);
+    return unlessRefused([EPROTONOSUPPORT], () => host.mirror.nftTable(host.netfilter, NFT_TABLE));
   }
 
   #count(operations: readonly Operation[], attachments: number, programs: ReadonlySet<string>): void {
@@ -270,7 +292,7 @@ export class NodeRepair {
 }
 
 function nothing(): Scope {
-  return { isAll: false, isRuleset: false, links: new Set(), ways: new Set() };
+  return { isAll: false, isRuleset: false, areDevices: false, links: new Set(), ways: new Set() };
 }
 
 function isLivePair({ alias, group }: { readonly alias: string; readonly group: number }): boolean {
@@ -300,6 +322,10 @@ function remedyFor(programs: ReadonlySet<string>): string {
   return known.length > 0 ? known.join(". ") : "Settings of programs that do so are in docs/host.md";
 }
 
-function describeFailure({ containerId, ifName }: AttachRequest, error: unknown): string {
-  return `The node's side of interface ${ifName} of container ${containerId} cannot be restored: ${messageOf(error)}`;
+function describeAttachment({ containerId, ifName }: AttachRequest): string {
+  return `The node's side of interface ${ifName} of container ${containerId}`;
+}
+
+function describeDevices({ interfaces }: PlacedEntry["entry"]): string {
+  return `The device of the ifacer on ${JSON.stringify(interfaces)}`;
 }

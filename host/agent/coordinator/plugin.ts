@@ -9,6 +9,7 @@ import {
   DEFAULT_COORDINATOR_CONF,
   resolveCoordinatorConf,
 } from "../../config/coordinator-settings.ts";
+import type { PlacedEntry } from "../../config/network-definition.ts";
 import { Announcer } from "../../coordinator/announcer.ts";
 import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
@@ -21,22 +22,20 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import type { Operation } from "../../plan/operation.ts";
-import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
-import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
 import { type AttachContext, attach, checkAttachment, compareAttachment, restoreNodeSide } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
+import { listKnown } from "./known-attachments.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { NicRemover } from "./nic-remover.ts";
 import { NodeRepair } from "./node-repair.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
 import { PairRemover } from "./pair-remover.ts";
 import { openPluginLogs, type PluginLogs } from "./plugin-logs.ts";
-import { rebuildRequest } from "./rebuild-request.ts";
 import { type CoordinatorDeps, SettingsReader } from "./settings.ts";
 
 interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDeps, "registry"> {
@@ -201,6 +200,8 @@ interface OpenCoordinatorOptions
   readonly definitions: Pick<NicSettings, "settingsFor" | "nicsOf" | "pluginsOf">;
   /** Whether pools, pods and settings are known. */
   readonly isReady: () => boolean;
+  /** Restores the devices of an entry of the ifacer; returns what was missing. */
+  readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people about the node: a sentence. */
   readonly reportNode: (reason: string, sentence: string) => void;
   readonly nowMs: () => number;
@@ -208,9 +209,6 @@ interface OpenCoordinatorOptions
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
   readonly logDirectory: string;
 }
-
-/** Rows of the registry on one page. */
-const ROWS_AT_ONCE = 256;
 
 /** Most differences between mirror and kernel that a log line shows. @limit */
 const MAX_SHOWN_DIFFERENCES = 16;
@@ -243,24 +241,6 @@ function startComparing(
   });
 }
 
-/** Returns all attachments of the coordinator on this node as requests of a CHECK, also those that an earlier agent served. */
-async function listAttached(
-  { registry, definitions, snapshot }: Pick<OpenCoordinatorOptions, "registry" | "definitions" | "snapshot">,
-  attachments: CoordinatedAttachments,
-): Promise<AttachRequest[]> {
-  const served = new Map(attachments.requests.map((request) => [keyOf(request), request]));
-  const deps = { networks: definitions, identifier: openManifestIdentifier(snapshot) };
-  const rows = await Array.fromAsync(listRows(registry, ROWS_AT_ONCE));
-  for (const [key, nic] of Map.groupBy(
-    rows.filter(({ state }) => state === "Bound"),
-    keyOf,
-  )) {
-    const request = served.get(key) ?? (await rebuildRequest(deps, nic).catch(() => undefined));
-    if (request !== undefined) served.set(key, request);
-  }
-  return [...served.values()].map((request) => ({ ...request, command: "CHECK" }));
-}
-
 /**
  * Opens the node's network namespace, the thread that deletes links, and the plugin on top of them.
  * Throws NetlinkError if the kernel refuses a socket.
@@ -283,13 +263,18 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
   const repairing = new NodeRepair({
     ...{ host, metrics: options.metrics, nowMs, log },
-    attachments: async () => (options.isReady() ? listAttached(options, attachments) : undefined),
+    known: async () => (options.isReady() ? listKnown(options, attachments) : undefined),
     restore: (request) => plugin.restoreNodeSide(request),
-    rpFilter: () => options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter,
+    restoreDevices: options.restoreDevices,
     report: (sentence) => options.reportNode("NodeNetworkRestored", sentence),
   });
   repair = repairing;
-  const watch = watchNodeChanges(host, { gatherMs: MIRROR_GATHER_MS }, (change) => repairing.note(change));
+  const rpFilter = (): number =>
+    options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter;
+  const watch = watchNodeChanges(host, { gatherMs: MIRROR_GATHER_MS }, (change) => {
+    // Mostly what an ADD has written.
+    if (change.kind !== "setting" || change.value !== rpFilter()) repairing.note(change);
+  });
   return {
     plugin,
     attachments,

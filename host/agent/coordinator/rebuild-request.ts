@@ -13,9 +13,19 @@ export interface RebuildDeps {
   readonly identifier: Pick<Identifier, "find">;
 }
 
+/** Returns the plugins of the network of the row's NIC; empty if no definition is known. */
+export async function pluginsOfRow(
+  { networks, identifier }: RebuildDeps,
+  row: Allocation,
+): Promise<readonly PlacedEntry[]> {
+  const { namespace, pod, ifName, network } = row;
+  const found = pod === "" ? undefined : await identifier.find(namespace, pod).catch(() => undefined);
+  return pluginsOfNic(networks, { ifName, network, pod: found?.subject });
+}
+
 /** Returns the request of a CHECK of the NIC that has these rows; undefined if no definition of its network has a coordinator. */
 export async function rebuildRequest(
-  { networks, identifier }: RebuildDeps,
+  deps: RebuildDeps,
   rows: readonly Allocation[],
 ): Promise<AttachRequest | undefined> {
   const [row] = rows;
@@ -23,8 +33,7 @@ export async function rebuildRequest(
   const { namespace, pod, owner, network, netns = "" } = row;
   const [containerId, ifName] = [parseContainerId(row.containerId), parseIfName(row.ifName)];
   if (containerId === undefined || ifName === undefined || netns === "") return undefined;
-  const subject = pod === "" ? undefined : (await identifier.find(namespace, pod).catch(() => undefined))?.subject;
-  const entry = findCoordinator(pluginsOfNic(networks, { ifName, network, pod: subject }));
+  const entry = findCoordinator(await pluginsOfRow(deps, row));
   if (entry === undefined) return undefined;
   const uid: [string, string][] = owner === containerId ? [] : [["K8S_POD_UID", owner]];
   const names: [string, string][] = pod === "" ? [] : [["K8S_POD_NAMESPACE", namespace], ["K8S_POD_NAME", pod], ...uid];

@@ -125,6 +125,17 @@ export async function attach(spec: DeviceSpec, request: AttachRequest, deps: Ifa
   return request.netConf.prevResult ?? resultOf(plan.device, deps);
 }
 
+/**
+ * Restores the devices if other software has deleted them or set them down, and returns the operations that did it. Addresses are
+ * never moved to a bond: only an ADD does that. Throws CniError 106 for a device that must not be changed, and ApplyError.
+ */
+export async function restoreDevices(spec: DeviceSpec, deps: IfacerDeps): Promise<readonly Operation[]> {
+  requirePermitted(spec, deps.permission());
+  const { operations } = planDevices(spec, observe(deps.host, spec));
+  if (operations.length === 0 || operations.some(isMove)) return [];
+  return (await planAndApply(spec, deps)).operations;
+}
+
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
 export function checkDevices(spec: DeviceSpec, { host }: IfacerDeps): void {
   const { operations, device } = planDevices(spec, observe(host, spec));

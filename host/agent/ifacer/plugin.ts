@@ -4,15 +4,17 @@
  */
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
+import type { PlacedEntry } from "../../config/network-definition.ts";
 import { type DeviceSpec, decodeDeviceSpec } from "../../ifacer/device-spec.ts";
 import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
+import type { Operation } from "../../plan/operation.ts";
 import type { Plugin } from "../plugin.ts";
-import { attach, checkDevices, type IfacerDeps, undoMoves } from "./attach.ts";
+import { attach, checkDevices, type IfacerDeps, restoreDevices, undoMoves } from "./attach.ts";
 import { MoveRecord } from "./move-record.ts";
 
 /** Throws ConfigError. */
-function specOf({ netConf }: CniRequest): DeviceSpec {
+function specOf({ netConf }: { readonly netConf: Pick<CniRequest["netConf"], "raw"> }): DeviceSpec {
   return decodeDeviceSpec(pluginKeys(netConf), "CNI configuration");
 }
 
@@ -32,6 +34,8 @@ export function createIfacerPlugin(deps: IfacerDeps): Plugin {
 
 interface OpenIfacer extends Disposable {
   readonly plugin: Plugin;
+  /** {@link restoreDevices} of a plugin entry; throws ConfigError for an invalid one. */
+  restore(entry: PlacedEntry["entry"]): Promise<readonly Operation[]>;
 }
 
 interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permission"> {
@@ -47,5 +51,9 @@ export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacer
   const host = openNamespace(OWN_NETNS);
   const deps = { host, moves: new MoveRecord(stateDirectory, bootId), ...rest };
   await undoMoves(deps);
-  return { plugin: createIfacerPlugin(deps), [Symbol.dispose]: () => host[Symbol.dispose]() };
+  return {
+    plugin: createIfacerPlugin(deps),
+    restore: (entry) => restoreDevices(specOf({ netConf: { raw: entry } }), deps),
+    [Symbol.dispose]: () => host[Symbol.dispose](),
+  };
 }
