@@ -16,7 +16,7 @@ import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repai
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
 import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
-import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import type { NodeChange } from "../../kernel/node-changes.ts";
@@ -98,8 +98,10 @@ export class NodeRepair {
   #episode: Episode | undefined;
   /** When the first of the changes came that are not repaired yet; undefined: there are none. */
   #waitingSinceMs: number | undefined;
-  /** Attachments that could not be restored, and why. */
+  /** What could not be restored when it was last tried, and why. */
   #failures: readonly string[] = [];
+  /** Runs in a row that left something to do. */
+  #attempts = 0;
   /** The table of nf_tables was there when the node was last compared. */
   #hadTable = false;
 
@@ -110,7 +112,7 @@ export class NodeRepair {
       work: () => this.#run(),
       firstMs: FIRST_REPAIR_MS,
       restMs: () => this.#pauseMs,
-      retryMs: (failures) => Math.min(REPAIR_PAUSE_MS * 2 ** failures, MAX_REPAIR_PAUSE_MS),
+      retryMs,
       log: deps.log,
     });
   }
@@ -145,10 +147,15 @@ export class NodeRepair {
     this.#worker.wake();
   }
 
-  /** Why pods may be cut off from their node right now; empty if they are not. */
+  /** What could not be restored, or not yet, as sentences. */
   get problems(): readonly string[] {
     const delayed = this.#describeDelay();
-    return [...this.#failures, ...(delayed === undefined ? [] : [delayed])];
+    return [...(delayed === undefined ? [] : [delayed]), ...this.#worker.problems, ...this.#failures];
+  }
+
+  /** Pods may have no way to or from their node right now. */
+  get isCutOff(): boolean {
+    return this.#describeDelay() !== undefined || this.#worker.problems.length > 0;
   }
 
   async close(): Promise<void> {
@@ -172,8 +179,9 @@ export class NodeRepair {
     const episode = this.#current();
     const since = this.#waitingSinceMs;
     if (episode === undefined || since === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
-    const { isAll, links, ways, isRuleset, areDevices } = this.#scope;
-    if (!isAll && !areDevices && links.size + ways.size === 0 && (!isRuleset || this.#isTableRight())) return undefined;
+    const { isAll, areDevices, isRuleset } = this.#scope;
+    const isAffected = isAll || areDevices || this.#changedLinks().length > 0 || (isRuleset && !this.#isTableRight());
+    if (!isAffected) return undefined;
     return (
       `Pods are cut off from this node, its services or other nodes: ${describePrograms(episode.programs)} removed Berth's part of the node's ` +
       `network ${episode.repairs + 1} times. It is restored only once in ${Math.round(this.#pauseMs / 1000)} s now. ${remedyFor(episode.programs)}`
@@ -191,18 +199,19 @@ export class NodeRepair {
   /** Returns when to try again: milliseconds; undefined if nothing is left to do. */
   async #run(): Promise<number | undefined> {
     const { scope, programs } = this.#take();
+    let affected: KnownAttachments | undefined;
     try {
-      const affected = await this.#select(scope);
-      if (affected !== undefined) {
-        await this.#repair(affected, programs);
-        return undefined;
-      }
+      affected = await this.#select(scope);
+      if (affected !== undefined) this.#failures = await this.#repair(affected, programs);
+      const isDone = affected !== undefined && this.#failures.length === 0;
+      this.#attempts = isDone ? 0 : this.#attempts + 1;
+      if (isDone) return undefined;
     } catch (error) {
       this.#retryAll();
       throw error;
     }
     this.#retryAll();
-    return FIRST_REPAIR_MS;
+    return retryMs(affected === undefined ? 0 : this.#attempts);
   }
 
   #retryAll(): void {
@@ -210,8 +219,8 @@ export class NodeRepair {
     this.#waitingSinceMs ??= this.#deps.nowMs();
   }
 
-  /** Devices come first: pairs do not need them, but what follows may. */
-  async #repair({ devices, requests }: KnownAttachments, programs: ReadonlySet<string>): Promise<void> {
+  /** Returns what could not be restored. Throws if the kernel refuses. */
+  async #repair({ devices, requests }: KnownAttachments, programs: ReadonlySet<string>): Promise<string[]> {
     const { restore, restoreDevices } = this.#deps;
     const tasks = [
       ...devices.map((entry) => ({ what: describeDevices(entry), run: () => restoreDevices(entry) })),
@@ -228,26 +237,23 @@ export class NodeRepair {
       } catch (error) {
         // The namespace is gone, and the attachment with it.
         if (error instanceof NetnsError) continue;
-        failures.push(`${what} cannot be restored: ${messageOf(error)}`);
         if (!(error instanceof CniError) && !(error instanceof ConfigError)) throw error;
+        failures.push(`${what} cannot be restored: ${messageOf(error)}`);
       }
       await setImmediate();
     }
-    if (tasks.length > 0) {
-      this.#failures = failures;
-      this.#hadTable = this.#readTable() !== undefined;
-    }
+    if (tasks.length > 0) this.#hadTable = this.#readTable() !== undefined;
     if (done.length > 0) this.#count(done, restored, programs);
+    return failures;
   }
 
   /** Returns what the changes may have affected; undefined while that is not known. */
   async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<KnownAttachments | undefined> {
-    const { host, known } = this.#deps;
-    const changed = new Set([...links, ...ways]);
-    const found = changed.size === 0 ? [] : findLinks(host.route, [...changed]).map(linkOf);
+    const { known } = this.#deps;
+    const found = this.#changedLinks({ links, ways });
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
     // The way to an overlay's pod leads over a link that Berth did not make.
-    const isElsewhere = found.some(({ index, alias }) => ways.has(index) && parseAlias(alias) === undefined);
+    const isElsewhere = found.some((link) => !isLivePair(link));
     if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
     if (pairs.size === 0 && !areDevices) return { requests: [], devices: [] };
     const all = await known();
@@ -257,6 +263,13 @@ export class NodeRepair {
         devices: areDevices ? all.devices : [],
       }
     );
+  }
+
+  /** Returns the changed links that still lead to pods, or may. Those of pods that went are no loss. */
+  #changedLinks({ links, ways }: Pick<Scope, "links" | "ways"> = this.#scope): Link[] {
+    const changed = new Set([...links, ...ways]);
+    const found = changed.size === 0 ? [] : findLinks(this.#deps.host.route, [...changed]).map(linkOf);
+    return found.filter((link) => isLivePair(link) || (ways.has(link.index) && parseAlias(link.alias) === undefined));
   }
 
   #isTableRight(): boolean {
@@ -289,6 +302,10 @@ export class NodeRepair {
     log.warn({ operations: shown, count: operations.length, programs: [...programs] }, sentence);
     report(sentence);
   }
+}
+
+function retryMs(failures: number): number {
+  return Math.min(REPAIR_PAUSE_MS * 2 ** failures, MAX_REPAIR_PAUSE_MS);
 }
 
 function nothing(): Scope {

@@ -187,8 +187,8 @@ export interface OpenCoordinator {
   observeNode(): NodeState;
   /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
   fillMirror(): void;
-  /** Why pods may be cut off from the node; empty if they are not. */
-  readonly cutOff: readonly string[];
+  /** What the agent restores on the node when others remove it. */
+  readonly repair: Pick<NodeRepair, "problems" | "isCutOff">;
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
@@ -279,9 +279,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     plugin,
     attachments,
     compare: (request) => plugin.compare(request),
-    get cutOff() {
-      return repairing.problems;
-    },
+    repair: repairing,
     observeNode: () => {
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);

@@ -47,7 +47,7 @@ interface StatusApiOptions {
   /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
-  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "cutOff">;
+  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "repair">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
 }
@@ -187,9 +187,9 @@ function describeHealth({ backend, spool, version, socketRestored, coordinator }
   const { mode, ipam } = backend;
   const { problems: own, ...now } = backend.readiness();
   // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
-  const { cutOff } = coordinator;
-  const problems = [...cutOff, ...own];
-  const ready = now.ready && now.trouble === undefined && cutOff.length === 0;
+  const { isCutOff } = coordinator.repair;
+  const problems = [...coordinator.repair.problems, ...own];
+  const ready = now.ready && now.trouble === undefined && !isCutOff;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };
   const health: HealthRecord = { ...about, spool: spool.count(), socketRestored: socketRestored() };

@@ -50,7 +50,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     history: { find: async () => ({ node: "n1", lines: [], missing: 0 }) },
     coordinator: {
       attachments: new CoordinatedAttachments(),
-      cutOff: [],
+      repair: { problems: [], isCutOff: false },
       compare: async () => [],
       observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
     },
