@@ -8,7 +8,7 @@ import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { isNicDispensable } from "../../config/network-definition.ts";
 import type { Announcement } from "../../coordinator/announcer.ts";
-import type { RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
+import { isRoutable, type RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
@@ -22,6 +22,7 @@ import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
@@ -36,6 +37,7 @@ import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
 import { detectOnNic, type LateDetectionDeps } from "./late-detection.ts";
 import { addressesOf, knownAddresses, observeGateways, observeHost, observePod, requirePrevResult } from "./observe.ts";
+import { isRetired } from "./pair-remover.ts";
 import { type ClusterNetworks, type CoordinatorDeps, requireServiceNetworks } from "./settings.ts";
 
 export interface AttachContext {
@@ -324,8 +326,8 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
 }
 
 /**
- * Restores on the node what the ADD left there, and returns the operations that did it; nothing in mode `disable`, if the NIC lacks
- * its addresses, or if the pair is gone, which the node alone cannot restore. Throws CniError 106 if the attachment conflicts with
+ * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode `disable`; if the NIC is
+ * not there with its addresses, or they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it. Throws CniError 106 if the attachment conflicts with
  * what exists, ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
@@ -334,10 +336,12 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const prevResult = requirePrevResult(request);
   const [found, routable] = await Promise.all([readRegistryFacts(context, request), findRoutable(context, request)]);
   using pod = openPodNamespace(request.netns);
-  // The pod decides which addresses its NIC has; the node gets routes only to those that are allocated to it.
+  const addresses = addressesOf(prevResult, request.ifName);
+  if (!addresses.every((ip) => isRoutable(ip, routable)) || !hasAddresses(pod, request, addresses)) return [];
   const decision = decide(context, request, pod, prevResult, { ...found, routable });
-  if (decision === undefined || !hasAddresses(decision.input)) return [];
-  const missing = decision.operations.filter((each) => isDifference(each, networks.collected));
+  // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
+  if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
+  const missing = decision?.operations.filter((each) => isDifference(each, networks.collected)) ?? [];
   const operations = selectNodeRepairs(missing);
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
@@ -345,9 +349,9 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
 }
 
 /** Whether the namespace is still the one of the ADD: its path may lead to another pod by now. */
-function hasAddresses({ addresses, ifName, observed }: PlanInput): boolean {
-  const own = observed.pod.addresses.filter(({ link }) => link === ifName).map(({ prefix }) => prefix.ip);
-  return addresses.every((ip) => own.some((each) => equalIp(each, ip)));
+function hasAddresses(pod: OpenNamespace, { ifName }: AttachRequest, addresses: readonly Ip[]): boolean {
+  const found = observeNamespace(pod, { addresses: true }).addresses.filter(({ link }) => link === ifName);
+  return addresses.every((ip) => found.some(({ prefix }) => equalIp(prefix.ip, ip)));
 }
 
 /** Returns the operations that would restore what ADD left; nothing in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */

@@ -23,13 +23,18 @@ export class CoordinatedAttachments {
   readonly #facts = new Map<string, AttachmentFacts>();
   readonly #requests = new Map<string, AttachRequest>();
 
-  /** The ADDs that were served, and not deleted since. */
+  /** The ADDs that were served, also by an earlier agent if they were {@link adopt}ed, and not deleted since. */
   get requests(): readonly AttachRequest[] {
     return [...this.#requests.values()];
   }
 
   setRequest(request: AttachRequest): void {
     this.#requests.set(keyOf(request), request);
+  }
+
+  /** Takes in an attachment of an earlier agent, unless this one has served it meanwhile. */
+  adopt(request: AttachRequest): void {
+    if (!this.#requests.has(keyOf(request))) this.setRequest(request);
   }
 
   set(attachment: Attachment, facts: AttachmentFacts): void {

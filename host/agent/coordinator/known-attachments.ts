@@ -7,15 +7,16 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
-import { pluginsOfRow, rebuildRequest } from "./rebuild-request.ts";
+import { pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
 
 /** Rows of the registry on one page. */
 const ROWS_AT_ONCE = 256;
 
-export interface KnownAttachments {
+/** The node's side of its pods. */
+export interface NodeSide {
   /** The attachments of the coordinator, as requests of a CHECK. */
   readonly requests: readonly AttachRequest[];
-  /** The entries of the ifacer in their networks, each once. */
+  /** The entries of the ifacer in the networks of attachments, each once. */
   readonly devices: readonly PlacedEntry["entry"][];
 }
 
@@ -23,31 +24,45 @@ interface KnownDeps {
   readonly registry: Registry;
   readonly definitions: Pick<NicSettings, "nicsOf" | "pluginsOf">;
   readonly snapshot: () => Snapshot;
+  readonly attachments: CoordinatedAttachments;
+  /** When this agent started, on the registry's clock: milliseconds. */
+  readonly startMs: number;
 }
 
-/** Asks the registry and reads definitions; never asks an API server. */
-export async function listKnown(deps: KnownDeps, attachments: CoordinatedAttachments): Promise<KnownAttachments> {
-  const { registry, definitions: networks } = deps;
-  const requests = new Map(attachments.requests.map((request) => [keyOf(request), request]));
-  const devices = new Map<string, PlacedEntry["entry"]>();
-  const rebuilding = { networks, identifier: openManifestIdentifier(deps.snapshot) };
-  const rows = (await Array.fromAsync(listRows(registry, ROWS_AT_ONCE))).filter(({ state }) => state === "Bound");
-  for (const [key, nic] of Map.groupBy(rows, keyOf)) {
-    const request = requests.get(key) ?? (await rebuildRequest(rebuilding, nic));
-    if (request !== undefined) requests.set(key, request);
-    for (const row of nic) {
-      const entries = (await pluginsOfRow(rebuilding, row)).map(({ entry }) => entry).filter(isOfIfacer);
-      for (const entry of entries) devices.set(JSON.stringify(entry), entry);
+export class KnownAttachments {
+  readonly #deps: KnownDeps;
+  #hasAdopted = false;
+
+  constructor(deps: KnownDeps) {
+    this.#deps = deps;
+  }
+
+  /** Asks the registry and reads definitions; never asks an API server. */
+  async read(): Promise<NodeSide> {
+    const { registry, definitions: networks, snapshot, attachments } = this.#deps;
+    const rebuilding: RebuildDeps = { networks, identifier: openManifestIdentifier(snapshot) };
+    const rows = (await Array.fromAsync(listRows(registry, ROWS_AT_ONCE))).filter(({ state }) => state === "Bound");
+    if (!this.#hasAdopted) await this.#adopt(rows, rebuilding);
+    this.#hasAdopted = true;
+    const devices = new Map<string, PlacedEntry["entry"]>();
+    for (const row of rows) {
+      for (const { entry } of await pluginsOfRow(rebuilding, row)) {
+        if (isOfIfacer(entry)) devices.set(JSON.stringify(entry), entry);
+      }
+    }
+    const requests = attachments.requests.map((request): AttachRequest => ({ ...request, command: "CHECK" }));
+    return { requests, devices: [...devices.values()] };
+  }
+
+  /** Once: from then on a DEL forgets the attachment, although its rows are released a moment later. */
+  async #adopt(rows: readonly Allocation[], rebuilding: RebuildDeps): Promise<void> {
+    const { attachments, startMs } = this.#deps;
+    const earlier = rows.filter(({ sinceMs }) => sinceMs < startMs);
+    for (const nic of Map.groupBy(earlier, ({ containerId, ifName }) => `${containerId} ${ifName}`).values()) {
+      const request = await rebuildRequest(rebuilding, nic);
+      if (request !== undefined) attachments.adopt(request);
     }
   }
-  return {
-    requests: [...requests.values()].map((request) => ({ ...request, command: "CHECK" })),
-    devices: [...devices.values()],
-  };
 }
 
 const isOfIfacer = ({ type }: PlacedEntry["entry"]): boolean => IFACER_TYPES.some((known) => known === type);
-
-function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName">): string {
-  return `${containerId} ${ifName}`;
-}

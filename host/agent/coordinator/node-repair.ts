@@ -28,7 +28,7 @@ import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import { isSameTable } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
-import type { KnownAttachments } from "./known-attachments.ts";
+import type { NodeSide } from "./known-attachments.ts";
 import { nameProgram, settingOf } from "./network-programs.ts";
 import { isRetired } from "./pair-remover.ts";
 
@@ -77,7 +77,7 @@ interface Episode {
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
   /** What this node has set up; undefined while the settings of pods are not known. */
-  readonly known: () => Promise<KnownAttachments | undefined>;
+  readonly known: () => Promise<NodeSide | undefined>;
   /** Restores an attachment on the node; returns what was missing. */
   readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
   /** Restores the devices of an entry of the ifacer; returns what was missing. */
@@ -199,7 +199,7 @@ export class NodeRepair {
   /** Returns when to try again: milliseconds; undefined if nothing is left to do. */
   async #run(): Promise<number | undefined> {
     const { scope, programs } = this.#take();
-    let affected: KnownAttachments | undefined;
+    let affected: NodeSide | undefined;
     try {
       affected = await this.#select(scope);
       if (affected !== undefined) this.#failures = await this.#repair(affected, programs);
@@ -220,7 +220,7 @@ export class NodeRepair {
   }
 
   /** Returns what could not be restored. Throws if the kernel refuses. */
-  async #repair({ devices, requests }: KnownAttachments, programs: ReadonlySet<string>): Promise<string[]> {
+  async #repair({ devices, requests }: NodeSide, programs: ReadonlySet<string>): Promise<string[]> {
     const { restore, restoreDevices } = this.#deps;
     const tasks = [
       ...devices.map((entry) => ({ what: describeDevices(entry), run: () => restoreDevices(entry) })),
@@ -248,7 +248,7 @@ export class NodeRepair {
   }
 
   /** Returns what the changes may have affected; undefined while that is not known. */
-  async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<KnownAttachments | undefined> {
+  async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<NodeSide | undefined> {
     const { known } = this.#deps;
     const found = this.#changedLinks({ links, ways });
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));

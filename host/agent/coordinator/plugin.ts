@@ -29,7 +29,7 @@ import type { Plugin } from "../plugin.ts";
 import { type AttachContext, attach, checkAttachment, compareAttachment, restoreNodeSide } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
-import { listKnown } from "./known-attachments.ts";
+import { KnownAttachments } from "./known-attachments.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { NicRemover } from "./nic-remover.ts";
 import { NodeRepair } from "./node-repair.ts";
@@ -261,9 +261,10 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const logs = openPluginLogs({ directory, log, nowMs });
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
+  const known = new KnownAttachments({ ...options, attachments, startMs: nowMs() });
   const repairing = new NodeRepair({
     ...{ host, metrics: options.metrics, nowMs, log },
-    known: async () => (options.isReady() ? listKnown(options, attachments) : undefined),
+    known: async () => (options.isReady() ? known.read() : undefined),
     restore: (request) => plugin.restoreNodeSide(request),
     restoreDevices: options.restoreDevices,
     report: (sentence) => options.reportNode("NodeNetworkRestored", sentence),

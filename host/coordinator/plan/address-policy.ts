@@ -79,6 +79,11 @@ export interface RoutableAddresses {
   readonly allowed: readonly Prefix[];
 }
 
+/** Returns whether the node may route the address to the pod. */
+export function isRoutable(ip: Ip, { allocated, allowed }: RoutableAddresses): boolean {
+  return allocated.some((each) => equalIp(each.ip, ip)) || allowed.some((network) => prefixContains(network, ip));
+}
+
 /**
  * Returns whether the address comes from a router advertisement and is in a subnet in which Berth allocated an address to the
  * NIC.
@@ -98,10 +103,7 @@ export function selectRoutable(
 ): { ips: readonly Ip[]; warnings: readonly string[] } {
   const all = uniqueIps([...addresses, ...own]);
   if (routable === undefined) return { ips: all, warnings: [] };
-  const isRoutable = (ip: Ip): boolean =>
-    routable.allocated.some((each) => equalIp(each.ip, ip)) ||
-    routable.allowed.some((network) => prefixContains(network, ip));
-  const forbidden = addresses.find((ip) => !isRoutable(ip));
+  const forbidden = addresses.find((ip) => !isRoutable(ip, routable));
   if (forbidden !== undefined) {
     throw new CniError(
       ErrorCode.InterfaceRefused,
@@ -110,7 +112,8 @@ export function selectRoutable(
     );
   }
   const learned = observed.pod.addresses.filter((address) => isLearnedInPoolSubnet(address, routable));
-  const isServed = (ip: Ip): boolean => isRoutable(ip) || learned.some(({ prefix }) => equalIp(prefix.ip, ip));
+  const isServed = (ip: Ip): boolean =>
+    isRoutable(ip, routable) || learned.some(({ prefix }) => equalIp(prefix.ip, ip));
   const left = all.filter((ip) => !isServed(ip));
   return {
     ips: all.filter(isServed),
