@@ -114,6 +114,34 @@ describe("the chain of ifacer, macvlan and coordinator", () => {
     expect(await devices()).toEqual(expect.arrayContaining(["b0", `b0.${VLAN}`]));
     await succeed(chain("del", plugins));
   });
+
+  const isUp = async (name: string): Promise<boolean> => {
+    const [link] = await world.node.ipJson<{ flags: string[] }>(`link show ${name}`);
+    return link?.flags.includes("UP") === true;
+  };
+
+  it.each([
+    ["sets down", `b0.${VLAN}`, `link set b0.${VLAN} down`],
+    ["takes out of its bond", "e1", "link set e1 nomaster"],
+  ])("is restored when other software %s a device of a running pod: %s", async (_, name, command) => {
+    const alone = plugins.slice(0, 2);
+    await succeed(chain("add", alone));
+    await world.node.ip(command);
+    expect(
+      await eventually(
+        () => isUp(name),
+        (is) => is,
+      ),
+    ).toBe(true);
+    await succeed(chain("check", alone));
+    expect(
+      await eventually(
+        () => ping(world.pod.netns, OTHER),
+        (is) => is,
+      ),
+    ).toBe(true);
+    await succeed(chain("del", alone));
+  });
 });
 
 describe("the protocol", () => {
