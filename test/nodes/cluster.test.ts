@@ -9,4 +9,5 @@ describe("workloads", async () => void (await import("./workloads.ts")));
 describe("Subnets", async () => void (await import("./subnets.ts")));
 describe("port-forward", async () => void (await import("./port-forward.ts")));
 describe("trouble", async () => void (await import("./trouble.ts")));
+describe("repairs", async () => void (await import("./repairs.ts")));
 describe("networks", async () => void (await import("./networks.ts")));
