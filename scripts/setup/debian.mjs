@@ -26,6 +26,7 @@ const requirements = {
     { package: "ndisc6", command: "ndisc6", why: "the same for IPv6" },
     { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
     { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
+    { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
     { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },

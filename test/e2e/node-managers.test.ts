@@ -92,3 +92,19 @@ it("nftables.service with Debian's file, reloaded", async () => {
   const line = await expectRepair(() => host.require("systemctl", "reload", "nftables"), /the nf_tables table/);
   expect(line).toContain("docs/host.md#nftablesservice");
 });
+
+it("NetworkManager with its defaults, which takes a pair for a NIC to be configured, and gives it up", async () => {
+  await host.sh("mkdir -p /etc/NetworkManager/system-connections && systemctl restart NetworkManager");
+  const pairOf = (devices: string) => /^(veth[0-9a-f]{11}) +ethernet +connecting/m.exec(devices)?.[1];
+  const devices = await eventually(
+    () => host.require("nmcli", "device"),
+    (found) => pairOf(found) !== undefined,
+    10_000,
+  );
+  const pair = pairOf(devices) ?? `no pair in ${devices}`;
+  await host.require("nmcli", "device", "disconnect", pair);
+  expect(await eventually(reaches, (isReached) => isReached, REPAIR_MS)).toBe(true);
+  await host.require("systemctl", "restart", "NetworkManager");
+  expect(await eventually(reaches, (isReached) => isReached, REPAIR_MS)).toBe(true);
+  await host.chain("check", NETWORK, "managed");
+});

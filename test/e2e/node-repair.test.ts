@@ -81,7 +81,6 @@ describe("of a running pod", () => {
     ["the whole ruleset", () => "nft flush ruleset"],
     ["the table", () => "nft delete table inet berth"],
     ["the rules of the table", () => "nft flush table inet berth"],
-    ["rp_filter of the pair", (pod: LabPod) => `sysctl -qw net.ipv4.conf.${pairOf(pod)}.rp_filter=1`],
     ["IPv6 of the pair", (pod: LabPod) => `sysctl -qw net.ipv6.conf.${pairOf(pod)}.disable_ipv6=1`],
     ["the pair that is down", (pod: LabPod) => `ip link set ${pairOf(pod)} down`],
   ])("restores %s", (_, command) =>
@@ -95,6 +94,19 @@ describe("of a running pod", () => {
       await pod.detach(NETWORK);
     }),
   );
+
+  it("restores rp_filter of the pair, which systemd-sysctl writes for each new link, and only counts that", () =>
+    node.withPod("setting", async (pod) => {
+      await pod.attach(NETWORK);
+      const told = repairs();
+      await expectRepair(
+        pod,
+        run(() => `sysctl -qw net.ipv4.conf.${pairOf(pod)}.rp_filter=1`),
+      );
+      expect((await node.agent.request("/metrics")).body).toMatch(/berth_node_repairs_total\{what="sysctl"\} [1-9]/);
+      expect(repairs()).toEqual(told);
+      await pod.detach(NETWORK);
+    }));
 
   it("restores at its start what was removed while it was stopped", () =>
     node.withPod("stopped", async (pod) => {

@@ -288,6 +288,11 @@ export class NodeRepair {
   #count(operations: readonly Operation[], attachments: number, programs: ReadonlySet<string>): void {
     const { metrics, nowMs, log, report } = this.#deps;
     for (const operation of operations) metrics.nodeRepairs.inc({ what: repairKindOf(operation) ?? "link" });
+    if (operations.every(({ kind }) => kind === "set-sysctl")) {
+      // udev lets systemd-sysctl write the settings of each new link after its ADD, on most hosts.
+      log.debug({ operations: operations.map(formatOperation) }, "Restored settings of pairs");
+      return;
+    }
     const episode = this.#current();
     if (episode !== undefined) {
       for (const program of programs) episode.programs.add(program);
