@@ -1,4 +1,4 @@
-/** The kind Coordinator: the cluster's settings of the coordinator plugin. Only the object named `default` is used. */
+/** The kind Coordinator: the settings of the coordinator plugin for a cluster, or for an agent without one. */
 import * as z from "zod";
 import {
   coordinatorKeys,
@@ -15,6 +15,12 @@ import type { Prefix } from "../net/prefix.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
 
 const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
+
+/** Name of the only Coordinator that is used. */
+export const COORDINATOR_NAME = "default";
+
+/** What is said of one with another name, after its own. */
+export const IS_IGNORED = `is ignored: only the one named "${COORDINATOR_NAME}" is used. Move its settings there and delete it`;
 
 export interface Coordinator {
   readonly kind: "Coordinator";

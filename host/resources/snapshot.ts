@@ -1,7 +1,7 @@
 /** All resources at one moment, by name, and the problems between them. */
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import { checkPools } from "./check-pools.ts";
-import type { Coordinator } from "./coordinator.ts";
+import { COORDINATOR_NAME, type Coordinator, IS_IGNORED } from "./coordinator.ts";
 import type { Resource } from "./manifest.ts";
 import type { Namespace } from "./namespace.ts";
 import type { Pod } from "./pod.ts";
@@ -38,8 +38,11 @@ export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
     for (const resource of resources) {
       const key = `${resource.kind} "${nameOf(resource)}"`;
       const other = first.get(key);
-      if (other === undefined) first.set(key, { resource, source });
-      else problems.push(`${key} of ${source} is ignored: ${other.source} has one of that name too`);
+      if (other !== undefined)
+        problems.push(`${key} of ${source} is ignored: ${other.source} has one of that name too`);
+      else if (resource.kind === "Coordinator" && resource.name !== COORDINATOR_NAME)
+        problems.push(`${key} of ${source} ${IS_IGNORED}`);
+      else first.set(key, { resource, source });
     }
   }
   const resources = [...first.values()].map(({ resource }) => resource);
@@ -52,7 +55,7 @@ export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
     reserved: every("ReservedIP"),
     namespaces: new Map(every("Namespace").map((namespace) => [namespace.name, namespace])),
     pods: new Map(every("Pod").map((pod) => [nameOf(pod), pod])),
-    coordinator: every("Coordinator").find(({ name }) => name === "default"),
+    coordinator: every("Coordinator")[0],
     vendorConf: every("ConfigMap")[0]?.conf ?? DEFAULT_VENDOR_CONF,
     problems: [...problems, ...poolProblems],
   };

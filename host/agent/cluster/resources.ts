@@ -9,6 +9,7 @@ import type { ReflectorStats } from "../../kubernetes/reflector.ts";
 import { Latch } from "../../lib/latch.ts";
 import { SortedMap } from "../../lib/sorted-map.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { SYNC_WAIT_MS } from "../add-deadline.ts";
@@ -176,7 +177,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     const { reserved, coordinators, vendorConf } = this.#watches;
     const others: readonly AnyWatch[] = [reserved, vendorConf];
     const areKnown = others.every(({ undecodable, items }) => [...undecodable].every((key) => items.has(key)));
-    return areKnown && (!coordinators.undecodable.has("default") || coordinators.items.has("default"));
+    return areKnown && (!coordinators.undecodable.has(COORDINATOR_NAME) || coordinators.items.has(COORDINATOR_NAME));
   }
 
   #schedule(): void {
@@ -222,7 +223,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       reserved: [...reserved.items.values()],
       namespaces: namespaces.items,
       pods: pods.items,
-      coordinator: coordinators.items.get("default"),
+      coordinator: coordinators.items.get(COORDINATOR_NAME),
       vendorConf: [...vendorConf.items.values()][0]?.conf ?? DEFAULT_VENDOR_CONF,
       get problems() {
         problems ??= [...[...bad].map(([name, reason]) => `IPPool "${name}" ${reason}`), ...pools.problems];

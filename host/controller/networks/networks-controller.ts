@@ -6,6 +6,7 @@
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { collectionPath, statusPath } from "../../kubernetes/paths.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
+import { COORDINATOR_NAME, IS_IGNORED } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -20,13 +21,10 @@ export const NETWORKS_DELAY_MS = 200;
 /** Interval of that comparison while a source has not been read: milliseconds. @limit */
 export const NETWORKS_RETRY_MS = 5_000;
 
-/** The only Coordinator that counts. */
-const NAME = "default";
-
 /** The status of every other Coordinator. */
 const IGNORED: NetworksStatus = {
   phase: "NotReady",
-  reason: `This Coordinator is ignored: only the one named "${NAME}" is used. Move its settings there and delete it`,
+  reason: `This Coordinator ${IS_IGNORED}`,
   overlayPodCIDR: [],
   serviceCIDR: [],
 };
@@ -43,9 +41,9 @@ export function keepNetworks(
   /** Names of ignored Coordinators. */
   let ignored: readonly string[] = [];
   const look = async (sources: Sources): Promise<number | undefined> => {
-    const coordinator = caches.coordinators.items.get(NAME);
+    const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
     notReady = undefined;
-    ignored = [...caches.coordinators.items.keys()].filter((name) => name !== NAME).sort();
+    ignored = [...caches.coordinators.items.keys()].filter((name) => name !== COORDINATOR_NAME).sort();
     await reportIgnored(deps, ignored);
     if (coordinator === undefined) {
       await create(deps);
@@ -53,7 +51,7 @@ export function keepNetworks(
     }
     if (coordinator.deleting) return undefined;
     const planned = planStatus(coordinator, sources.states);
-    if (planned?.phase === "NotReady") notReady = `Coordinator "${NAME}" is not ready: ${planned.reason}`;
+    if (planned?.phase === "NotReady") notReady = `Coordinator "${COORDINATOR_NAME}" is not ready: ${planned.reason}`;
     if (planned !== undefined && !isStatus(coordinator, planned)) {
       if (!(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
       log.info({ ...planned }, "The cluster's networks have changed; the Coordinator is updated");
@@ -70,14 +68,14 @@ export function keepNetworks(
     onChange: () => loop.wake(),
   });
   const loop = startReconciling(deps, {
-    failure: `Writing the status of Coordinator "${NAME}" failed`,
+    failure: `Writing the status of Coordinator "${COORDINATOR_NAME}" failed`,
     work: () => look(sources),
     restMs: () => NETWORKS_DELAY_MS,
   });
   const leave = caches.coordinators.subscribe(() => loop.wake());
   return {
     get problems() {
-      const others = ignored.map((name) => `Coordinator "${name}": ${IGNORED.reason}`);
+      const others = ignored.map((name) => `Coordinator "${name}" ${IS_IGNORED}`);
       return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...loop.problems];
     },
     close: async () => {
@@ -90,10 +88,10 @@ export function keepNetworks(
 
 /** All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is. */
 async function create({ api, leading, log }: ControllerDeps): Promise<void> {
-  const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: NAME }, spec: {} };
+  const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: COORDINATOR_NAME }, spec: {} };
   try {
     await api.call({ method: "POST", path: collectionPath(COORDINATORS), body, signal: leading });
-    log.info({ name: NAME }, "There was no Coordinator; created one with the default settings");
+    log.info({ name: COORDINATOR_NAME }, "There was no Coordinator; created one with the default settings");
   } catch (error) {
     if (!isConflict(error)) throw error;
   }
@@ -114,7 +112,7 @@ async function write(
   { api, leading }: ControllerDeps,
   { uid, resourceVersion }: ControlledCoordinator,
   status: NetworksStatus,
-  name = NAME,
+  name = COORDINATOR_NAME,
 ): Promise<boolean> {
   const path = statusPath(COORDINATORS, { name });
   const patched = await patchIfSame(api, { path, uid, resourceVersion, body: { status }, signal: leading });

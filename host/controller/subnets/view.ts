@@ -6,6 +6,7 @@ import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Family } from "../../net/ip.ts";
 import { rangeContains } from "../../net/range.ts";
+import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import type { Assignments } from "../../resources/subnet.ts";
@@ -21,7 +22,7 @@ const FIRST_NIC = "eth0";
 /** With an overlay, another network plugin provides the first NIC. */
 export function demandSettings(caches: Caches): DemandSettings {
   const { enableIPv4, enableIPv6, allowSingleFamily } = settingsOf(caches);
-  const { mode, podDefaultCniNic = FIRST_NIC } = caches.coordinators.items.get("default")?.value?.spec ?? {};
+  const { mode, podDefaultCniNic = FIRST_NIC } = caches.coordinators.items.get(COORDINATOR_NAME)?.value?.spec ?? {};
   return { enableIPv4, enableIPv6, allowSingleFamily, firstNic: mode === "overlay" ? undefined : podDefaultCniNic };
 }
 

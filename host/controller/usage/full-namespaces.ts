@@ -6,7 +6,7 @@
 import { statusPath } from "../../kubernetes/paths.ts";
 import { byName } from "../../lib/order.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
-import { fullNamespacesOf } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME, fullNamespacesOf } from "../../resources/coordinator.ts";
 import { MAX_FULL_NAMESPACES } from "../../resources/status.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
@@ -20,10 +20,7 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
  */
 export const SHARES_REST_MS = 2_000;
 
-/** The only Coordinator that counts. */
-const NAME = "default";
-
-const PATH = statusPath(COORDINATORS, { name: NAME });
+const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
 export const startShares: StartController = (deps) => keepShares(deps);
 
@@ -43,7 +40,7 @@ function keepShares(deps: ControllerDeps): Controller {
       wake();
     }),
     caches.vendorConf.subscribe(wake),
-    caches.coordinators.subscribe(({ key }) => key === NAME && wake()),
+    caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
   ];
   return {
     get problems() {
@@ -58,7 +55,7 @@ function keepShares(deps: ControllerDeps): Controller {
 
 /** Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that. Otherwise undefined. */
 async function tell({ api, caches, leading, log }: ControllerDeps, tally: NamespaceTally): Promise<number | undefined> {
-  const coordinator = caches.coordinators.items.get(NAME);
+  const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
   const { maxAddressesPerNamespace: limit } = settingsOf(caches);
   const fullNamespaces = limit === 0 ? [] : tally.full(limit, MAX_FULL_NAMESPACES);

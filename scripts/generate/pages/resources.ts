@@ -59,7 +59,7 @@ an older agent reads what a newer one wrote.`,
   },
   {
     title: "Coordinator",
-    text: `The cluster's settings of the coordinator plugin. Cluster-wide; only the one named \`default\` counts. The coordinator's entry in a network definition takes
+    text: `The cluster's settings of the coordinator plugin. Cluster-wide; only the one named \`default\` counts, and one of another name is reported. The coordinator's entry in a network definition takes
 the same keys except \`podCIDRType\`, and wins, key by key. [coordinator.md](coordinator.md#modes) explains the modes.`,
     schema: coordinatorSchema.shape.spec,
   },

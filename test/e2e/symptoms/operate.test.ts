@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { startAgent } from "../../../scripts/lab/agent.ts";
 import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
-import { ipPool } from "../../../scripts/lab/manifests.ts";
+import { ipPool, manifest } from "../../../scripts/lab/manifests.ts";
 import { eventually } from "../../../scripts/lab/netns-world.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { berthctl, withNode } from "./node.ts";
@@ -29,6 +29,9 @@ symptom("A pool that was changed keeps its old values", () =>
       (text) => text.includes("blue.yaml"),
     );
   }),
+);
+symptom("A Coordinator has no effect", () =>
+  withNode({ "lan.yaml": manifest("Coordinator", "lan", { mode: "underlay" }) }, ({ berthctl }) => berthctl("health")),
 );
 symptom("A pool has no free addresses although few pods run", () =>
   withNode(BLUE, async ({ attach, detach, berthctl }) => {

@@ -18,3 +18,19 @@ it("gives the pools in the order of their names, and the defaults without a look
   expect([...pools.keys()]).toEqual(["blue", "green"]);
   expect([...(pools.defaults?.() ?? [])].map(({ name }) => name)).toEqual(["green"]);
 });
+
+it("uses the Coordinator named default, and reports the others", () => {
+  const named = (name: string) =>
+    `{apiVersion: ipam.vendor.io/v1, kind: Coordinator, metadata: {name: ${name}}, spec: {}}`;
+  const assemble = (...names: string[]) =>
+    assembleSnapshot([{ source: "a.yaml", resources: decodeManifests(names.map(named).join("\n---\n"), "a.yaml") }]);
+  expect(assemble("default")).toMatchObject({ coordinator: { name: "default" }, problems: [] });
+  expect(assemble("lan", "default", "other")).toMatchObject({
+    coordinator: { name: "default" },
+    problems: [
+      'Coordinator "lan" of a.yaml is ignored: only the one named "default" is used. Move its settings there and delete it',
+      'Coordinator "other" of a.yaml is ignored: only the one named "default" is used. Move its settings there and delete it',
+    ],
+  });
+  expect(assemble("lan")).toMatchObject({ coordinator: undefined });
+});
