@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import type { CheckRecord } from "../../host/records/check-record.ts";
+import { requireCommand } from "../../scripts/lab/command.ts";
 import {
   type ChainNode,
   coordinate,
@@ -7,6 +10,7 @@ import {
   makeChainNode,
   pairsOf,
 } from "../../scripts/lab/coordinator-worlds.ts";
+import { macvlan } from "../../scripts/lab/manifests.ts";
 
 const NETWORK = `ch${process.pid}`;
 
@@ -68,3 +72,41 @@ it("a table that was changed since is cleared by DEL, too", () =>
     await pod.detach(NETWORK);
     await node.expectState(start);
   }));
+
+it.each([0, 1, -1])(
+  "rp_filter of all links of the node: what overrides hostRPFilter %i is found, and the remedy ends it",
+  async (wanted) => {
+    const network = `${NETWORK}-rp`;
+    // Berth has no record of the address, which would have to be 30 s old to be compared.
+    await node.configure({ hostRouteCIDR: ["10.6.0.77/32"] });
+    const ipam = { type: "static", addresses: [{ address: "10.6.0.77/16", gateway: "10.6.0.1" }] };
+    await node.define(network, [macvlan("uplink", ipam), { ...ENTRY, hostRPFilter: wanted }]);
+    // Other tests' namespaces, which check looks into as well, have no attachments of this agent.
+    const findings = async (): Promise<CheckRecord["findings"]> => {
+      const record: CheckRecord = await node.agent.get("/v1/check");
+      return record.findings.filter(({ kind }) => kind === "drift");
+    };
+    const filter = (value: string) => writeSysctl(node.netns.path, "ipv4/conf/all/rp_filter", value);
+    filter("0");
+    try {
+      await node.withPod("filtered", async (pod) => {
+        await pod.attach(network);
+        expect(await findings()).toEqual([]);
+        filter("2");
+        const text = `net.ipv4.conf.all.rp_filter of the node is 2, which overrides hostRPFilter ${wanted}`;
+        const remedy = `Correct it in /etc/sysctl.d, and run "sysctl -w net.ipv4.conf.all.rp_filter=${wanted}"`;
+        const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy }];
+        const found = await findings();
+        expect(found).toMatchObject(expected);
+        expect(found).toHaveLength(expected.length);
+        const command = /"(.+)"$/.exec(found[0]?.remedy ?? "")?.[1];
+        if (command !== undefined) await requireCommand(node.netns.enter(command.split(" ")));
+        expect(await findings()).toEqual([]);
+        await pod.detach(network);
+      });
+    } finally {
+      filter("0");
+      await node.configure({});
+    }
+  },
+);

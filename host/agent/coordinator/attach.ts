@@ -13,7 +13,7 @@ import { formatAlias } from "../../coordinator/plan/alias.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
-import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
+import { findOverridingFilter, type Override, planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { withoutForeignRoutes } from "../../coordinator/plan/plan-nics.ts";
@@ -354,21 +354,32 @@ function hasAddresses(pod: OpenNamespace, { ifName }: AttachRequest, addresses: 
   return addresses.every((ip) => found.some(({ prefix }) => equalIp(prefix.ip, ip)));
 }
 
-/** Returns the operations that would restore what ADD left; nothing in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
-export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
+/** How an attachment differs from what its ADD left. */
+export interface Comparison {
+  /** What would restore it. */
+  readonly operations: readonly Operation[];
+  /** A setting of the node that no operation may change. */
+  readonly override?: Override | undefined;
+}
+
+/** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
+export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
   const { conf } = context;
-  if (conf.mode === "disable") return [];
+  if (conf.mode === "disable") return { operations: [] };
   const prevResult = requirePrevResult(request);
   const facts = await readRegistryFacts(context, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(context, request, pod, prevResult, facts);
+  if (decision === undefined) return { operations: [] };
   const { collected } = context.networks;
-  return decision?.operations.filter((each) => isDifference(each, collected)) ?? [];
+  const operations = decision.operations.filter((each) => isDifference(each, collected));
+  return { operations, override: findOverridingFilter(decision.input) };
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
-  const lines = (await compareAttachment(context, request)).map(formatOperation);
+  const { operations } = await compareAttachment(context, request);
+  const lines = operations.map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

@@ -21,12 +21,18 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
-import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
-import { type AttachContext, attach, checkAttachment, compareAttachment, restoreNodeSide } from "./attach.ts";
+import {
+  type AttachContext,
+  attach,
+  type Comparison,
+  checkAttachment,
+  compareAttachment,
+  restoreNodeSide,
+} from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import { KnownAttachments } from "./known-attachments.ts";
@@ -50,8 +56,8 @@ type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" |
 interface CoordinatorPlugin extends Plugin, Disposable {
   /** Does what a DEL does, and waits until the pair is gone: the pod may still run. A DEL that still comes finds nothing to do. */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
-  /** Returns the operations that would restore what the ADD left. Rejects as CHECK does. */
-  compare(request: AttachRequest): Promise<readonly Operation[]>;
+  /** Rejects as CHECK does. */
+  compare(request: AttachRequest): Promise<Comparison>;
   /** Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with ApplyError. */
   restoreNodeSide(request: AttachRequest): Promise<readonly Operation[]>;
 }

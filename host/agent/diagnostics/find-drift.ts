@@ -16,6 +16,7 @@ import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../..
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import type { Comparison } from "../coordinator/attach.ts";
 import { isRetired } from "../coordinator/pair-remover.ts";
 
 /** Most commands that one finding about drift names. @limit */
@@ -30,13 +31,12 @@ export interface ComparedAttachment {
   readonly row: Allocation | undefined;
 }
 
-/** What would restore an attachment. */
-export interface AttachmentDrift {
+/** How an attachment differs from what its ADD left. */
+export interface AttachmentDrift extends Comparison {
   readonly attachment: ComparedAttachment;
-  readonly operations: readonly Operation[];
 }
 
-/** Returns one finding for each attachment, and one for each object of the node that several of them need. */
+/** Returns one finding for each attachment, and one for each object or setting of the node that concerns several of them. */
 export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
   const shared = new Set(drifts.flatMap(({ operations }) => operations.filter(isShared).map(formatOperation)));
   const ofNode = [...shared].map((text) =>
@@ -46,7 +46,11 @@ export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
       "The next ADD on this node restores it, or the command",
     ),
   );
-  return [...ofNode, ...drifts.flatMap(findOwnDrift)];
+  const overrides = new Map(drifts.flatMap(({ override }) => (override ? [[override.text, override.command]] : [])));
+  const ofSettings = [...overrides].map(([text, command]) =>
+    aboutNode("drift", text, `Correct it in /etc/sysctl.d, and run "${command}"`),
+  );
+  return [...ofNode, ...ofSettings, ...drifts.flatMap(findOwnDrift)];
 }
 
 /** Whether the operation is about something that one node has for all pods. */

@@ -38,8 +38,9 @@ export async function readDrift(
   for (const { attachment, request } of questions) {
     if (!isWanted(attachment)) continue;
     try {
-      const operations = await deps.coordinator.compare(request);
-      if (operations.length > 0) drifts.push({ attachment, operations });
+      const comparison = await deps.coordinator.compare(request);
+      if (comparison.operations.length > 0 || comparison.override !== undefined)
+        drifts.push({ attachment, ...comparison });
     } catch (error) {
       // The namespace is gone, and the attachment with it.
       if (error instanceof NetnsError) continue;

@@ -78,6 +78,24 @@ function rpFilter(value: number, links: readonly string[]): [string, string][] {
   return value < 0 ? [] : links.map((link) => [`ipv4/conf/${link}/rp_filter`, String(value)]);
 }
 
+/** A setting of the node that takes the place of one of the coordinator. */
+export interface Override {
+  /** A clause. */
+  readonly text: string;
+  /** What ends it: words of a shell. */
+  readonly command: string;
+}
+
+/** Returns rp_filter of all links of the node if it overrides that of the pair of a NIC with IPv4. */
+export function findOverridingFilter({ conf, addresses, observed }: PlanInput): Override | undefined {
+  const { hostRPFilter } = conf;
+  const all = Number(observed.host.sysctls.get("ipv4/conf/all/rp_filter") ?? 0);
+  if (hostRPFilter < 0 || all <= hostRPFilter || !familiesOf(addresses).includes(4)) return undefined;
+  const name = "net.ipv4.conf.all.rp_filter";
+  const text = `${name} of the node is ${all}, which overrides hostRPFilter ${hostRPFilter}`;
+  return { text, command: `sysctl -w ${name}=${hostRPFilter}` };
+}
+
 const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
 
@@ -109,19 +127,11 @@ function findServiceProblem(first: string, family: Family, path: ServicePath | u
   return `Interface "${first}" has no IPv${family} default route`;
 }
 
-function warnAboutHost(
-  { conf, observed }: PlanInput,
-  families: readonly Family[],
-  path: ServicePath | undefined,
-): string[] {
+function warnAboutHost(situation: PlanInput, families: readonly Family[], path: ServicePath | undefined): string[] {
+  const { conf, observed } = situation;
   const { sysctls } = observed.host;
-  const all = Number(sysctls.get("ipv4/conf/all/rp_filter") ?? 0);
-  const warnings: string[] = [];
-  if (conf.hostRPFilter >= 0 && all > conf.hostRPFilter) {
-    warnings.push(
-      `net.ipv4.conf.all.rp_filter of the node is ${all}, which overrides hostRPFilter ${conf.hostRPFilter}`,
-    );
-  }
+  const overriding = findOverridingFilter(situation);
+  const warnings = overriding === undefined ? [] : [overriding.text];
   if (families.includes(4) && sysctls.get("ipv4/ip_forward") === "0") {
     warnings.push(
       "The node does not forward IPv4 (net.ipv4.ip_forward is 0): the pod can reach the node, but no networks behind it",

@@ -208,6 +208,20 @@ describe("drift:", () => {
     ]);
   });
 
+  it("names a setting of the node once, and each value once", () => {
+    const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
+    const found = findDrift([
+      { attachment, operations: [], override },
+      { attachment: { ...attachment, containerId: "c2" }, operations: [], override },
+    ]);
+    expect(found).toMatchObject([
+      {
+        ...{ kind: "drift", address: "", container: "", text: override.text, isReleasable: false },
+        remedy: 'Correct it in /etc/sysctl.d, and run "sysctl -w a=0"',
+      },
+    ]);
+  });
+
   it("names rules of the pod with the pod", () => {
     const inPod: Operation = { ...rule, place: "pod" } as Operation;
     expect(check({ attachment, operations: [inPod] })[0]?.slice(0, 3)).toEqual(["drift", "10.6.0.7/lab", "web-0"]);

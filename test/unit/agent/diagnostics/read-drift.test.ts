@@ -6,6 +6,7 @@ import { readDrift } from "../../../../host/agent/diagnostics/read-drift.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { parseContainerId, parseIfName } from "../../../../host/cni/names.ts";
 import { type AttachRequest, decodePodArgs } from "../../../../host/cni/request.ts";
+import type { Override } from "../../../../host/coordinator/plan/plan-attachment.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 import { ip } from "../../../world/values.ts";
@@ -31,10 +32,12 @@ interface World {
   readonly attached?: readonly (typeof COORDINATOR)[];
   readonly served?: readonly Partial<AttachRequest>[];
   readonly compare?: (request: AttachRequest) => readonly Operation[];
+  readonly override?: Override;
   readonly isWanted?: boolean;
 }
 
-async function read({ rows = [facts()], plugins, attached, served = [], compare = () => [], isWanted = true }: World) {
+async function read(world: World) {
+  const { rows = [facts()], plugins, attached, served = [], compare = () => [], override, isWanted = true } = world;
   const requests: AttachRequest[] = [];
   const attachments = new CoordinatedAttachments();
   for (const request of served) attachments.setRequest(request as AttachRequest);
@@ -44,7 +47,7 @@ async function read({ rows = [facts()], plugins, attached, served = [], compare 
         attachments,
         compare: async (request) => {
           requests.push(request);
-          return compare(request);
+          return { operations: compare(request), override };
         },
         observeNode: () => expect.unreachable(),
       },
@@ -136,6 +139,12 @@ it("reports operations, with the record", async () => {
       operations: [operation],
     },
   ]);
+});
+
+it("reports a setting of the node that overrides the attachment's", async () => {
+  const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
+  const { drifts } = await read({ override });
+  expect(drifts).toMatchObject([{ operations: [], override }]);
 });
 
 it("counts what it leaves out, and does not compare it", async () => {

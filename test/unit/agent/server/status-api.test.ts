@@ -51,7 +51,7 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     coordinator: {
       attachments: new CoordinatedAttachments(),
       repair: { problems: [], isCutOff: false },
-      compare: async () => [],
+      compare: async () => ({ operations: [] }),
       observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
     },
     version: "1.2.3",
