@@ -14,20 +14,25 @@ import { root } from "../unit/house/sources.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const FOLDER = join(root, "deploy", "examples");
-const FILES = readdirSync(FOLDER).filter((name) => name.endsWith(".yaml"));
+const FILES = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".yaml"));
 
 let world: World;
 let objects: KubeObject[] = [];
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  await world.installDefinitions();
   objects = (await Promise.all(FILES.map((name) => readDocuments(join(FOLDER, name))))).flat();
 });
 afterAll(() => world?.stop());
 
 describe("the examples", () => {
   it("are taken by the API server, all of them", async () => {
-    expect(await applyFolder(world.client, FOLDER)).toHaveLength(objects.length);
+    const applied = [
+      ...(await applyFolder(world.client, FOLDER)),
+      ...(await applyFolder(world.client, join(FOLDER, "multus"))),
+    ];
+    expect(applied).toHaveLength(objects.length);
   });
 
   it("are what Berth can use: pools and Subnets that fit together, annotations that can be followed", () => {
