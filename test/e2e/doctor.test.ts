@@ -2,15 +2,18 @@
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { mergeFolders } from "../../host/cli/doctor/ini-file.ts";
+import { readFiles } from "../../host/cli/doctor/read-files.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
+import { readFilesOfPage } from "./pages/script.ts";
 
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
@@ -20,7 +23,7 @@ let host: Netns;
 let other: Netns;
 let agent: Agent;
 /** Directories that the doctor looks at; made anew for each test. */
-let place: { readonly conf: string; readonly bin: string };
+let place: { readonly conf: string; readonly bin: string; readonly root: string };
 let rounds = 0;
 
 beforeAll(async () => {
@@ -45,7 +48,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   const own = join(directory, String(++rounds));
-  place = { conf: join(own, "net.d"), bin: join(own, "bin") };
+  place = { conf: join(own, "net.d"), bin: join(own, "bin"), root: join(own, "root") };
   mkdirSync(place.conf, { recursive: true });
   cpSync(join(root, "dist", "bin"), place.bin, { recursive: true });
   define("10-lan.conflist", "lan", MACVLAN, COORDINATOR);
@@ -57,7 +60,7 @@ function define(file: string, name: string, ...plugins: readonly object[]): void
 
 /** In the host's namespaces, with a /var/lib of its own that the script fills. */
 async function doctor(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {
-  const flags = `${more} --cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --socket ${env.SOCKET ?? agent.socket}`;
+  const flags = `${more} --cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --host-root ${place.root} --socket ${env.SOCKET ?? agent.socket}`;
   const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} doctor ${flags}`;
   const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...env } });
@@ -172,6 +175,62 @@ const rows: [what: string, damage: () => unknown, finding: RegExp, remedy: RegEx
 it.each(rows)("finds %s, and says what to do", async (_, damage, finding, remedy, code, script = "") => {
   await damage();
   await finds(finding, remedy, await doctor(script), code);
+});
+
+/** A file of another program, below the host's root. */
+function put(path: string, text: string): void {
+  mkdirSync(join(place.root, dirname(path)), { recursive: true });
+  writeFileSync(join(place.root, path), text);
+}
+
+it("finds what systemd-networkd removes, and nothing once the settings of the page are there", async () => {
+  put("run/systemd/netif/state", "OPER_STATE=routable\n");
+  const finding = /^warning: systemd-networkd: systemd-networkd removes what it has not made when it starts: /;
+  await finds(finding, /^ {2}Write .*: docs\/host\.md#systemd-networkd$/, await doctor(), 0);
+  put(
+    "etc/systemd/networkd.conf.d/50-berth.conf",
+    "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+  );
+  expect(await doctor()).toMatchObject({ exitCode: 0, stdout: "Nothing is wrong\n" });
+});
+
+it("the page's nftables.conf replaces its own table, and no other", async () => {
+  const { "/etc/nftables.conf": text = "" } = readFilesOfPage("docs/host.md", "nftables.service");
+  const file = join(directory, "nftables.conf");
+  writeFileSync(file, text);
+  for (const words of [
+    ["add", "table", "inet", "berth"],
+    ["-f", file],
+    ["-f", file],
+  ])
+    await requireCommand(other.enter(["nft", ...words]));
+  const { stdout } = await runCommand(other.enter(["nft", "list", "tables"]));
+  expect(stdout).toBe("table inet berth\ntable inet filter\n");
+});
+
+it("takes the files of systemd-networkd in systemd's own order", async () => {
+  const files = [
+    "etc/systemd/networkd.conf",
+    "etc/systemd/networkd.conf.d/30.conf",
+    "run/systemd/networkd.conf.d/20.conf",
+    "usr/lib/systemd/networkd.conf.d/10.conf",
+    "usr/lib/systemd/networkd.conf.d/20.conf",
+    "usr/lib/systemd/networkd.conf.d/40.conf",
+  ];
+  for (const file of files) put(file, `# ${file}\n`);
+  const { stdout } = await runCommand([
+    "systemd-analyze",
+    `--root=${place.root}`,
+    "cat-config",
+    "systemd/networkd.conf",
+  ]);
+  const order = [...stdout.matchAll(/^# ((?:etc|run|usr).*)$/gm)].map(([, file]) => `/${file}`);
+  const found = readFiles(
+    place.root,
+    files.map((file) => `/${file}`),
+  );
+  const folders = ["/etc", "/run", "/usr/lib"].map((layer) => `${layer}/systemd/networkd.conf.d`);
+  expect(["/etc/systemd/networkd.conf", ...mergeFolders(found, folders).map(([file]) => file)]).toEqual(order);
 });
 
 /** Faults of the kernel's state: each with what undoes it. */

@@ -1,7 +1,8 @@
 /** `berthctl doctor`: what is wrong with this host, whether an agent runs or not. */
 import { type Command, Option } from "commander";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
-import { type DoctorFinding, diagnoseHost } from "../doctor/diagnose.ts";
+import { diagnoseHost } from "../doctor/diagnose.ts";
+import type { DoctorFinding } from "../doctor/finding.ts";
 import { type HostPaths, readHost } from "../doctor/read-host.ts";
 import { ExitCode } from "../exit-code.ts";
 
@@ -9,6 +10,7 @@ export interface HostPathFlags {
   readonly cniConfDir: string;
   readonly cniBinDir: string;
   readonly stateDir: string;
+  readonly hostRoot: string;
 }
 
 type DoctorFlags = OutputFlags & HostPathFlags;
@@ -16,17 +18,28 @@ type DoctorFlags = OutputFlags & HostPathFlags;
 /** Adds the options for where things are on this host. */
 export function withHostPaths(command: Command): Command {
   return command
-    .option("--cni-conf-dir <directory>", "directory of network definitions", "/etc/cni/net.d")
-    .option("--cni-bin-dir <directory>", "directory of plugins", "/opt/cni/bin")
+    .addOption(
+      new Option("--cni-conf-dir <directory>", "directory of network definitions")
+        .default("/etc/cni/net.d")
+        .env("BERTH_CNI_CONF_DIR"),
+    )
+    .addOption(
+      new Option("--cni-bin-dir <directory>", "directory of plugins").default("/opt/cni/bin").env("BERTH_CNI_BIN_DIR"),
+    )
     .addOption(
       new Option("--state-dir <directory>", "directory of the agent's registry")
         .default("/var/lib/berth/state")
         .env("BERTH_STATE"),
+    )
+    .addOption(
+      new Option("--host-root <directory>", "where the host's root is, for files of other programs")
+        .default("/")
+        .env("BERTH_HOST_ROOT"),
     );
 }
 
-export function hostPaths(socket: string, { cniConfDir, cniBinDir, stateDir }: HostPathFlags): HostPaths {
-  return { socket, stateDirectory: stateDir, confDirectory: cniConfDir, binDirectory: cniBinDir };
+export function hostPaths(socket: string, { cniConfDir, cniBinDir, stateDir, hostRoot }: HostPathFlags): HostPaths {
+  return { socket, stateDirectory: stateDir, confDirectory: cniConfDir, binDirectory: cniBinDir, hostRoot };
 }
 
 export function addDoctor(cli: CommandLine): void {
@@ -34,7 +47,7 @@ export function addDoctor(cli: CommandLine): void {
     withRecordOutput(
       cli.command(
         "doctor",
-        "Find out what is wrong with this host: kernel, plugins, network definitions, sysctls, the agent",
+        "Find out what is wrong with this host: kernel, plugins, network definitions, sysctls, other programs, the agent",
       ),
     ),
   ).action((flags: DoctorFlags) =>

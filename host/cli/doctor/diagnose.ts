@@ -1,4 +1,7 @@
 /** What is wrong on a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
+import { FILE_CHECKS } from "./file-checks.ts";
+import { type DoctorFinding, error, warning } from "./finding.ts";
+import type { HostFiles } from "./ini-file.ts";
 
 /** One network of the CNI directory. */
 export interface NetworkFacts {
@@ -61,20 +64,14 @@ export interface HostFacts {
   /** The interfaces below one: the parent of a VLAN, the members of a bond. */
   readonly lowers: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly FileFacts[];
+  /** Files of other programs that {@link FILE_CHECKS} name. */
+  readonly hostFiles: HostFiles;
   readonly leftovers: readonly LeftoverFacts[];
   /** Routes of table 500 that are not Berth's: Spiderpool's coordinator uses the table, too. */
   readonly foreignRoutes: readonly string[];
   readonly version: string;
   /** Of the agent; a text that says why there is none. */
   readonly agent: { readonly version: string; readonly problems: readonly string[] } | string;
-}
-
-export interface DoctorFinding {
-  readonly check: string;
-  /** `error`: pods get no network. */
-  readonly level: "error" | "warning";
-  readonly text: string;
-  readonly remedy: string;
 }
 
 /** The oldest kernel that Berth is tested with. */
@@ -86,13 +83,14 @@ const EARLIEST_TIME_S = Date.UTC(2026, 0, 1) / 1_000;
 /** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
 const MIN_MTU = 1_280;
 
-/** Main plugins and entries of ifacer whose devices a module of the kernel makes. */
-const MODULES: Readonly<Record<string, string>> = {
-  macvlan: "macvlan",
-  ipvlan: "ipvlan",
-  bridge: "bridge",
-  ptp: "veth",
-  ifacer: "8021q",
+/** What plugins need of the kernel. */
+const MODULES: Readonly<Record<string, readonly string[]>> = {
+  macvlan: ["macvlan"],
+  ipvlan: ["ipvlan"],
+  bridge: ["bridge", "veth"],
+  ptp: ["veth"],
+  ifacer: ["8021q"],
+  coordinator: ["veth", "nf_tables", "nft_ct", "nft_masq"],
 };
 
 /** Meta plugins that call the networks of pods, and therefore have to come first. */
@@ -108,16 +106,9 @@ export function diagnoseHost(facts: HostFacts): DoctorFinding[] {
     ...checkNetworks(facts),
     ...checkSysctls(facts),
     ...checkLeftovers(facts),
+    ...FILE_CHECKS.flatMap(({ find }) => find(facts.hostFiles, facts)),
     ...checkAgent(facts),
   ];
-}
-
-function error(check: string, text: string, remedy: string): DoctorFinding {
-  return { check, level: "error", text, remedy };
-}
-
-function warning(check: string, text: string, remedy: string): DoctorFinding {
-  return { check, level: "warning", text, remedy };
 }
 
 function checkProcess({ isRoot, timeS }: HostFacts): DoctorFinding[] {
@@ -149,7 +140,9 @@ function checkFiles({ files }: HostFacts): DoctorFinding[] {
 function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFinding[] {
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
   const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
-  const needed = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[type] ?? [])));
+  const needed = new Set(
+    networks.flatMap(({ plugins }) => plugins.flatMap(({ type }) => MODULES[type.replace(/^berth-/, "")] ?? [])),
+  );
   const missing = [...needed].filter((name) => modules !== undefined && !modules.has(name));
   return [
     ...(isOld ? [warning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)] : []),

@@ -9,12 +9,16 @@ import { messageOf } from "../../lib/describe.ts";
 import { parseIp } from "../../net/ip.ts";
 import { readHealth } from "../node-source.ts";
 import type { HostFacts, NetworkFacts } from "./diagnose.ts";
+import { FILE_CHECKS } from "./file-checks.ts";
+import { readFiles } from "./read-files.ts";
 
 export interface HostPaths {
   readonly socket: string;
   readonly stateDirectory: string;
   readonly confDirectory: string;
   readonly binDirectory: string;
+  /** Where the root of the host is mounted: for its files that are not Berth's. */
+  readonly hostRoot: string;
 }
 
 const PLUGINS = ["berth", "coordinator", "ifacer"];
@@ -25,14 +29,14 @@ const OWN_ROUTE = new RegExp(`\\bproto ${BERTH_PROTOCOL}\\b`);
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
 
 export async function readHost(
-  { socket, stateDirectory, confDirectory, binDirectory }: HostPaths,
+  { socket, stateDirectory, confDirectory, binDirectory, hostRoot }: HostPaths,
   version: string,
 ): Promise<HostFacts> {
   return {
     isRoot: process.getuid?.() === 0,
     timeS: Date.now() / 1_000,
     kernel: release(),
-    modules: readModules(),
+    modules: readModules(hostRoot),
     confDirectory,
     ...readNetworks(confDirectory),
     binDirectory,
@@ -48,6 +52,10 @@ export async function readHost(
       ...fileFacts([socket, stateDirectory], true),
       ...fileFacts([binDirectory, confDirectory, ...PLUGINS.map((name) => join(binDirectory, name))], false),
     ],
+    hostFiles: readFiles(
+      hostRoot,
+      FILE_CHECKS.flatMap(({ paths }) => paths),
+    ),
     leftovers: readLeftovers(binDirectory, confDirectory),
     foreignRoutes: readRoutes(500),
     version,
@@ -129,8 +137,8 @@ function countAddresses(directory: string): number {
 }
 
 /** Loaded, built in, or to be loaded. */
-function readModules(): ReadonlySet<string> | undefined {
-  const folder = `/lib/modules/${release()}`;
+function readModules(hostRoot: string): ReadonlySet<string> | undefined {
+  const folder = join(hostRoot, "lib/modules", release());
   const lists = ["modules.builtin", "modules.dep"].map((name) => readText(join(folder, name)));
   const loaded = listNames("/sys/module");
   if (lists.every((text) => text === undefined)) return undefined;

@@ -24,6 +24,14 @@ export function listPages(): string[] {
   return ["README.md", ...names.map((name) => `docs/${name}`)];
 }
 
+/** Texts by path that a section (level 2) of a page says to write: blocks that begin with a comment of their path. */
+export function readFilesOfPage(page: string, heading: string): Record<string, string> {
+  const sections = readFileSync(join(root, page), "utf8").split(/^## /m);
+  const section = sections.find((text) => text.startsWith(`${heading}\n`)) ?? "";
+  const blocks = [...section.matchAll(/^```\w*\n# (\/\S+)\n(.*?)^```$/gms)];
+  return Object.fromEntries(blocks.map(([, path = "", text = ""]) => [path, text]));
+}
+
 export function readBlocks(page: string): Block[] {
   return findBlocks(readFileSync(join(root, page), "utf8"));
 }

@@ -7,11 +7,13 @@ const network = (file: string, ...plugins: NetworkFacts["plugins"]): NetworkFact
 const LAN = network("10-lan.conflist", plugin("macvlan", "berth", "eth0"), plugin("coordinator"));
 const OTHER = network("05-cni.conflist", plugin("bridge", "host-local"));
 
+const COORDINATOR_MODULES = ["veth", "nf_tables", "nft_ct", "nft_masq"];
+
 const HEALTHY: HostFacts = {
   isRoot: true,
   timeS: Date.UTC(2026, 5, 1) / 1_000,
   kernel: "6.12.1",
-  modules: new Set(["macvlan", "bridge", "veth", "8021q"]),
+  modules: new Set(["macvlan", "bridge", "8021q", ...COORDINATOR_MODULES]),
   confDirectory: "/etc/cni/net.d",
   networks: [LAN],
   unreadable: [],
@@ -21,6 +23,7 @@ const HEALTHY: HostFacts = {
   mtus: new Map([["eth0", 1_500]]),
   lowers: new Map(),
   files: [{ path: "/run/berth/agent.sock", uid: 0, mode: 0o600, isPrivate: true }],
+  hostFiles: new Map(),
   leftovers: [],
   foreignRoutes: [],
   version: "1.0.0",
@@ -40,7 +43,16 @@ const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
   ["a user who is not root", { isRoot: false }, [/^warning permissions/]],
   ["a clock of 1970", { timeS: 0 }, [/^error clock: The clock says 1970/]],
   ["an old kernel", { kernel: "4.19.0-13" }, [/^warning kernel: The kernel is 4\.19/]],
-  ["a kernel without macvlan", { modules: new Set(["bridge"]) }, [/^error kernel: The kernel has no module macvlan/]],
+  [
+    "a kernel without macvlan",
+    { modules: new Set(COORDINATOR_MODULES) },
+    [/^error kernel: The kernel has no module macvlan/],
+  ],
+  [
+    "a kernel without nft_masq",
+    { modules: new Set(["macvlan", "veth", "nf_tables", "nft_ct"]) },
+    [/^error kernel: .* no module nft_masq/],
+  ],
   ["nothing of modules that cannot be listed", { modules: undefined }, []],
   [
     "a missing plugin",

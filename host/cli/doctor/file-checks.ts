@@ -1,0 +1,375 @@
+/** What other programs of the host are told to do with links, routes, rules and tables: a check for each, from the texts of their files. */
+import { compilePattern, isPattern } from "../../config/pattern.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
+import { type DoctorFinding, error, warning } from "./finding.ts";
+import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-file.ts";
+import { type CniDirectories, PLATFORMS } from "./platforms.ts";
+
+interface FileCheck {
+  /** What is read. The last part may be `*` and an ending: the files of a folder. */
+  readonly paths: readonly string[];
+  readonly find: (files: HostFiles, about: CniDirectories) => DoctorFinding[];
+}
+
+/** The node's end of some pod's pair: veth and 11 hexadecimal digits. */
+const PAIR = nameVeth("").host.name;
+
+const PAGE = "docs/host.md";
+
+/** Of the configuration of systemd's programs: the first wins. */
+const LAYERS = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+
+const inLayers = (path: string): string[] => LAYERS.map((layer) => `${layer}/${path}`);
+
+/** The links by which `systemctl enable` starts a service. */
+const enabled = (service: string): string[] =>
+  ["multi-user", "sysinit"].map((target) => `/etc/systemd/system/${target}.target.wants/${service}.service`);
+
+const hasAny = (files: HostFiles, paths: readonly string[]): boolean => paths.some((path) => files.has(path));
+
+/** Returns the last assignment that is valid. */
+function lastOf(assignments: readonly Assignment[], key: string, isValid = (_value: string) => true) {
+  return assignments.findLast((each) => each.key === key && isValid(each.value));
+}
+
+const TRUE = /^(?:1|y|yes|t|true|on)$/i;
+const FALSE = /^(?:0|n|no|f|false|off)$/i;
+
+// systemd-networkd: networkd.conf(5), systemd.network(5)
+
+const NETWORKD = {
+  marks: [...enabled("systemd-networkd"), "/run/systemd/netif/state"],
+  main: inLayers("systemd/networkd.conf"),
+  dropIns: inLayers("systemd/networkd.conf.d"),
+  networks: inLayers("systemd/network"),
+};
+
+function findNetworkd(files: HostFiles): DoctorFinding[] {
+  if (!hasAny(files, NETWORKD.marks)) return [];
+  const main = NETWORKD.main.find((path) => files.has(path));
+  const texts = [
+    ...(main === undefined ? [] : [[main, files.get(main) ?? ""] as const]),
+    ...mergeFolders(files, NETWORKD.dropIns),
+  ];
+  const settings = texts.flatMap(parseIni).filter(({ section }) => section === "Network");
+  const removes = ["ManageForeignRoutes", "ManageForeignRoutingPolicyRules"].filter((key) => {
+    const set = lastOf(settings, key, (value) => TRUE.test(value) || FALSE.test(value));
+    return set === undefined || TRUE.test(set.value);
+  });
+  const lines = removes.map((key) => `${key}=no`).join(" and ");
+  return [
+    ...(removes.length === 0
+      ? []
+      : [
+          warning(
+            "systemd-networkd",
+            `systemd-networkd removes what it has not made when it starts: ${removes.join(" and ")} of networkd.conf are yes`,
+            `Write ${lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
+          ),
+        ]),
+    ...findNetworkOfPairs(files),
+  ];
+}
+
+/** The first file whose [Match] fits configures the link. */
+function findNetworkOfPairs(files: HostFiles): DoctorFinding[] {
+  const first = mergeFolders(files, NETWORKD.networks).map(parseIni).find(matchesPairs);
+  if (first === undefined) return [];
+  const unmanaged = lastOf(first, "Unmanaged");
+  if (unmanaged !== undefined && TRUE.test(unmanaged.value)) return [];
+  return [
+    warning(
+      "systemd-networkd",
+      `systemd-networkd configures the pairs of pods (veth…) by ${first[0]?.file}, whose [Match] fits them`,
+      `Write [Match] Name=veth* and [Link] Unmanaged=yes into /etc/systemd/network/05-berth.network: ${PAGE}#systemd-networkd`,
+    ),
+  ];
+}
+
+/** Keys of [Match] that are known of a pair's end; any other one does not fit. */
+const MATCHES: Readonly<Record<string, (values: readonly string[]) => boolean>> = {
+  Name: (values) => matchesAny(values, PAIR),
+  OriginalName: (values) => matchesAny(values, PAIR),
+  Type: (values) => matchesAny(values, "ether"),
+  Kind: (values) => matchesAny(values, "veth"),
+  Driver: (values) => matchesAny(values, "veth"),
+};
+
+/** A list that begins with `!` fits what it does not name. */
+function matchesAny(values: readonly string[], text: string): boolean {
+  const isInverted = values[0]?.startsWith("!") === true;
+  const patterns = values.map((value, index) => (index === 0 && isInverted ? value.slice(1) : value));
+  return patterns.some((pattern) => compilePattern(pattern)(text)) !== isInverted;
+}
+
+function matchesPairs(assignments: readonly Assignment[]): boolean {
+  const match = assignments.filter(({ section }) => section === "Match");
+  return match.length > 0 && match.every(({ key, value }) => MATCHES[key]?.(value.split(/\s+/)) === true);
+}
+
+// NetworkManager: NetworkManager.conf(5)
+
+const NM_MAIN = "/etc/NetworkManager/NetworkManager.conf";
+const NM_FOLDERS = ["/etc", "/run", "/usr/lib"].map((layer) => `${layer}/NetworkManager/conf.d`);
+const NM_RULES = ["/etc", "/run", "/usr/lib", "/lib"].map((layer) => `${layer}/udev/rules.d/85-nm-unmanaged.rules`);
+
+/** The file in /etc/NetworkManager is read after the other folders, and before its own. */
+function nmSettings(files: HostFiles): Assignment[] {
+  const merged = mergeFolders(files, NM_FOLDERS);
+  const isLate = ([path]: readonly [string, string]): boolean => path.startsWith("/etc/");
+  const early = merged.filter((file) => !isLate(file));
+  return [...early, [NM_MAIN, files.get(NM_MAIN) ?? ""] as const, ...merged.filter(isLate)].flatMap(parseIni);
+}
+
+/** Whether a list of devices contains the pairs. */
+function coversPairs(list: string): boolean {
+  const specs = list.split(/[;,]/).map((spec) => spec.trim());
+  const fits = (spec: string): boolean => {
+    const [, kind, pattern = ""] = /^(interface-name|type|driver):=?(.*)$/.exec(spec) ?? [];
+    if (kind === "interface-name") return compilePattern(pattern)(PAIR);
+    return spec === "*" || pattern === "veth";
+  };
+  const excepted = specs.some((spec) => spec.startsWith("except:") && fits(spec.slice("except:".length)));
+  return !excepted && specs.some(fits);
+}
+
+function isUnmanaged(settings: readonly Assignment[]): boolean {
+  let list = "";
+  for (const { section, key, value } of settings) {
+    if (section !== "keyfile") continue;
+    if (key === "unmanaged-devices") list = value;
+    if (key === "unmanaged-devices+") list = `${list};${value}`;
+  }
+  const sections = new Set(settings.map(({ section }) => section).filter((name) => name.startsWith("device")));
+  return (
+    coversPairs(list) ||
+    [...sections].some((name) => {
+      const own = settings.filter(({ section }) => section === name);
+      const [managed, devices] = [lastOf(own, "managed"), lastOf(own, "match-device")];
+      return managed !== undefined && FALSE.test(managed.value) && coversPairs(devices?.value ?? "*");
+    })
+  );
+}
+
+function findNetworkManager(files: HostFiles): DoctorFinding[] {
+  if (!hasAny(files, enabled("NetworkManager")) || isUnmanaged(nmSettings(files))) return [];
+  const rules = NM_RULES.find((path) => files.has(path));
+  const isOfUdev = /^[^#\n]*ID_NET_DRIVER\}=="veth".*NM_UNMANAGED\}="1"/m.test(files.get(rules ?? "") ?? "");
+  if (isOfUdev) return [];
+  return [
+    warning(
+      "NetworkManager",
+      "NetworkManager may configure the pairs of pods: neither unmanaged-devices nor a udev rule has veth…",
+      `Write unmanaged-devices+=interface-name:veth* below [keyfile] into /etc/NetworkManager/conf.d/50-berth.conf, and reload NetworkManager: ${PAGE}#networkmanager`,
+    ),
+  ];
+}
+
+// nftables.service: nft(8)
+
+const NFT_FILES = ["/etc/nftables.conf", "/etc/sysconfig/nftables.conf"];
+const NFT_UNITS = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"].map(
+  (folder) => `${folder}/nftables.service`,
+);
+const NFT_DROP_INS = ["/etc", "/run", "/usr/lib"].map((layer) => `${layer}/systemd/system/nftables.service.d`);
+
+const FLUSH = /^[^#\n]*\bflush\s+ruleset\b/m;
+
+/** Returns the directives of the unit that flush. An empty assignment forgets the ones before. */
+function flushingCommands(files: HostFiles): string[] {
+  const unit = NFT_UNITS.find((path) => files.has(path));
+  const texts = [
+    ...(unit === undefined ? [] : [[unit, files.get(unit) ?? ""] as const]),
+    ...mergeFolders(files, NFT_DROP_INS),
+  ];
+  const flushing = new Set<string>();
+  for (const { key, value } of texts.flatMap(parseIni)) {
+    if (value === "") flushing.delete(key);
+    if (/^Exec/.test(key) && FLUSH.test(value)) flushing.add(key);
+  }
+  return [...flushing].map((key) => `${key} of nftables.service`);
+}
+
+function findNftables(files: HostFiles): DoctorFinding[] {
+  if (!hasAny(files, enabled("nftables"))) return [];
+  const flushing = [...NFT_FILES.filter((path) => FLUSH.test(files.get(path) ?? "")), ...flushingCommands(files)];
+  if (flushing.length === 0) return [];
+  return [
+    warning(
+      "nftables.service",
+      `nftables.service removes the tables of all programs: "flush ruleset" is in ${flushing.join(", ")}`,
+      `Let the file delete its own tables instead, and the unit nothing: ${PAGE}#nftablesservice`,
+    ),
+  ];
+}
+
+// firewalld: firewalld.conf(5), firewalld.zone(5)
+
+const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
+const ZONES = ["/etc/firewalld/zones", "/usr/lib/firewalld/zones"];
+
+function findFirewalld(files: HostFiles): DoctorFinding[] {
+  if (!hasAny(files, enabled("firewalld"))) return [];
+  const zones = mergeFolders(files, ZONES).map(([, text]) => text.replaceAll(/<!--.*?-->/gs, ""));
+  const accepts = zones.some(
+    (text) => /<zone\b[^>]*\btarget="ACCEPT"/.test(text) && /<source\b|<interface\s+name="veth\+"/.test(text),
+  );
+  const backend = lastOf(parseIni([FIREWALLD_CONF, files.get(FIREWALLD_CONF) ?? ""]), "FirewallBackend");
+  return [
+    ...(accepts
+      ? []
+      : [
+          warning(
+            "firewalld",
+            "firewalld rejects what pods send to this node and through it: no zone with target ACCEPT has a source or the interfaces veth+",
+            `firewall-cmd --permanent --zone=trusted --add-source=NETWORK for the network of each pool, then firewall-cmd --reload: ${PAGE}#firewalld`,
+          ),
+        ]),
+    ...(backend?.value === "iptables"
+      ? [
+          warning(
+            "firewalld",
+            `firewalld's backend is iptables (${FIREWALLD_CONF}): each reload removes the rules of all programs in iptables, also kube-proxy's`,
+            `Set FirewallBackend=nftables: ${PAGE}#firewalld`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+// sysctl.d(5)
+
+const SYSCTL_FOLDERS = [...inLayers("sysctl.d"), "/lib/sysctl.d"];
+
+/** `net.ipv4.conf.eth0/1.rp_filter` is `net/ipv4/conf/eth0.1/rp_filter`; a name whose first separator is a slash stays as it is. */
+function sysctlPath(name: string): string {
+  if (/^[^.]*\//.test(name)) return name;
+  return name.replaceAll(/[./]/g, (separator) => (separator === "." ? "/" : "."));
+}
+
+interface SysctlSetting {
+  readonly path: string;
+  /** Undefined: it is not to be set by a pattern. */
+  readonly value: string | undefined;
+  readonly file: string;
+}
+
+function sysctlSettings(files: HostFiles): SysctlSetting[] {
+  return mergeFolders(files, SYSCTL_FOLDERS).flatMap(([file, text]) =>
+    text.split("\n").flatMap((raw) => {
+      const [, minus, name, equals, value = ""] = /^\s*(-?)\s*([^#;=\s][^=\s]*)\s*(=?)\s*(.*?)\s*$/.exec(raw) ?? [];
+      if (name === undefined || (equals === "" && minus === "")) return [];
+      return [{ path: sysctlPath(name), value: equals === "" ? undefined : value, file }];
+    }),
+  );
+}
+
+/** Returns what the files set; a whole name wins over patterns, then the last one. */
+function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSetting | undefined {
+  return (
+    settings.findLast((each) => each.path === path) ??
+    settings.findLast((each) => isPattern(each.path) && compilePattern(each.path)(path))
+  );
+}
+
+const isPositive = (setting: SysctlSetting | undefined): boolean => Number(setting?.value ?? 0) > 0;
+
+function findSysctls(files: HostFiles): DoctorFinding[] {
+  const settings = sysctlSettings(files);
+  const all = findSetting(settings, "net/ipv4/conf/all/rp_filter");
+  const pair = findSetting(settings, `net/ipv4/conf/${PAIR}/rp_filter`);
+  return [
+    ...(isPositive(all)
+      ? [
+          warning(
+            "sysctl.d",
+            `${all?.file} sets net.ipv4.conf.all.rp_filter to ${all?.value}, which overrides a smaller hostRPFilter (default 0)`,
+            `Write net.ipv4.conf.all.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf, and run sysctl --system; or set hostRPFilter: ${PAGE}#sysctls`,
+          ),
+        ]
+      : []),
+    ...(isPositive(pair)
+      ? [
+          warning(
+            "sysctl.d",
+            `${pair?.file} sets rp_filter of each new link to ${pair?.value}: udev writes it to the pairs of pods, over hostRPFilter (default 0)`,
+            `Write net.ipv4.conf.veth*.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf; or set hostRPFilter: ${PAGE}#sysctls`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+// SELinux, AppArmor
+
+const CONTEXT = "/proc/self/attr/current";
+const ENFORCE = "/sys/fs/selinux/enforce";
+
+/** In a pod of the agent, the profile of this process is the agent's. */
+function findConfinement(files: HostFiles): DoctorFinding[] {
+  const context = (files.get(CONTEXT) ?? "").replaceAll(/[\0\n]/g, "");
+  const profile = /^(.+) \(enforce\)$/.exec(context)?.[1];
+  const type = /^[^:]+:[^:]+:(container(?:_init|_kvm|_userns)?_t):/.exec(context)?.[1];
+  return [
+    ...(profile === undefined
+      ? []
+      : [
+          warning(
+            "AppArmor",
+            `AppArmor confines this container by "${profile}": the default profiles of runtimes forbid to write sysctls`,
+            `Set the chart's agent.appArmorProfile.type to Unconfined: ${PAGE}#selinux-and-apparmor`,
+          ),
+        ]),
+    ...(type === undefined || files.get(ENFORCE)?.trim() === "0"
+      ? []
+      : [
+          error(
+            "SELinux",
+            `SELinux confines this container as ${type}, which may not write the node's files, nor enter pods' namespaces`,
+            `Set the chart's agent.seLinuxOptions to {type: spc_t}: ${PAGE}#selinux-and-apparmor`,
+          ),
+        ]),
+  ];
+}
+
+function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): DoctorFinding[] {
+  return Object.entries(PLATFORMS).flatMap(([name, { mark, ...wanted }]) => {
+    if (!files.has(mark)) return [];
+    if (confDirectory === wanted.confDirectory && binDirectory === wanted.binDirectory) return [];
+    return [
+      warning(
+        "platform",
+        `The node is one of ${name}, whose runtime reads ${wanted.confDirectory} and ${wanted.binDirectory}; doctor looked into ${confDirectory} and ${binDirectory}`,
+        `Set the chart's value platform to ${name}; on a host use --cni-conf-dir and --cni-bin-dir: ${PAGE}#kubernetes-distributions`,
+      ),
+    ];
+  });
+}
+
+/** Every program, in the order of the page. */
+export const FILE_CHECKS: readonly FileCheck[] = [
+  {
+    paths: [
+      ...NETWORKD.marks,
+      ...NETWORKD.main,
+      ...NETWORKD.dropIns.map((folder) => `${folder}/*.conf`),
+      ...NETWORKD.networks.map((folder) => `${folder}/*.network`),
+    ],
+    find: findNetworkd,
+  },
+  {
+    paths: [...enabled("NetworkManager"), NM_MAIN, ...NM_FOLDERS.map((folder) => `${folder}/*.conf`), ...NM_RULES],
+    find: findNetworkManager,
+  },
+  {
+    paths: [...enabled("firewalld"), FIREWALLD_CONF, ...ZONES.map((folder) => `${folder}/*.xml`)],
+    find: findFirewalld,
+  },
+  {
+    paths: [...enabled("nftables"), ...NFT_FILES, ...NFT_UNITS, ...NFT_DROP_INS.map((folder) => `${folder}/*.conf`)],
+    find: findNftables,
+  },
+  { paths: SYSCTL_FOLDERS.map((folder) => `${folder}/*.conf`), find: findSysctls },
+  { paths: [CONTEXT, ENFORCE], find: findConfinement },
+  { paths: Object.values(PLATFORMS).map(({ mark }) => mark), find: findPlatform },
+];

@@ -1,0 +1,524 @@
+/** What `berthctl doctor` says about other programs of a host, from trees of files as these programs have them. A correct configuration has no finding. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { FILE_CHECKS } from "../../../host/cli/doctor/file-checks.ts";
+import { PLATFORMS } from "../../../host/cli/doctor/platforms.ts";
+import { MAX_HOST_FILE_BYTES, readFiles } from "../../../host/cli/doctor/read-files.ts";
+import { root } from "../../../scripts/setup/paths.mjs";
+import { readFilesOfPage } from "../../e2e/pages/script.ts";
+
+/** Texts by path; a text `-> path` is a symbolic link. */
+type Tree = Readonly<Record<string, string>>;
+
+const STANDARD = { confDirectory: "/etc/cni/net.d", binDirectory: "/opt/cni/bin" };
+
+function withTree<T>(tree: Tree, work: (root: string) => T): T {
+  const folder = mkdtempSync(join(tmpdir(), "berth-host-tree-"));
+  try {
+    for (const [path, text] of Object.entries(tree)) {
+      const file = join(folder, path);
+      mkdirSync(dirname(file), { recursive: true });
+      if (text.startsWith("-> ")) symlinkSync(text.slice(3), file);
+      else writeFileSync(file, text);
+    }
+    return work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const PATHS = FILE_CHECKS.flatMap(({ paths }) => paths);
+
+/** Without what this machine says of this process. */
+const read = (folder: string) =>
+  readFiles(
+    folder,
+    PATHS.filter((path) => !/^\/(proc|sys)\//.test(path)),
+  );
+
+function findings(tree: Tree, own: Tree = {}, about = STANDARD): string[] {
+  const files = new Map([...withTree(tree, read), ...Object.entries(own)]);
+  return FILE_CHECKS.flatMap(({ find }) => find(files, about)).map(
+    ({ level, check, text, remedy }) => `${level}: ${check}: ${text} | ${remedy}`,
+  );
+}
+
+const unit = (service: string, target = "multi-user"): Tree => ({
+  [`/etc/systemd/system/${target}.target.wants/${service}.service`]: `-> /usr/lib/systemd/system/${service}.service`,
+});
+
+const NETWORKD = unit("systemd-networkd");
+const BOTH = "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n";
+const networkd = (tree: Tree): Tree => ({ ...NETWORKD, ...tree });
+/** What a host with the settings of docs/host.md has. */
+const keeping = (tree: Tree): Tree => networkd({ "/etc/systemd/networkd.conf.d/50-berth.conf": BOTH, ...tree });
+
+/** As systemd ships it. */
+const CONTAINERS = "[Match]\nKind=veth\nName=ve-*\nDriver=veth\n\n[Network]\nDHCPServer=yes\n";
+const DHCP = "\n[Network]\nDHCP=yes\n";
+
+const NM = unit("NetworkManager");
+const UDEV_RULE = 'ENV{ID_NET_DRIVER}=="veth", ENV{INTERFACE}!="eth[0-9]*", ENV{NM_UNMANAGED}="1"\n';
+const VETH = "[keyfile]\nunmanaged-devices=interface-name:veth*\n";
+const nm = (tree: Tree): Tree => ({ ...NM, ...tree });
+
+const NFT = unit("nftables", "sysinit");
+const OWN_TABLE = "table inet filter\ndelete table inet filter\ntable inet filter {\n}\n";
+const FLUSH = `#!/usr/sbin/nft -f\n\nflush ruleset\n\n${OWN_TABLE}`;
+/** As Debian ships it. */
+const NFT_UNIT =
+  "[Service]\nExecStart=/usr/sbin/nft -f /etc/nftables.conf\nExecReload=/usr/sbin/nft -f /etc/nftables.conf\nExecStop=/usr/sbin/nft flush ruleset\n";
+
+const FIREWALLD = unit("firewalld");
+const zone = (target: string, inside = "") =>
+  `<?xml version="1.0" encoding="utf-8"?>\n<zone${target && ` target="${target}"`}>\n  <short>X</short>\n  ${inside}\n</zone>\n`;
+const TRUSTED = { "/usr/lib/firewalld/zones/trusted.xml": zone("ACCEPT") };
+const SOURCE = '<source address="10.6.0.0/24"/>';
+const firewalld = (tree: Tree): Tree => ({ ...FIREWALLD, ...TRUSTED, ...tree });
+
+/** As systemd ships it on several distributions. */
+const SYSTEMD_SYSCTLS =
+  "# filter\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n-net.ipv4.conf.all.rp_filter\n";
+
+const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: readonly RegExp[]][]>> = {
+  "systemd-networkd": [
+    ["is not enabled", { "/etc/systemd/networkd.conf": "[Network]\n#ManageForeignRoutes=yes\n" }, []],
+    [
+      "has its defaults",
+      networkd({ "/etc/systemd/networkd.conf": "[Network]\n#ManageForeignRoutes=yes\n" }),
+      [
+        /^warning: systemd-networkd: .*: ManageForeignRoutes and ManageForeignRoutingPolicyRules of networkd\.conf are yes \| Write ManageForeignRoutes=no and .*networkd\.conf\.d.*: docs\/host\.md#systemd-networkd$/,
+      ],
+    ],
+    ["runs without being enabled", { "/run/systemd/netif/state": "OPER_STATE=routable\n" }, [/are yes/]],
+    ["keeps both", keeping({}), []],
+    ["keeps both by its main file", networkd({ "/etc/systemd/networkd.conf": BOTH }), []],
+    [
+      "keeps both by a vendor's main file, as there is none in /etc",
+      networkd({ "/usr/lib/systemd/networkd.conf": BOTH }),
+      [],
+    ],
+    [
+      "has a main file in /etc, so that the vendor's is not read",
+      networkd({ "/etc/systemd/networkd.conf": "[Network]\n", "/usr/lib/systemd/networkd.conf": BOTH }),
+      [/are yes/],
+    ],
+    [
+      "keeps routes, and removes rules",
+      networkd({ "/etc/systemd/networkd.conf": "[Network]\nManageForeignRoutes = off\n" }),
+      [/: ManageForeignRoutingPolicyRules of networkd.*\| Write ManageForeignRoutingPolicyRules=no below/],
+    ],
+    [
+      "has the keys in another section",
+      networkd({ "/etc/systemd/networkd.conf": `[DHCPv4]\n${BOTH.slice(10)}` }),
+      [/are yes/],
+    ],
+    [
+      "has a value that is none, which it ignores",
+      keeping({ "/etc/systemd/networkd.conf.d/60.conf": "[Network]\nManageForeignRoutes=maybe\n" }),
+      [],
+    ],
+    [
+      "has a later drop-in of a vendor, which wins by its name",
+      keeping({ "/usr/lib/systemd/networkd.conf.d/90-vendor.conf": "[Network]\nManageForeignRoutes=yes\n" }),
+      [/: ManageForeignRoutes of networkd/],
+    ],
+    [
+      "has that drop-in replaced by one of the same name in /etc",
+      keeping({
+        "/usr/lib/systemd/networkd.conf.d/90-vendor.conf": "[Network]\nManageForeignRoutes=yes\n",
+        "/etc/systemd/networkd.conf.d/90-vendor.conf": "-> /dev/null",
+      }),
+      [],
+    ],
+    [
+      "has one in /run, which wins over /usr/lib",
+      networkd({
+        "/usr/lib/systemd/networkd.conf.d/50.conf": "[Network]\nManageForeignRoutes=yes\n",
+        "/run/systemd/networkd.conf.d/50.conf": BOTH,
+      }),
+      [],
+    ],
+    [
+      "has drop-ins over its main file",
+      networkd({
+        "/etc/systemd/networkd.conf": BOTH.replaceAll("no", "yes"),
+        "/etc/systemd/networkd.conf.d/a.conf": BOTH,
+      }),
+      [],
+    ],
+    [
+      "has systemd's own .network files",
+      keeping({ "/usr/lib/systemd/network/80-container-ve.network": CONTAINERS }),
+      [],
+    ],
+    [
+      "matches physical NICs, as netplan writes it",
+      keeping({ "/run/systemd/network/10-netplan-eth0.network": `[Match]\nName=eth0${DHCP}` }),
+      [],
+    ],
+    [
+      "matches by MAC address",
+      keeping({ "/etc/systemd/network/10.network": `[Match]\nMACAddress=02:00:00:00:00:01${DHCP}` }),
+      [],
+    ],
+    [
+      "matches every link",
+      keeping({ "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}` }),
+      [
+        /^warning: systemd-networkd: .*\(veth…\) by \/usr\/lib\/systemd\/network\/zz-default\.network.*\| Write \[Match\] Name=veth\* .*05-berth\.network/,
+      ],
+    ],
+    [
+      "matches every Ethernet link",
+      keeping({ "/etc/systemd/network/all.network": `[Match]\nType=ether${DHCP}` }),
+      [/all\.network/],
+    ],
+    [
+      "matches all but loopback",
+      keeping({ "/etc/systemd/network/all.network": `[Match]\nName=!lo docker*${DHCP}` }),
+      [/all\.network/],
+    ],
+    ["matches all but pairs", keeping({ "/etc/systemd/network/all.network": `[Match]\nName=!lo veth*${DHCP}` }), []],
+    [
+      "is told before that to leave pairs alone",
+      keeping({
+        "/etc/systemd/network/05-berth.network": "[Match]\nName=veth*\n[Link]\nUnmanaged=yes\n",
+        "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}`,
+      }),
+      [],
+    ],
+    [
+      "is told so too late",
+      keeping({
+        "/etc/systemd/network/90-berth.network": "[Match]\nName=veth*\n[Link]\nUnmanaged=yes\n",
+        "/run/systemd/network/10-all.network": `[Match]\nName=*${DHCP}`,
+      }),
+      [/10-all\.network/],
+    ],
+  ],
+  NetworkManager: [
+    ["is not enabled", { "/etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=keyfile\n" }, []],
+    [
+      "knows nothing of pairs",
+      nm({ "/etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=keyfile\n" }),
+      [
+        /^warning: NetworkManager: .*\| Write unmanaged-devices\+=interface-name:veth\* below \[keyfile\] .*: docs\/host\.md#networkmanager$/,
+      ],
+    ],
+    ["has the udev rule that it ships", nm({ "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": UDEV_RULE }), []],
+    [
+      "has the udev rule switched off",
+      nm({
+        "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": UDEV_RULE,
+        "/etc/udev/rules.d/85-nm-unmanaged.rules": "-> /dev/null",
+      }),
+      [/NetworkManager may configure/],
+    ],
+    [
+      "has a udev rule in a comment",
+      nm({ "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": `#${UDEV_RULE}` }),
+      [/may configure/],
+    ],
+    ["leaves pairs alone", nm({ "/etc/NetworkManager/conf.d/50-berth.conf": VETH }), []],
+    ["leaves pairs alone by its main file", nm({ "/etc/NetworkManager/NetworkManager.conf": VETH }), []],
+    [
+      "leaves other links alone",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": VETH.replace("veth", "cali") }),
+      [/may configure/],
+    ],
+    [
+      "adds pairs to what a vendor has",
+      nm({
+        "/usr/lib/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*;type:tun\n",
+        "/etc/NetworkManager/conf.d/b.conf": "[keyfile]\nunmanaged-devices+=interface-name:veth*\n",
+      }),
+      [],
+    ],
+    [
+      "replaces the list by a later one without pairs",
+      nm({
+        "/etc/NetworkManager/NetworkManager.conf": VETH,
+        "/etc/NetworkManager/conf.d/b.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*\n",
+      }),
+      [/may configure/],
+    ],
+    [
+      "reads /run before its main file, whatever the names are",
+      nm({
+        "/run/NetworkManager/conf.d/99.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*\n",
+        "/etc/NetworkManager/NetworkManager.conf": VETH,
+      }),
+      [],
+    ],
+    [
+      "names all links of the kind",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=mac:02:00:00:00:00:01,type:veth\n" }),
+      [],
+    ],
+    [
+      "excepts pairs",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=*,except:interface-name:veth*\n" }),
+      [/may configure/],
+    ],
+    [
+      "excepts one NIC",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=*,except:interface-name:eth0\n" }),
+      [],
+    ],
+    [
+      "does not manage a section's devices",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=0\n" }),
+      [],
+    ],
+    [
+      "manages a section's devices",
+      nm({ "/etc/NetworkManager/conf.d/a.conf": "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=1\n" }),
+      [/may configure/],
+    ],
+  ],
+  firewalld: [
+    ["is not enabled", { ...TRUSTED }, []],
+    [
+      "has its defaults",
+      firewalld({}),
+      [
+        /^warning: firewalld: firewalld rejects .*\| firewall-cmd --permanent --zone=trusted --add-source=NETWORK .*: docs\/host\.md#firewalld$/,
+      ],
+    ],
+    ["trusts a pool's network", firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", SOURCE) }), []],
+    [
+      "trusts the pairs",
+      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", '<interface name="veth+"/>') }),
+      [],
+    ],
+    [
+      "trusts another link",
+      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", '<interface name="cni0"/>') }),
+      [/rejects/],
+    ],
+    [
+      "has the network in a zone that does not accept",
+      firewalld({ "/etc/firewalld/zones/pods.xml": zone("", SOURCE) }),
+      [/rejects/],
+    ],
+    [
+      "has the network in a comment",
+      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", `<!-- ${SOURCE} -->`) }),
+      [/rejects/],
+    ],
+    [
+      "writes to iptables",
+      firewalld({
+        "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", SOURCE),
+        "/etc/firewalld/firewalld.conf": "# x\nDefaultZone=public\nFirewallBackend=iptables\n",
+      }),
+      [
+        /^warning: firewalld: firewalld's backend is iptables .*\| Set FirewallBackend=nftables: docs\/host\.md#firewalld$/,
+      ],
+    ],
+  ],
+  "nftables.service": [
+    [
+      "is not enabled, as Debian installs it",
+      { "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT },
+      [],
+    ],
+    [
+      "has Debian's file and unit",
+      { ...NFT, "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT },
+      [
+        /^warning: nftables\.service: .* is in \/etc\/nftables\.conf, ExecStop of nftables\.service \| .*: docs\/host\.md#nftablesservice$/,
+      ],
+    ],
+    [
+      "has Fedora's unit",
+      {
+        ...unit("nftables"),
+        "/usr/lib/systemd/system/nftables.service":
+          "[Service]\nExecStart=/sbin/nft 'flush ruleset; include \"/etc/sysconfig/nftables.conf\";'\nExecReload=/sbin/nft 'flush ruleset; include \"/etc/sysconfig/nftables.conf\";'\n",
+      },
+      [/is in ExecStart of nftables\.service, ExecReload of nftables\.service/],
+    ],
+    ["has the flush in a comment", { ...NFT, "/etc/nftables.conf": `# flush ruleset\n${OWN_TABLE}` }, []],
+    [
+      "deletes its own tables, and is not stopped by a flush",
+      {
+        ...NFT,
+        "/etc/nftables.conf": OWN_TABLE,
+        "/lib/systemd/system/nftables.service": NFT_UNIT,
+        "/etc/systemd/system/nftables.service.d/berth.conf":
+          "[Service]\nExecStop=\nExecStop=/usr/sbin/nft delete table inet filter\n",
+      },
+      [],
+    ],
+  ],
+  "sysctl.d": [
+    ["has nothing about rp_filter", { "/etc/sysctl.d/10.conf": "net.ipv4.ip_forward=1\n" }, []],
+    [
+      "is strict for all links",
+      { "/etc/sysctl.d/10-network-security.conf": "net.ipv4.conf.all.rp_filter = 1\n" },
+      [
+        /^warning: sysctl\.d: \/etc\/sysctl\.d\/10-network-security\.conf sets net\.ipv4\.conf\.all\.rp_filter to 1.*: docs\/host\.md#sysctls$/,
+      ],
+    ],
+    [
+      "is loose for all links, with slashes",
+      { "/usr/lib/sysctl.d/10.conf": "net/ipv4/conf/all/rp_filter=2" },
+      [/all\.rp_filter to 2/],
+    ],
+    [
+      "is off for all links",
+      { "/etc/sysctl.d/10.conf": "net.ipv4.conf.all.rp_filter=0\nnet.ipv4.conf.default.rp_filter=1\n" },
+      [],
+    ],
+    [
+      "has it in a comment",
+      { "/etc/sysctl.d/10.conf": "#net.ipv4.conf.all.rp_filter=1\n;net.ipv4.conf.all.rp_filter=1\n" },
+      [],
+    ],
+    [
+      "is set by the file that Debian links",
+      { "/etc/sysctl.conf": "net.ipv4.conf.all.rp_filter=1\n", "/etc/sysctl.d/99-sysctl.conf": "-> ../sysctl.conf" },
+      [/99-sysctl\.conf sets/],
+    ],
+    [
+      "is set by a file that an absolute link leads to, below the host's root",
+      { "/opt/own.conf": "net.ipv4.conf.all.rp_filter=1\n", "/etc/sysctl.d/50.conf": "-> /opt/own.conf" },
+      [/50\.conf sets/],
+    ],
+    [
+      "is switched off by a later file",
+      {
+        "/usr/lib/sysctl.d/50.conf": "net.ipv4.conf.all.rp_filter=1\n",
+        "/etc/sysctl.d/60.conf": "net.ipv4.conf.all.rp_filter=0\n",
+      },
+      [],
+    ],
+    [
+      "is switched off by an earlier file, without effect",
+      {
+        "/usr/lib/sysctl.d/50.conf": "net.ipv4.conf.all.rp_filter=1\n",
+        "/etc/sysctl.d/40.conf": "net.ipv4.conf.all.rp_filter=0\n",
+      },
+      [/usr\/lib\/sysctl\.d\/50\.conf sets/],
+    ],
+    [
+      "has systemd's own pattern, which excepts all",
+      { "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS },
+      [
+        /^warning: sysctl\.d: \/usr\/lib\/sysctl\.d\/50-default\.conf sets rp_filter of each new link to 2.*\| Write net\.ipv4\.conf\.veth\*\.rp_filter = 0 .*: docs\/host\.md#sysctls$/,
+      ],
+    ],
+    [
+      "has that pattern, and a later one for pairs",
+      {
+        "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS,
+        "/etc/sysctl.d/99-zz-berth.conf": "net.ipv4.conf.veth*.rp_filter = 0\n",
+      },
+      [],
+    ],
+    [
+      "has a pattern that excepts nothing",
+      { "/etc/sysctl.d/1.conf": "net.ipv4.conf.*.rp_filter=1\n" },
+      [/all\.rp_filter to 1/, /each new link to 1/],
+    ],
+    ["has a pattern of other links", { "/etc/sysctl.d/1.conf": "-net.ipv4.conf.lxc*.rp_filter = 1\n" }, []],
+  ],
+};
+
+describe.each(Object.entries(rows))("%s", (_program, cases) => {
+  it.each(cases)("%s", (_what, tree, found) => {
+    expect(findings(tree)).toEqual(found.map((text) => expect.stringMatching(text)));
+  });
+});
+
+it.each<[heading: string, tree: Tree]>([
+  ["systemd-networkd", networkd({ "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}` })],
+  ["NetworkManager", NM],
+  ["nftables.service", { ...NFT, "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT }],
+  [
+    "sysctls",
+    {
+      "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS,
+      "/etc/sysctl.d/10.conf": "net.ipv4.conf.all.rp_filter=2\n",
+    },
+  ],
+])("what the page says to write ends the findings: %s", (heading, tree) => {
+  expect(findings(tree).length).toBeGreaterThan(0);
+  const written = readFilesOfPage("docs/host.md", heading);
+  expect(Object.keys(written).length).toBeGreaterThan(0);
+  expect(findings({ ...tree, ...written })).toEqual([]);
+});
+
+it("every finding points at a heading of the page", () => {
+  const page = readFileSync(join(root, "docs", "host.md"), "utf8");
+  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, "")
+      .replaceAll(" ", "-"),
+  );
+  const trees = Object.values(rows).flatMap((cases) => cases.map(([, tree]) => tree));
+  const found = trees.flatMap((tree) => findings(tree));
+  const missing = found.filter((text) => !anchors.includes(/docs\/host\.md#(\S+)$/.exec(text)?.[1] ?? ""));
+  expect(missing).toEqual([]);
+});
+
+const CONTEXT = "/proc/self/attr/current";
+const ENFORCE = "/sys/fs/selinux/enforce";
+
+it.each<[what: string, own: Tree, found: readonly RegExp[]]>([
+  ["neither", {}, []],
+  ["no AppArmor profile", { [CONTEXT]: "unconfined\n" }, []],
+  ["a profile that complains", { [CONTEXT]: "berth (complain)\n" }, []],
+  [
+    "a runtime's profile",
+    { [CONTEXT]: "cri-containerd.apparmor.d (enforce)\n" },
+    [/^warning: AppArmor: .* by "cri-containerd\.apparmor\.d".*: docs\/host\.md#selinux-and-apparmor$/],
+  ],
+  [
+    "SELinux's type of containers",
+    { [CONTEXT]: "system_u:system_r:container_t:s0:c1,c2\0", [ENFORCE]: "1" },
+    [/^error: SELinux: .* as container_t, .*spc_t.*: docs\/host\.md#selinux-and-apparmor$/],
+  ],
+  [
+    "that type, where the state cannot be read",
+    { [CONTEXT]: "system_u:system_r:container_t:s0:c1,c2\0" },
+    [/as container_t/],
+  ],
+  ["that type, permissive", { [CONTEXT]: "system_u:system_r:container_t:s0:c1,c2\0", [ENFORCE]: "0\n" }, []],
+  ["a privileged container's type", { [CONTEXT]: "system_u:system_r:spc_t:s0\0", [ENFORCE]: "1" }, []],
+  ["a shell's type", { [CONTEXT]: "unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\0", [ENFORCE]: "1" }, []],
+])("SELinux and AppArmor: %s", (_what, own, found) => {
+  expect(findings({}, own)).toEqual(found.map((text) => expect.stringMatching(text)));
+});
+
+describe.each(Object.entries(PLATFORMS))("a node of %s", (name, { mark, ...directories }) => {
+  const tree = { [`${mark}/file`]: "" };
+  it("is found if doctor looks into the usual directories", () => {
+    expect(findings(tree)).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^warning: platform: .* one of ${name}, .*${directories.binDirectory}; doctor looked into /etc/cni/net\\.d and .*: docs/host\\.md#kubernetes-distributions$`,
+        ),
+      ),
+    ]);
+  });
+  it("is none if it looks into the node's own", () => expect(findings(tree, {}, directories)).toEqual([]));
+});
+
+describe("the reader", () => {
+  it("finds nothing in an empty root", () => expect(withTree({}, (folder) => [...read(folder)])).toEqual([]));
+
+  it("goes on after a loop of links, a folder in the place of a file, and a file that is too large", () => {
+    const tree = {
+      "/etc/nftables.conf/x": "",
+      "/etc/sysctl.d/1.conf": "-> 1.conf",
+      "/etc/sysctl.d/2.conf": "#".repeat(MAX_HOST_FILE_BYTES + 1),
+    };
+    expect([...withTree(tree, read).values()]).toEqual(["", "", ""]);
+  });
+});
