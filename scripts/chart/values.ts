@@ -5,7 +5,31 @@ import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
 const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
 const flag = z.boolean();
-const path = z.string().regex(/^\//);
+const path = z.string().regex(/^(?:\/|$)/);
+
+/** What `berthctl doctor` reads of other programs, as far as a pod may be given it. */
+const HOST_FILES = [
+  "/etc/systemd/system",
+  "/usr/lib/systemd/system",
+  "/etc/systemd/networkd.conf",
+  "/etc/systemd/networkd.conf.d",
+  "/usr/lib/systemd/networkd.conf.d",
+  "/etc/systemd/network",
+  "/run/systemd/network",
+  "/usr/lib/systemd/network",
+  "/etc/NetworkManager/NetworkManager.conf",
+  "/etc/NetworkManager/conf.d",
+  "/usr/lib/NetworkManager/conf.d",
+  "/etc/udev/rules.d",
+  "/usr/lib/udev/rules.d",
+  "/etc/firewalld",
+  "/usr/lib/firewalld/zones",
+  "/etc/nftables.conf",
+  "/etc/sysconfig/nftables.conf",
+  "/etc/sysctl.d",
+  "/usr/lib/sysctl.d",
+  "/lib/modules",
+] as const;
 
 /** A value of Kubernetes, which its API server checks; `title` is the type in the table. */
 const object = (title: string) => z.record(z.string(), z.unknown()).meta({ title });
@@ -117,9 +141,17 @@ export const valuesSchema = z.strictObject({
     }),
     port: z.int().min(1).max(65535).default(6443).meta({ description: "Its port, with `host`." }),
   }),
+  platform: z
+    .enum(["", "k3s", "rke2", "talos", "openshift", "microk8s", "kind"])
+    .default("")
+    .meta({ description: "[Distribution](host.md#kubernetes-distributions) of Kubernetes. Sets its directories." }),
   cni: section({
-    binDir: path.default("/opt/cni/bin").meta({ description: "The nodes' directory of CNI plugins." }),
-    confDir: path.default("/etc/cni/net.d").meta({ description: "The nodes' directory of network lists." }),
+    binDir: path.default("").meta({
+      description: "The nodes' directory of CNI plugins. If empty, the platform's: mostly `/opt/cni/bin`.",
+    }),
+    confDir: path.default("").meta({
+      description: "The nodes' directory of network lists. If empty, the platform's: mostly `/etc/cni/net.d`.",
+    }),
     aliasesOnly: flag.default(false).meta({
       description:
         "Install only `berth`, `berth-coordinator` and `berth-ifacer`, beside another product's `coordinator` and `ifacer`. Networks of this chart then use these names.",
@@ -178,6 +210,15 @@ export const valuesSchema = z.strictObject({
     seccompProfile: object("seccomp profile")
       .default({ type: "RuntimeDefault" })
       .meta({ description: "Filter of system calls." }),
+    seLinuxOptions: object("SELinux options").default({}).meta({
+      description:
+        "SELinux label of the pods, such as `{type: spc_t}` on nodes that enforce SELinux. If empty, the platform's.",
+    }),
+    hostFiles: z.array(z.enum(HOST_FILES)).default([]).meta({
+      title: "list of paths",
+      description:
+        "Files and folders of the nodes that [`kubectl berth doctor`](host.md) may read, mounted read-only. Each must exist on all nodes. `/etc/systemd/system` says which programs are enabled; the schema has the others.",
+    }),
     appArmorProfile: object("AppArmor profile").default({ type: "Unconfined" }).meta({
       description:
         "Profile of nodes with AppArmor. The default profile of runtimes forbids to write sysctls. Kubernetes 1.30 or newer.",

@@ -58,12 +58,19 @@ function define(file: string, name: string, ...plugins: readonly object[]): void
   writeFileSync(join(place.conf, file), JSON.stringify({ cniVersion: "1.0.0", name, plugins }));
 }
 
+/** As the chart sets it in the agent's pods. */
+const placeEnv = () => ({
+  BERTH_CNI_CONF_DIR: place.conf,
+  BERTH_CNI_BIN_DIR: place.bin,
+  BERTH_HOST_ROOT: place.root,
+});
+
 /** In the host's namespaces, with a /var/lib of its own that the script fills. */
 async function doctor(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {
-  const flags = `${more} --cni-conf-dir ${place.conf} --cni-bin-dir ${place.bin} --host-root ${place.root} --socket ${env.SOCKET ?? agent.socket}`;
+  const flags = `${more} --socket ${env.SOCKET ?? agent.socket}`;
   const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} doctor ${flags}`;
   const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
-  return runCommand(argv, { env: { BERTH_STATE: agent.state, ...env } });
+  return runCommand(argv, { env: { BERTH_STATE: agent.state, ...placeEnv(), ...env } });
 }
 
 async function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, code: 0 | 1): Promise<void> {
@@ -77,6 +84,17 @@ async function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, cod
 
 it("finds nothing wrong on a healthy host", async () => {
   expect(await doctor()).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: "" });
+});
+
+it("takes options before the environment", async () => {
+  const empty = join(place.root, "empty");
+  mkdirSync(empty, { recursive: true });
+  await finds(
+    /empty has no network definition$/,
+    /^ {2}Create one/,
+    await doctor("", {}, `--cni-conf-dir ${empty}`),
+    1,
+  );
 });
 
 it("goes on if a path of Berth's cannot be looked at", async () => {

@@ -4,6 +4,8 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { FILE_CHECKS } from "../../../host/cli/doctor/file-checks.ts";
+import { PLATFORMS } from "../../../host/cli/doctor/platforms.ts";
 import { pluginKeys } from "../../../host/cni/net-conf.ts";
 import { decodeCoordinatorConf } from "../../../host/config/coordinator-conf.ts";
 import { decodeIfacerConf } from "../../../host/config/ifacer-conf.ts";
@@ -32,7 +34,8 @@ const FULL: readonly object[] = [
       pullSecrets: [{ name: "registry" }],
     },
     apiServer: { host: "192.0.2.1", port: 7443 },
-    cni: { binDir: "/usr/lib/cni", confDir: "/etc/kubernetes/cni/net.d", aliasesOnly: true },
+    platform: "openshift",
+    cni: { binDir: "/usr/lib/cni", confDir: "/etc/own/net.d", aliasesOnly: true },
     primary: {
       fileName: "05-berth.conflist",
       name: "lan",
@@ -70,6 +73,7 @@ const FULL: readonly object[] = [
       maxUnavailable: "20%",
       hostPID: true,
       capabilities: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE"],
+      hostFiles: ["/etc/systemd/system", "/etc/nftables.conf"],
       seccompProfile: { type: "Localhost", localhostProfile: "berth.json" },
       appArmorProfile: { type: "RuntimeDefault" },
     },
@@ -117,7 +121,7 @@ const FULL: readonly object[] = [
       config: { cniVersion: "1.0.0", name: "x", plugins: [{ type: "macvlan" }] },
     },
     coordinator: { create: false },
-    agent: { privileged: true },
+    agent: { privileged: true, seLinuxOptions: { type: "spc_t" } },
     controller: { podDisruptionBudget: false, networkPolicy: false },
     flowSchema: { enabled: false },
     metrics: { enabled: true, tlsSecret: "own" },
@@ -423,6 +427,8 @@ describe("values", () => {
     ["an unknown key", { agents: {} }, "agents"],
     ["an unknown key inside", { agent: { replicas: 1 } }, "replicas"],
     ["a wrong type", { controller: { replicas: "2" } }, "replicas"],
+    ["an unknown platform", { platform: "minikube" }, "platform"],
+    ["a folder that doctor does not read", { agent: { hostFiles: ["/etc/shadow"] } }, "hostFiles"],
     ["a path that is not absolute", { cni: { binDir: "bin" } }, "binDir"],
     ["a file that no runtime reads", { primary: { fileName: "berth.txt" } }, "fileName"],
     ["an unknown plugin", { networks: [{ name: "a", type: "vxlan" }] }, "type"],
@@ -476,6 +482,90 @@ describe("least privilege", () => {
       (securityContext.runAsUser ?? pod.securityContext?.runAsUser) === 0;
     expect(containers.filter(isRoot).map(({ where }) => where)).toEqual([
       ...["berth-agent/install", "berth-agent/agent", "berth-cleaner/uninstall"],
+    ]);
+  });
+});
+
+describe("platforms", () => {
+  const STANDARD = {
+    confDirectory: "/etc/cni/net.d",
+    binDirectory: "/opt/cni/bin",
+    netns: "/run/netns",
+    label: undefined,
+  };
+  const rows: Readonly<Record<string, object | undefined>> = {
+    "": {},
+    rke2: {},
+    kind: {},
+    talos: { netns: "/var/run/netns" },
+    k3s: PLATFORMS.k3s,
+    microk8s: PLATFORMS.microk8s,
+    openshift: { ...PLATFORMS.openshift, label: { type: "spc_t" } },
+  };
+  it.each(Object.entries(rows))("%j has its directories in agent, installation and clean-up", (platform, row) => {
+    const { mark: _, ...wanted } = { mark: "", ...STANDARD, ...row };
+    const objects = render({ platform });
+    const { spec } = find(objects, "DaemonSet", /agent/).spec.template;
+    const [agent] = spec.containers;
+    const env = (name: string) => agent.env.find((each: KubernetesObject) => each.name === name).value;
+    const volume = (name: string) => spec.volumes.find((each: KubernetesObject) => each.name === name).hostPath.path;
+    expect({
+      confDirectory: env("BERTH_CNI_CONF_DIR"),
+      binDirectory: env("BERTH_CNI_BIN_DIR"),
+      netns: volume("netns"),
+      label: spec.securityContext?.seLinuxOptions,
+    }).toEqual(wanted);
+    expect([volume("cni-conf"), volume("cni-bin")]).toEqual([wanted.confDirectory, wanted.binDirectory]);
+    expect(agent.args).toContain(`--cni-conf-dir=${wanted.confDirectory}`);
+    const cleaner = cleanerOf(objects).spec.template.spec;
+    expect(cleaner.securityContext?.seLinuxOptions).toEqual(wanted.label);
+    for (const { args } of [spec.initContainers[0], cleaner.initContainers[0]])
+      expect(args).toEqual(
+        expect.arrayContaining([`--cni-bin-dir=${wanted.binDirectory}`, `--cni-conf-dir=${wanted.confDirectory}`]),
+      );
+  });
+
+  it("give way to directories and labels that are named", () => {
+    const values = { cni: { binDir: "/a", confDir: "/b" }, agent: { seLinuxOptions: { type: "own_t" } } };
+    const { spec } = find(render({ platform: "openshift", ...values }), "DaemonSet", /agent/).spec.template;
+    expect(spec.initContainers[0].args).toEqual(["--cni-bin-dir=/a", "--cni-conf-dir=/b"]);
+    expect(spec.securityContext).toEqual({ seLinuxOptions: { type: "own_t" } });
+  });
+});
+
+describe("files of the nodes for doctor", () => {
+  const mounts = (values: object) => {
+    const { spec } = find(render(values), "DaemonSet", /agent/).spec.template;
+    const ofHost = spec.volumes.filter(({ name }: KubernetesObject) => /^host-/.test(String(name)));
+    return ofHost.map(({ name, hostPath }: KubernetesObject) => {
+      const isOf = (each: KubernetesObject) => each.name === name;
+      expect(spec.initContainers[0].volumeMounts.filter(isOf)).toEqual([]);
+      return [hostPath, ...spec.containers[0].volumeMounts.filter(isOf)];
+    });
+  };
+  it("are none by default", () => expect(mounts({})).toEqual([]));
+
+  it("are those that are named, read-only, and must exist", () => {
+    expect(mounts({ agent: { hostFiles: ["/etc/sysctl.d", "/etc/nftables.conf"] } })).toEqual([
+      [
+        { path: "/etc/sysctl.d", type: "Directory" },
+        { name: "host-0", mountPath: "/host/etc/sysctl.d", readOnly: true },
+      ],
+      [
+        { path: "/etc/nftables.conf", type: "File" },
+        { name: "host-1", mountPath: "/host/etc/nftables.conf", readOnly: true },
+      ],
+    ]);
+  });
+
+  it("may be all that doctor reads below /etc and /usr/lib", () => {
+    const allowed: string[] = parse(readFileSync(join(chart.directory, "values.schema.json"), "utf8")).properties.agent
+      .properties.hostFiles.items.enum;
+    const read = FILE_CHECKS.flatMap(({ paths }) => paths).filter((path) => /^\/(?:etc|usr\/lib)\//.test(path));
+    const isAllowed = (path: string) => allowed.some((each) => path === each || path.startsWith(`${each}/`));
+    expect(read.filter((path) => !isAllowed(path))).toEqual([
+      "/usr/lib/systemd/networkd.conf",
+      PLATFORMS.openshift?.mark,
     ]);
   });
 });

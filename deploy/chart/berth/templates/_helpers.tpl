@@ -43,6 +43,34 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Directories and labels of the platform; see PLATFORMS in host/cli/doctor/platforms.ts. */}}
+{{- define "berth.platform" -}}
+k3s: { binDir: /var/lib/rancher/k3s/data/cni, confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d }
+talos: { netnsDir: /var/run/netns }
+openshift: { binDir: /var/lib/cni/bin, confDir: /etc/kubernetes/cni/net.d, seLinuxOptions: { type: spc_t } }
+microk8s: { binDir: /var/snap/microk8s/current/opt/cni/bin, confDir: /var/snap/microk8s/current/args/cni-network }
+{{- end -}}
+
+{{/* Call with (list . "binDir" "/opt/cni/bin"). */}}
+{{- define "berth.directory" -}}
+{{- $root := index . 0 -}}
+{{- $platform := get (include "berth.platform" $root | fromYaml) $root.Values.platform | default dict -}}
+{{- coalesce (get $root.Values.cni (index . 1)) (get $platform (index . 1)) (index . 2) -}}
+{{- end -}}
+{{- define "berth.binDir" -}}{{ include "berth.directory" (list . "binDir" "/opt/cni/bin") }}{{- end -}}
+{{- define "berth.confDir" -}}{{ include "berth.directory" (list . "confDir" "/etc/cni/net.d") }}{{- end -}}
+{{- define "berth.netnsDir" -}}{{ include "berth.directory" (list . "netnsDir" "/run/netns") }}{{- end -}}
+
+{{/* Of pods whose containers work on the node. */}}
+{{- define "berth.podSecurity" -}}
+{{- $platform := get (include "berth.platform" . | fromYaml) .Values.platform | default dict -}}
+{{- with (.Values.agent.seLinuxOptions | default (get $platform "seLinuxOptions")) -}}
+securityContext:
+  seLinuxOptions:
+    {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
 {{/* Of the agent, and of what cleans a node. */}}
 {{- define "berth.agentSecurity" -}}
 runAsUser: 0

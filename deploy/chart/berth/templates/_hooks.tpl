@@ -91,6 +91,9 @@ spec:
       {{- with include "berth.imagePullSecrets" . }}
       {{- . | nindent 6 }}
       {{- end }}
+      {{- with include "berth.podSecurity" . }}
+      {{- . | nindent 6 }}
+      {{- end }}
       priorityClassName: {{ .Values.agent.priorityClassName }}
       hostNetwork: true
       nodeSelector:
@@ -107,8 +110,8 @@ spec:
           imagePullPolicy: {{ .Values.image.pullPolicy }}
           command: [/usr/bin/berth-agent, uninstall]
           args:
-            - --cni-bin-dir={{ .Values.cni.binDir }}
-            - --cni-conf-dir={{ .Values.cni.confDir }}
+            - --cni-bin-dir={{ include "berth.binDir" . }}
+            - --cni-conf-dir={{ include "berth.confDir" . }}
             {{- if .Values.uninstall.keepState }}
             - --keep-state
             {{- end }}
@@ -116,9 +119,9 @@ spec:
             {{- include "berth.agentSecurity" . | nindent 12 }}
           volumeMounts:
             - name: cni-bin
-              mountPath: {{ .Values.cni.binDir }}
+              mountPath: {{ include "berth.binDir" . }}
             - name: cni-conf
-              mountPath: {{ .Values.cni.confDir }}
+              mountPath: {{ include "berth.confDir" . }}
             # Above the directories that are removed.
             - name: run
               mountPath: /run
@@ -131,11 +134,11 @@ spec:
       volumes:
         - name: cni-bin
           hostPath:
-            path: {{ .Values.cni.binDir }}
+            path: {{ include "berth.binDir" . }}
             type: DirectoryOrCreate
         - name: cni-conf
           hostPath:
-            path: {{ .Values.cni.confDir }}
+            path: {{ include "berth.confDir" . }}
             type: DirectoryOrCreate
         - name: run
           hostPath:
