@@ -8,12 +8,11 @@ import { mergeFolders } from "../../host/cli/doctor/ini-file.ts";
 import { readFiles } from "../../host/cli/doctor/read-files.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
+import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
-import { readFilesOfPage } from "./pages/script.ts";
 
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
@@ -203,27 +202,14 @@ function put(path: string, text: string): void {
 
 it("finds what systemd-networkd removes, and nothing once the settings of the page are there", async () => {
   put("run/systemd/netif/state", "OPER_STATE=routable\n");
-  const finding = /^warning: systemd-networkd: systemd-networkd removes what it has not made when it starts: /;
+  const finding =
+    /^warning: systemd-networkd: systemd-networkd removes what others have made when it configures a link: /;
   await finds(finding, /^ {2}Write .*: docs\/host\.md#systemd-networkd$/, await doctor(), 0);
   put(
     "etc/systemd/networkd.conf.d/50-berth.conf",
     "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
   );
   expect(await doctor()).toMatchObject({ exitCode: 0, stdout: "Nothing is wrong\n" });
-});
-
-it("the page's nftables.conf replaces its own table, and no other", async () => {
-  const { "/etc/nftables.conf": text = "" } = readFilesOfPage("docs/host.md", "nftables.service");
-  const file = join(directory, "nftables.conf");
-  writeFileSync(file, text);
-  for (const words of [
-    ["add", "table", "inet", "berth"],
-    ["-f", file],
-    ["-f", file],
-  ])
-    await requireCommand(other.enter(["nft", ...words]));
-  const { stdout } = await runCommand(other.enter(["nft", "list", "tables"]));
-  expect(stdout).toBe("table inet berth\ntable inet filter\n");
 });
 
 it("takes the files of systemd-networkd in systemd's own order", async () => {

@@ -21,6 +21,7 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
+import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { NicSettings } from "../nic-definition.ts";

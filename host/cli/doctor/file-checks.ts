@@ -63,7 +63,7 @@ function findNetworkd(files: HostFiles): DoctorFinding[] {
       : [
           warning(
             "systemd-networkd",
-            `systemd-networkd removes what it has not made when it starts: ${removes.join(" and ")} of networkd.conf are yes`,
+            `systemd-networkd removes what others have made when it configures a link: ${removes.join(" and ")} of networkd.conf are yes`,
             `Write ${lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
           ),
         ]),
