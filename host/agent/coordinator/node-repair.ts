@@ -74,6 +74,13 @@ interface Episode {
   lastMs: number;
 }
 
+interface Failure {
+  /** A sentence. */
+  readonly text: string;
+  /** By the kernel: something is missing. Otherwise the attachment conflicts with what exists, and may work all the same. */
+  readonly isRefused: boolean;
+}
+
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
   /** What this node has set up; undefined while the settings of pods are not known. */
@@ -96,10 +103,8 @@ export class NodeRepair {
   #scope: Scope = { ...nothing(), isAll: true };
   #programs = new Set<string>();
   #episode: Episode | undefined;
-  /** When the first of the changes came that are not repaired yet; undefined: there are none. */
-  #waitingSinceMs: number | undefined;
-  /** What could not be restored when it was last tried, and why. */
-  #failures: readonly string[] = [];
+  /** What could not be restored when it was last tried. */
+  #failures: readonly Failure[] = [];
   /** Runs in a row that left something to do. */
   #attempts = 0;
   /** The table of nf_tables was there when the node was last compared. */
@@ -143,19 +148,23 @@ export class NodeRepair {
     }
     const program = nameProgram(change);
     if (program !== undefined) this.#programs.add(program);
-    this.#waitingSinceMs ??= this.#deps.nowMs();
     this.#worker.wake();
   }
 
   /** What could not be restored, or not yet, as sentences. */
   get problems(): readonly string[] {
     const delayed = this.#describeDelay();
-    return [...(delayed === undefined ? [] : [delayed]), ...this.#worker.problems, ...this.#failures];
+    return [
+      ...(delayed === undefined ? [] : [delayed]),
+      ...this.#worker.problems,
+      ...this.#failures.map(({ text }) => text),
+    ];
   }
 
   /** Pods may have no way to or from their node right now. */
   get isCutOff(): boolean {
-    return this.#describeDelay() !== undefined || this.#worker.problems.length > 0;
+    const isRefused = this.#failures.some((failure) => failure.isRefused);
+    return isRefused || this.#describeDelay() !== undefined || this.#worker.problems.length > 0;
   }
 
   async close(): Promise<void> {
@@ -177,8 +186,7 @@ export class NodeRepair {
 
   #describeDelay(): string | undefined {
     const episode = this.#current();
-    const since = this.#waitingSinceMs;
-    if (episode === undefined || since === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
+    if (episode === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
     const { isAll, areDevices, isRuleset } = this.#scope;
     const isAffected = isAll || areDevices || this.#changedLinks().length > 0 || (isRuleset && !this.#isTableRight());
     if (!isAffected) return undefined;
@@ -192,7 +200,6 @@ export class NodeRepair {
     const [scope, programs] = [this.#scope, this.#programs];
     this.#scope = nothing();
     this.#programs = new Set();
-    this.#waitingSinceMs = undefined;
     return { scope, programs };
   }
 
@@ -207,27 +214,22 @@ export class NodeRepair {
       this.#attempts = isDone ? 0 : this.#attempts + 1;
       if (isDone) return undefined;
     } catch (error) {
-      this.#retryAll();
+      this.#scope.isAll = true;
       throw error;
     }
-    this.#retryAll();
+    this.#scope.isAll = true;
     return retryMs(affected === undefined ? 0 : this.#attempts);
   }
 
-  #retryAll(): void {
-    this.#scope.isAll = true;
-    this.#waitingSinceMs ??= this.#deps.nowMs();
-  }
-
-  /** Returns what could not be restored. Throws if the kernel refuses. */
-  async #repair({ devices, requests }: NodeSide, programs: ReadonlySet<string>): Promise<string[]> {
+  /** Returns what could not be restored. One that fails does not hold up the others. */
+  async #repair({ devices, requests }: NodeSide, programs: ReadonlySet<string>): Promise<Failure[]> {
     const { restore, restoreDevices } = this.#deps;
     const tasks = [
       ...devices.map((entry) => ({ what: describeDevices(entry), run: () => restoreDevices(entry) })),
       ...requests.map((request) => ({ what: describeAttachment(request), run: () => restore(request) })),
     ];
     const done: Operation[] = [];
-    const failures: string[] = [];
+    const failures: Failure[] = [];
     let restored = 0;
     for (const { what, run } of tasks) {
       try {
@@ -237,8 +239,8 @@ export class NodeRepair {
       } catch (error) {
         // The namespace is gone, and the attachment with it.
         if (error instanceof NetnsError) continue;
-        if (!(error instanceof CniError) && !(error instanceof ConfigError)) throw error;
-        failures.push(`${what} cannot be restored: ${messageOf(error)}`);
+        const isRefused = !(error instanceof CniError || error instanceof ConfigError);
+        failures.push({ text: `${what} cannot be restored: ${messageOf(error)}`, isRefused });
       }
       await setImmediate();
     }
