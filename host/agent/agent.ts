@@ -194,7 +194,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   set.metrics.buildInfo.set({ version, nodejs: process.versions.node, mode: backend.mode }, 1);
   set.onScrape(() => collectProcess(set.metrics));
   set.onScrape(() => collectAgent(set.metrics, { backend, spool, audit, restores: watch?.restored ?? 0 }));
-  set.onScrape(() => set.metrics.cutOff.set(coordinator.repair.isCutOff ? 1 : 0));
+  set.onScrape(() => set.metrics.cutOff.set(coordinator.nodeRepair.isCutOff ? 1 : 0));
   set.onScrape(() => backend.collectMetrics(set.metrics));
   const inspect = createStatusApi({
     netnsDirectories: NETNS_DIRECTORIES,

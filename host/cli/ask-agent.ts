@@ -65,16 +65,17 @@ function ask(
   });
 }
 
-/** Returns the record that GET `path` is answered with. Rejects with AgentError when the agent refuses. */
+/** Returns the record that the request is answered with. Rejects with AgentError when the agent refuses. */
 export async function askForRecord<S extends z.ZodType>(
   schema: S,
   socketPath: string,
   path: string,
+  method: "GET" | "POST" = "GET",
 ): Promise<z.output<S>> {
-  const answer = await askAgent(socketPath, path);
+  const answer = await askAgent(socketPath, path, method);
   const decoded = decode(schema, answer);
   if (decoded.ok) return decoded.value;
-  throw refusalOf(socketPath, path, answer);
+  throw refusalOf(socketPath, path, answer, method);
 }
 
 /** Returns the answer to a request for a list. Rejects with AgentError when the agent refuses. */

@@ -32,10 +32,23 @@ const finding = z.object({
   container: z.string(),
   /** What disagrees: a clause. */
   text: z.string(),
-  /** What to do about it: a sentence without a full stop. */
+  /** What to do about it: a sentence without a full stop, which ends in a colon if commands follow. */
   remedy: z.string(),
+  /** For a shell of root on the node, in this order; absent if the remedy needs none. */
+  commands: z.array(z.string()).optional(),
   /** Whether `berthctl release --from-report` may release the address. */
   isReleasable: z.boolean(),
+});
+
+/** What `check --repair` has restored of one attachment. */
+const repair = z.object({
+  namespace: z.string(),
+  pod: z.string(),
+  interface: z.string(),
+  /** Path of the network namespace. */
+  netns: z.string(),
+  /** In the words of `ip`, `nft` and `sysctl`. */
+  operations: z.array(z.string()),
 });
 
 const node = z.object({
@@ -51,6 +64,9 @@ const node = z.object({
   objects: z.int().optional(),
   /** How many of the coordinator's attachments were compared with the kernel. */
   attachments: z.int(),
+  /** Only of `check --repair`: what it has restored, and what it could not, as sentences. */
+  repaired: z.array(repair).optional(),
+  unrepaired: z.array(z.string()).optional(),
   /** What could not be read: sentences. Nothing is found out about these. */
   problems: z.array(z.string()),
 });
@@ -87,6 +103,7 @@ export const checkReport = z.object({
 });
 
 export type DamageKind = (typeof DAMAGE_KINDS)[number];
+export type RepairRecord = z.output<typeof repair>;
 export type DamageFinding = z.output<typeof finding>;
 export type CheckRecord = z.output<typeof checkRecord>;
 export type CheckReport = z.output<typeof checkReport>;

@@ -103,6 +103,23 @@ it("joins the agents' records", async () => {
   });
 });
 
+it("asks the agents to repair, and says what each has done", async () => {
+  const operations = ["pod: ip link set veth0 up"];
+  const repaired = [{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a", operations }];
+  const answers = {
+    "agent-a": `test "\${*%check --record --repair}" != "$*" && ${answer({ ...record("a"), repaired, unrepaired: [] })}`,
+    "agent-b": "echo \"error: unknown option '--repair'\" >&2; exit 2",
+  };
+  const { exitCode, stdout } = await berth({ pods: [A, B], answers }, "check", "--repair");
+  expect(stdout.split("\n").slice(0, 3)).toEqual([
+    "repaired pod shop/web-0, eth0 in /run/netns/a:",
+    "    pod: ip link set veth0 up",
+    expect.stringMatching(/^node a: 0 findings/),
+  ]);
+  expect(stdout).toContain("not compared: node b: its agent did not answer: error: unknown option '--repair'");
+  expect(exitCode).toBe(3);
+});
+
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([
   [
     "an agent that fails",

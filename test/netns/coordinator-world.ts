@@ -15,6 +15,7 @@ import { openNode } from "../../host/kernel/open-namespace.ts";
 import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
+import type { Operation } from "../../host/plan/operation.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
@@ -184,6 +185,8 @@ export interface World extends AsyncDisposable {
   /** Returns the undo for a caller that has hung up. */
   addAbandoned(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
+  /** Of an attachment that this agent has served. Returns what was applied. */
+  repair(nic: Nic, conf: object): Promise<readonly Operation[]>;
   /** Resolves when the pair is gone, too. */
   del(nic: Nic, conf: object): Promise<void>;
   /** Resolves when the plugin has answered. */
@@ -259,6 +262,7 @@ export async function openWorld(
     addAbandoned: async (nic, conf) =>
       (await plugin.add(attachRequest("ADD", nic, conf), new AbortController().signal)).undo,
     check: (nic, conf) => plugin.check(attachRequest("CHECK", nic, conf)),
+    repair: (nic, conf) => plugin.repair(attachRequest("CHECK", nic, conf), true),
     delQuickly,
     del: async (nic, conf) => {
       await delQuickly(nic, conf);

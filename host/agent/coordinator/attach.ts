@@ -25,7 +25,7 @@ import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
-import { equalIp, type Ip } from "../../net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
@@ -374,6 +374,37 @@ export async function compareAttachment(context: AttachContext, request: AttachR
   const { collected } = context.networks;
   const operations = decision.operations.filter((each) => isDifference(each, collected));
   return { operations, override: findOverridingFilter(decision.input) };
+}
+
+/**
+ * Applies what {@link compareAttachment} would return, and returns it. Nothing is changed in a namespace whose interface lacks an address of the attachment:
+ * another pod may have the path by now. Rejects as it does, with ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
+ */
+export async function repairAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
+  const { conf, networks, deps, log } = context;
+  if (conf.mode === "disable") return [];
+  const prevResult = requirePrevResult(request);
+  const facts = await readRegistryFacts(context, request);
+  using pod = openPodNamespace(request.netns);
+  const decision = decide(context, request, pod, prevResult, facts);
+  const operations = (decision?.operations ?? []).filter((each) => isDifference(each, networks.collected));
+  if (decision === undefined || operations.length === 0) return [];
+  requireOwnNamespace(request, decision.input);
+  await applyOperations(operations, { pod, host: deps.host }, { remover: deps.remover, faults: deps.faults });
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  log.info({ ...about, operations: operations.map(formatOperation) }, "Repaired");
+  return operations;
+}
+
+function requireOwnNamespace({ netns, ifName }: AttachRequest, { addresses, observed }: PlanInput): void {
+  const present = observed.pod.addresses.filter(({ link }) => link === ifName).map(({ prefix }) => prefix.ip);
+  const missing = addresses.find((ip) => !present.some((each) => equalIp(each, ip)));
+  if (missing === undefined && addresses.length > 0) return;
+  const what = missing === undefined ? "an address of the attachment" : formatIp(missing);
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `Interface "${ifName}" in ${netns} does not have ${what}, so another pod may have that namespace by now, and nothing was changed; restart the pod`,
+  );
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */

@@ -28,6 +28,11 @@ export class CoordinatedAttachments {
     return [...this.#requests.values()];
   }
 
+  /** Whether its ADD was served, and it was not deleted since. */
+  has(attachment: Attachment): boolean {
+    return this.#requests.has(keyOf(attachment));
+  }
+
   setRequest(request: AttachRequest): void {
     this.#requests.set(keyOf(request), request);
   }

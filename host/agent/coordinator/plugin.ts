@@ -32,6 +32,7 @@ import {
   type Comparison,
   checkAttachment,
   compareAttachment,
+  repairAttachment,
   restoreNodeSide,
 } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
@@ -61,6 +62,8 @@ interface CoordinatorPlugin extends Plugin, Disposable {
   compare(request: AttachRequest): Promise<Comparison>;
   /** Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with ApplyError. */
   restoreNodeSide(request: AttachRequest): Promise<readonly Operation[]>;
+  /** Applies these operations and returns them; none if a DEL of the served attachment has come meanwhile. Rejects as {@link repairAttachment}. */
+  repair(request: AttachRequest, isServed: boolean): Promise<readonly Operation[]>;
 }
 
 function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
@@ -138,6 +141,11 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     add: (request, signal) => serve(() => add(request, signal)),
     check: (request) =>
       serve(() => queue.run(request.containerId, async () => checkAttachment(contextOf(request), request))),
+    repair: (request, isServed) =>
+      queue.run(request.containerId, async () => {
+        if (isServed && !options.attachments.has(request)) return [];
+        return repairAttachment(contextOf(request), request);
+      }),
     compare: (request) => queue.run(request.containerId, async () => compareAttachment(contextOf(request), request)),
     restoreNodeSide: (request) =>
       queue.run(request.containerId, async () => restoreNodeSide(contextOf(request), request)),
@@ -191,11 +199,12 @@ export interface OpenCoordinator {
   readonly plugin: Plugin;
   readonly attachments: CoordinatedAttachments;
   readonly compare: CoordinatorPlugin["compare"];
+  readonly repair: CoordinatorPlugin["repair"];
   observeNode(): NodeState;
   /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
   fillMirror(): void;
   /** What the agent restores on the node when others remove it. */
-  readonly repair: Pick<NodeRepair, "problems" | "isCutOff">;
+  readonly nodeRepair: Pick<NodeRepair, "problems" | "isCutOff">;
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
   close(): Promise<void>;
@@ -287,7 +296,8 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     plugin,
     attachments,
     compare: (request) => plugin.compare(request),
-    repair: repairing,
+    nodeRepair: repairing,
+    repair: (request, isServed) => plugin.repair(request, isServed),
     observeNode: () => {
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);

@@ -17,6 +17,7 @@ import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage
 import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
 import { findRivals } from "./find-rivals.ts";
 import { type CoordinatorState, readDrift } from "./read-drift.ts";
+import { repairDrift } from "./repair-drift.ts";
 
 /** Between the two readings of a check: milliseconds. @limit */
 export const RECHECK_MS = 2_000;
@@ -39,6 +40,8 @@ interface Reading {
   readonly facts: NodeFacts;
   /** How many were to be compared. */
   readonly attachments: number;
+  /** Containers with an attachment that could not be compared. */
+  readonly uncompared: readonly string[];
   readonly findings: readonly DamageFinding[];
   readonly problems: readonly string[];
 }
@@ -49,7 +52,8 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
   const before = new Set(first.findings.map(keyOf));
   const isClean = before.size === 0;
   if (!isClean) await sleep(RECHECK_MS);
-  const drifted = new Set(first.findings.filter(({ kind }) => kind === "drift").map(({ container }) => container));
+  const found = first.findings.filter(({ kind }) => kind === "drift").map(({ container }) => container);
+  const drifted = new Set([...found, ...first.uncompared]);
   // A finding about what all attachments need has no container.
   const isWanted = ({ containerId }: ComparedAttachment): boolean => drifted.has("") || drifted.has(containerId);
   const { facts, findings, problems } = isClean ? first : await readNode(deps, isWanted);
@@ -67,16 +71,21 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
   };
 }
 
+/** Restores what the coordinator's attachments lack, then checks. Rejects as {@link checkNode}. */
+export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean } = {}): Promise<CheckRecord> {
+  const { facts } = await readFacts(deps);
+  const { networks, identifier } = deps.backend.ipam;
+  const { repaired, unrepaired } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
+  return { ...(await checkNode(deps, options)), repaired, unrepaired };
+}
+
 /** Two readings of one finding have the same key: what they name, and for findings about no address their text. */
 function keyOf({ kind, address, namespace, pod, interface: ifName, container, text }: DamageFinding): string {
   return [kind, address, namespace, pod, ifName, ...(address === "" && container === "" ? [text] : [])].join(" ");
 }
 
-async function readNode(
-  { backend, coordinator, netnsDirectories }: CheckDeps,
-  isWanted: (attachment: ComparedAttachment) => boolean,
-): Promise<Reading> {
-  const { inventory, node, clock, networks, identifier } = backend.ipam;
+async function readFacts({ backend, netnsDirectories }: CheckDeps) {
+  const { inventory, node, clock } = backend.ipam;
   const problems: string[] = [];
   const { nics, macs, unreadable } = await readNics(netnsDirectories);
   problems.push(...unreadable);
@@ -97,12 +106,20 @@ async function readNode(
   const { pools } = await inventory.loaded();
   const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip);
   const facts = { node: node.name, nowMs: clock.nowMs(), rows: rowFacts, nics, objects, pools, contains };
+  return { facts, macs, problems };
+}
+
+async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachment) => boolean): Promise<Reading> {
+  const { coordinator } = deps;
+  const { networks, identifier } = deps.backend.ipam;
+  const { facts, macs, problems } = await readFacts(deps);
   const drift = await readDrift({ coordinator, networks, identifier }, facts, isWanted);
   const kernel = coordinator.observeNode();
   const known = { ...knownAttachments(facts, coordinator), macs };
   return {
     facts,
     attachments: drift.compared,
+    uncompared: drift.uncompared,
     findings: [
       ...findDamage(facts),
       ...findRivals({ ...facts, neighbours: kernel.neighbours, links: kernel.state.links }),

@@ -10,8 +10,9 @@ import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/consta
 import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
+import { formatCommand } from "../../plan/command.ts";
 import type { Operation } from "../../plan/operation.ts";
-import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import type { NamespaceState, RuleState } from "../../plan/state.ts";
 import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
@@ -19,8 +20,10 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { Comparison } from "../coordinator/attach.ts";
 import { isRetired } from "../coordinator/pair-remover.ts";
 
-/** Most commands that one finding about drift names. @limit */
-export const MAX_DRIFT_COMMANDS = 5;
+/** Most differences that a finding without commands names. @limit */
+export const MAX_DIFFERENCES = 5;
+
+const REPAIR = 'Run "berthctl check --repair"';
 
 /** An attachment of the coordinator. */
 export interface ComparedAttachment {
@@ -38,19 +41,33 @@ export interface AttachmentDrift extends Comparison {
 
 /** Returns one finding for each attachment, and one for each object or setting of the node that concerns several of them. */
 export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
-  const shared = new Set(drifts.flatMap(({ operations }) => operations.filter(isShared).map(formatOperation)));
-  const ofNode = [...shared].map((text) =>
+  const operations = drifts.flatMap((drift) => drift.operations.filter(isShared));
+  const shared = new Map(operations.map((operation) => [describe(operation), operation]));
+  const ofNode = [...shared].map(([text, operation]) =>
     aboutNode(
       "drift",
       `the node lacks what its attachments need; restoring it requires "${text}"`,
-      "The next ADD on this node restores it, or the command",
+      repairBy([operation], ""),
     ),
   );
   const overrides = new Map(drifts.flatMap(({ override }) => (override ? [[override.text, override.command]] : [])));
   const ofSettings = [...overrides].map(([text, command]) =>
-    aboutNode("drift", text, `Correct it in /etc/sysctl.d, and run "${command}"`),
+    aboutNode("drift", text, { remedy: "Correct it in /etc/sysctl.d, and run:", commands: [command] }),
   );
   return [...ofNode, ...ofSettings, ...drifts.flatMap(findOwnDrift)];
+}
+
+/** Returns the operation in the words of `ip`. A table of nf_tables is named only: adding it needs its chains and sets, too. */
+function describe(operation: Operation): string {
+  const isTable = operation.kind === "add-table" || operation.kind === "delete-table";
+  return isTable ? `${operation.place}: nf_tables, table inet ${operation.table.name}` : formatOperation(operation);
+}
+
+/** Returns what to do about a difference; without commands if one of the operations has none. */
+function repairBy(operations: readonly Operation[], netns: string): Remedy {
+  const commands = operations.map((operation) => formatCommand(operation, netns));
+  const isComplete = commands.every((command) => command !== undefined);
+  return isComplete ? { remedy: `${REPAIR}, or on the node:`, commands } : { remedy: REPAIR };
 }
 
 /** Whether the operation is about something that one node has for all pods. */
@@ -62,22 +79,37 @@ function isShared(operation: Operation): boolean {
 
 function findOwnDrift({ attachment, operations }: AttachmentDrift): DamageFinding[] {
   const { row, ifName, netns, containerId } = attachment;
-  const commands = operations.filter((operation) => !isShared(operation)).map(formatOperation);
-  if (commands.length === 0) return [];
-  const shown = commands.slice(0, MAX_DRIFT_COMMANDS).map((text) => `"${text}"`);
-  const more = commands.length > shown.length ? ` and ${commands.length - shown.length} more` : "";
-  const text = `interface ${ifName} in ${netns} is not as ADD left it; restoring it requires ${shown.join(", ")}${more}`;
-  const remedy = 'Restart the pod, or run the commands: "pod:" in its network namespace, "host:" on the node';
-  const about = aboutNode("drift", text, remedy);
+  const own = operations.filter((operation) => !isShared(operation));
+  if (own.length === 0) return [];
+  const remedy = repairBy(own, netns);
+  const why = remedy.commands === undefined ? `; restoring it requires ${describeSome(own)}` : "";
+  const about = aboutNode("drift", `interface ${ifName} in ${netns} is not as ADD left it${why}`, remedy);
   if (row === undefined) return [{ ...about, interface: ifName, container: containerId }];
   const { ip, space, pool, namespace, pod, owner } = row;
   const address = formatAddressName(formatIp(ip), space);
   return [{ ...about, address, pool, namespace, pod, interface: ifName, owner, container: containerId }];
 }
 
-function aboutNode(kind: "drift" | "leftover", text: string, remedy: string): DamageFinding {
+function describeSome(operations: readonly Operation[]): string {
+  const all = [...new Set(operations.map(describe))];
+  const shown = all.slice(0, MAX_DIFFERENCES).map((text) => `"${text}"`);
+  const more = all.length > shown.length ? ` and ${all.length - shown.length} more` : "";
+  return shown.join(", ") + more;
+}
+
+type Remedy = Pick<DamageFinding, "remedy" | "commands">;
+
+function aboutNode(kind: "drift" | "leftover", text: string, remedy: Remedy): DamageFinding {
   const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
-  return { kind, ...nothing, text, remedy, isReleasable: false };
+  return { kind, ...nothing, text, ...remedy, isReleasable: false };
+}
+
+/** About what belongs to no attachment. `deletion`: undefined without a command. */
+function leftover(text: string, deletion: string | undefined): DamageFinding {
+  return aboutNode("leftover", text, {
+    remedy: "Delete it:",
+    ...(deletion === undefined ? {} : { commands: [deletion] }),
+  });
 }
 
 /** What is known of the attachments of this node. */
@@ -117,10 +149,13 @@ function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttac
   return links.flatMap(({ name, kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;
     if (owner === undefined || containerIds.has(owner.containerId)) return [];
-    if (macs.has(nameVeth(owner.containerId).pod.mac)) return [];
+    const pair = nameVeth(owner.containerId);
+    if (macs.has(pair.pod.mac)) return [];
     const whose = owner.pod === "" ? `container ${owner.containerId}` : `pod ${owner.pod}`;
     const text = `link ${name} was made for ${whose}, which is not on this node`;
-    return [aboutNode("leftover", text, `Delete it: "ip link del ${name}"`)];
+    return [
+      leftover(text, formatCommand({ kind: "delete-veth", veth: { ...pair, host: { ...pair.host, name } } }, "")),
+    ];
   });
 }
 
@@ -133,20 +168,17 @@ function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFind
     const text = isOurs
       ? `route "${formatRoute(route)}" leads to an address that no pod of this node has`
       : `route "${formatRoute(route)}" of other software is in a table that Berth's rule sends all traffic of the node to`;
-    return [aboutNode("leftover", text, `Delete it: "${commandOf(route)}"`)];
+    return [leftover(text, formatCommand({ kind: "delete-route", place: "host", route }, ""))];
   });
 }
-
-const commandOf = (route: RouteState): string =>
-  formatOperation({ kind: "delete-route", place: "host", route }).replace("host: ", "");
 
 function findRules(host: NamespaceState, { recorded }: KnownAttachments): DamageFinding[] {
   const tables = ownTables(host);
   return host.rules.flatMap((rule) => {
     const why = describeStrayRule(rule, tables, recorded);
     if (why === undefined) return [];
-    const command = formatOperation({ kind: "delete-rule", place: "host", rule }).replace("host: ", "");
-    return [aboutNode("leftover", `rule "${formatRule(rule)}" ${why}`, `Delete it: "${command}"`)];
+    const deletion = formatCommand({ kind: "delete-rule", place: "host", rule }, "");
+    return [leftover(`rule "${formatRule(rule)}" ${why}`, deletion)];
   });
 }
 
@@ -181,7 +213,6 @@ function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAtt
     .filter(({ link, ip }) => pairs.has(link) && !ips.has(keyOfIp(ip)))
     .map((neighbour) => {
       const text = `neighbour "${formatNeighbour(neighbour)}" has an address that no pod of this node has`;
-      const remedy = `Delete it: "ip neigh del ${formatIp(neighbour.ip)} dev ${neighbour.link}"`;
-      return aboutNode("leftover", text, remedy);
+      return leftover(text, formatCommand({ kind: "delete-neighbour", place: "host", neighbour }, ""));
     });
 }

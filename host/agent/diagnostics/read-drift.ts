@@ -15,25 +15,36 @@ import { isSteady, type RowFacts } from "./find-damage.ts";
 import type { AttachmentDrift, ComparedAttachment } from "./find-drift.ts";
 
 /** The coordinator's part of the agent. */
-export type CoordinatorState = Pick<OpenCoordinator, "attachments" | "compare" | "observeNode">;
+export type CoordinatorState = Pick<OpenCoordinator, "attachments" | "compare" | "repair" | "observeNode">;
 
-interface DriftDeps extends RebuildDeps {
+export interface DriftDeps extends RebuildDeps {
   readonly coordinator: CoordinatorState;
+}
+
+/** What is known of the registry at one moment. */
+export interface DriftFacts {
+  readonly rows: readonly RowFacts[];
+  readonly nowMs: number;
 }
 
 interface Question {
   readonly attachment: ComparedAttachment;
   readonly request: AttachRequest;
+  /** Its ADD was served by this agent. */
+  readonly isServed: boolean;
 }
 
-/** Compares the attachments in order, one in a turn of the event loop. `isWanted` leaves attachments out. */
+/**
+ * Compares the attachments in order, one in a turn of the event loop. `isWanted` leaves attachments out. `uncompared`: containers whose comparison failed.
+ */
 export async function readDrift(
   deps: DriftDeps,
-  facts: { readonly rows: readonly RowFacts[]; readonly nowMs: number },
+  facts: DriftFacts,
   isWanted: (attachment: ComparedAttachment) => boolean,
-): Promise<{ drifts: AttachmentDrift[]; compared: number; problems: string[] }> {
+): Promise<{ drifts: AttachmentDrift[]; compared: number; uncompared: string[]; problems: string[] }> {
   const questions = await listQuestions(deps, facts);
   const drifts: AttachmentDrift[] = [];
+  const uncompared: string[] = [];
   const problems: string[] = [];
   for (const { attachment, request } of questions) {
     if (!isWanted(attachment)) continue;
@@ -45,18 +56,20 @@ export async function readDrift(
       // The namespace is gone, and the attachment with it.
       if (error instanceof NetnsError) continue;
       if (!(error instanceof CniError)) throw error;
+      uncompared.push(request.containerId);
       problems.push(
         `The routes of interface ${request.ifName} in ${request.netns} cannot be compared: ${messageOf(error)}`,
       );
     }
     await setImmediate();
   }
-  return { drifts, compared: questions.length, problems };
+  return { drifts, compared: questions.length, uncompared, problems };
 }
 
-async function listQuestions(
+/** Returns the attachments that can be compared, each with a request of CHECK. */
+export async function listQuestions(
   { coordinator, networks, identifier }: DriftDeps,
-  facts: { readonly rows: readonly RowFacts[]; readonly nowMs: number },
+  facts: DriftFacts,
 ): Promise<Question[]> {
   const served = new Map(coordinator.attachments.requests.map((request) => [keyOf(request), request]));
   const questions: Question[] = [];
@@ -72,19 +85,20 @@ async function listQuestions(
         { networks, identifier },
         rows.map((each) => each.row),
       ));
-    if (request === undefined) continue;
-    const { containerId, ifName, netns } = request;
-    questions.push({ attachment: { containerId, ifName, netns, row }, request: { ...request, command: "CHECK" } });
+    if (request !== undefined) questions.push(questionOf(request, { row, isServed: served.has(key) }));
   }
   for (const [key, request] of served) {
-    if (recorded.has(key)) continue;
-    const { containerId, ifName, netns } = request;
-    questions.push({
-      attachment: { containerId, ifName, netns, row: undefined },
-      request: { ...request, command: "CHECK" },
-    });
+    if (!recorded.has(key)) questions.push(questionOf(request, { row: undefined, isServed: true }));
   }
   return questions;
+}
+
+function questionOf(
+  request: AttachRequest,
+  { row, isServed }: { readonly row: Allocation | undefined; readonly isServed: boolean },
+): Question {
+  const { containerId, ifName, netns } = request;
+  return { attachment: { containerId, ifName, netns, row }, request: { ...request, command: "CHECK" }, isServed };
 }
 
 function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName">): string {
@@ -92,7 +106,7 @@ function keyOf({ containerId, ifName }: Pick<Allocation, "containerId" | "ifName
 }
 
 /** Whether the NIC should be as its ADD left it: neither ADD nor DEL is under way. */
-function isLive({ row, pod, netns }: RowFacts, facts: { readonly nowMs: number }): boolean {
+function isLive({ row, pod, netns }: RowFacts, facts: Pick<DriftFacts, "nowMs">): boolean {
   if (row.state !== "Bound" || netns !== "inUse" || !isSteady(row, facts)) return false;
   return pod.kind === "unknown" || (pod.kind === "present" && !pod.pod.deleting && !isFinished(pod.pod));
 }

@@ -1,7 +1,8 @@
 /**
  * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a
  * cluster these pages show what this node knows: its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST
- * /v1/recover runs embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts.
+ * /v1/recover runs embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
+ * diagnostics/repair-drift.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
@@ -20,7 +21,7 @@ import { locateAddress } from "../../resources/locate-address.ts";
 import type { History } from "../audit/history.ts";
 import type { Backend } from "../backend.ts";
 import type { OpenCoordinator } from "../coordinator/plugin.ts";
-import { checkNode, findClusterId } from "../diagnostics/check-node.ts";
+import { checkNode, findClusterId, repairNode } from "../diagnostics/check-node.ts";
 import type { CoordinatorState } from "../diagnostics/read-drift.ts";
 import { explainPod, type Question } from "../explain/explain-pod.ts";
 import { explainPool } from "../explain/explain-pool.ts";
@@ -47,7 +48,7 @@ interface StatusApiOptions {
   /** How often the agent restored its socket. */
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
-  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "repair">;
+  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "nodeRepair">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
 }
@@ -77,6 +78,8 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       if (refused !== undefined) return answerRefusal(409, refused);
       return answerOperation(options.operations, "/v1/release", query);
     },
+    "/v1/repair": (query) =>
+      inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
   };
   return async (method, url) => {
@@ -187,8 +190,8 @@ function describeHealth({ backend, spool, version, socketRestored, coordinator }
   const { mode, ipam } = backend;
   const { problems: own, ...now } = backend.readiness();
   // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
-  const { isCutOff } = coordinator.repair;
-  const problems = [...coordinator.repair.problems, ...own];
+  const { isCutOff } = coordinator.nodeRepair;
+  const problems = [...coordinator.nodeRepair.problems, ...own];
   const ready = now.ready && now.trouble === undefined && !isCutOff;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };

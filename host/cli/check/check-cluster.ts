@@ -21,10 +21,18 @@ interface Answers {
   readonly notCompared: readonly NotCompared[];
 }
 
-/** Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's agent is asked. */
-export async function checkCluster(api: KubeApi, options: ClusterOptions): Promise<CheckReport> {
+/**
+ * Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's agent is asked. `isRepair`: the agents
+ * first restore what they find as drift.
+ */
+export async function checkCluster(
+  api: KubeApi,
+  options: ClusterOptions,
+  { isRepair = false } = {},
+): Promise<CheckReport> {
   const agents = await listAgents(options);
-  const { records, notCompared } = await askForRecords(agents, options);
+  const words = isRepair ? [...RECORD_WORDS, "--repair"] : RECORD_WORDS;
+  const { records, notCompared } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
   const named = new Set(agents.map(({ node }) => node));
   const isWhole = options.node === undefined;
@@ -45,12 +53,16 @@ export function ofNode({ node, findings }: CheckRecord): ClusterFinding[] {
   return findings.map((finding) => ({ ...finding, node }));
 }
 
-async function askForRecords(agents: readonly AgentPod[], options: ClusterOptions): Promise<Answers> {
+async function askForRecords(
+  agents: readonly AgentPod[],
+  options: ClusterOptions,
+  words: readonly string[] = RECORD_WORDS,
+): Promise<Answers> {
   const records: CheckRecord[] = [];
   const notCompared: NotCompared[] = agents
     .filter((agent) => !isRunning(agent))
     .map(({ node, phase }) => ({ node, reason: `the agent's pod is ${phase}` }));
-  for (const { node, exitCode, stdout, error } of await askAgents(agents.filter(isRunning), RECORD_WORDS, options)) {
+  for (const { node, exitCode, stdout, error } of await askAgents(agents.filter(isRunning), words, options)) {
     const record = exitCode <= 1 ? decodeRecord(stdout) : undefined;
     if (record?.node === node) records.push(record);
     else if (record !== undefined) notCompared.push({ node, reason: `its agent calls itself ${record.node}` });

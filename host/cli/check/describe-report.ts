@@ -22,6 +22,7 @@ export function describeReport({ nodes, notCompared, findings, problems }: Check
   )}`;
   const isOne = nodes.length === 1;
   return [
+    ...nodes.flatMap((node) => describeRepairs(node, isOne)),
     `${where}: ${count(findings.length, "finding")}; compared ${compared}`,
     ...findings.flatMap((finding) => describeFinding(finding, isOne)),
     ...notCompared.map(({ node, reason }) => `not compared: node ${node}: ${reason}`),
@@ -37,16 +38,30 @@ function count(number: number, what: string): string {
 }
 
 function describeFinding(finding: CheckReport["findings"][number], isOne: boolean): string[] {
-  const { kind, address, pool, namespace, pod, interface: ifName, node, text, remedy } = finding;
+  const { kind, address, pool, namespace, pod, interface: ifName, node, text, remedy, commands = [] } = finding;
   const whose = pod === "" ? "" : ` of pod ${namespace}/${pod}${ifName === "" ? "" : `, ${ifName}`}`;
   const place = pool === "" ? "" : ` of pool ${pool}`;
   const on = isOne || node === "" ? "" : ` on node ${node}`;
   const subject = `${address}${place}${whose}${on}`.trim();
-  return [[kind, ...(subject === "" ? [] : [subject]), text].join(": "), `  ${remedy}`];
+  const line = [kind, ...(subject === "" ? [] : [subject]), text].join(": ");
+  return [line, `  ${remedy}`, ...commands.map((command) => `    ${command}`)];
+}
+
+function describeRepairs({ node, repaired, unrepaired = [] }: CheckReport["nodes"][number], isOne: boolean): string[] {
+  if (repaired === undefined) return [];
+  const on = isOne ? "" : `node ${node}: `;
+  return [
+    ...repaired.flatMap(({ namespace, pod, interface: ifName, netns, operations }) => [
+      `${on}repaired${pod === "" ? "" : ` pod ${namespace}/${pod},`} ${ifName} in ${netns}:`,
+      ...operations.map((text) => `    ${text}`),
+    ]),
+    ...unrepaired.map((text) => `${on}not repaired: ${text}`),
+  ];
 }
 
 /** Findings count first: they are certain. */
-export function exitCodeOfReport({ findings, notCompared, problems }: CheckReport): ExitCode {
-  if (findings.length > 0) return ExitCode.Problem;
+export function exitCodeOfReport({ nodes, findings, notCompared, problems }: CheckReport): ExitCode {
+  const isUnrepaired = nodes.some(({ unrepaired = [] }) => unrepaired.length > 0);
+  if (findings.length > 0 || isUnrepaired) return ExitCode.Problem;
   return notCompared.length > 0 || problems.length > 0 ? ExitCode.NoAnswer : ExitCode.Success;
 }

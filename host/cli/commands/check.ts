@@ -10,6 +10,7 @@ import { ExitCode, UsageError } from "../exit-code.ts";
 interface CheckFlags extends OutputFlags {
   readonly report?: string;
   readonly record?: true;
+  readonly repair?: true;
 }
 
 export function addCheck(cli: CommandLine): void {
@@ -20,12 +21,17 @@ export function addCheck(cli: CommandLine): void {
     ),
   )
     .option("--report <file>", 'write the report to this file, as JSON, for "release --from-report"')
+    .option(
+      "--repair",
+      "first restore what the coordinator's ADDs left in pods and on the node, where it is missing or changed",
+    )
     .addOption(new Option("--record", "print the agent's record for kubectl berth").hideHelp())
     .action((flags: CheckFlags) =>
       cli.run(flags, async (call) => {
         const { out } = call;
-        if (flags.record === true) return printRecord(cli.options.socket, out);
-        const report = cli.isCluster ? await reportOfCluster(cli) : await reportOfNode(cli.options.socket);
+        const { socket } = cli.options;
+        if (flags.record === true) return printRecord(socket, out, flags);
+        const report = cli.isCluster ? await reportOfCluster(cli, flags) : await reportOfNode(socket, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
         if (flags.report !== undefined) writeReport(flags.report, report);
         await out.report(describeReport(report), report);
@@ -43,23 +49,33 @@ function writeReport(path: string, report: CheckReport): void {
   }
 }
 
-async function printRecord(socket: string, out: { value(value: unknown): Promise<void> }): Promise<ExitCode> {
-  await out.value(await askForRecord(checkRecord, socket, "/v1/check?used"));
+function askForCheck(socket: string, { repair }: CheckFlags, query = ""): Promise<CheckRecord> {
+  return repair === true
+    ? askForRecord(checkRecord, socket, `/v1/repair${query}`, "POST")
+    : askForRecord(checkRecord, socket, `/v1/check${query}`);
+}
+
+async function printRecord(
+  socket: string,
+  out: { value(value: unknown): Promise<void> },
+  flags: CheckFlags,
+): Promise<ExitCode> {
+  await out.value(await askForCheck(socket, flags, "?used"));
   return ExitCode.Success;
 }
 
-async function reportOfCluster(cli: CommandLine): Promise<CheckReport> {
+async function reportOfCluster(cli: CommandLine, { repair }: CheckFlags): Promise<CheckReport> {
   const { checkCluster } = await import("../check/check-cluster.ts");
   const source = await cli.openCluster();
   try {
-    return await checkCluster(source.api, cli.place);
+    return await checkCluster(source.api, cli.place, { isRepair: repair === true });
   } finally {
     await source.close();
   }
 }
 
-async function reportOfNode(socket: string): Promise<CheckReport> {
-  const record: CheckRecord = await askForRecord(checkRecord, socket, "/v1/check");
+async function reportOfNode(socket: string, flags: CheckFlags): Promise<CheckReport> {
+  const record = await askForCheck(socket, flags);
   const { findings, used: _, ...node } = record;
   return {
     time: record.time,

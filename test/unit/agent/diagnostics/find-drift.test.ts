@@ -6,7 +6,7 @@ import {
   findLeftovers,
   type KnownAttachments,
   keyOfIp,
-  MAX_DRIFT_COMMANDS,
+  MAX_DIFFERENCES,
 } from "../../../../host/agent/diagnostics/find-drift.ts";
 import { formatAlias } from "../../../../host/coordinator/plan/alias.ts";
 import { RETIRED_GROUP } from "../../../../host/coordinator/plan/constants.ts";
@@ -67,9 +67,9 @@ const foreign = (changes: Partial<RuleState>): RuleState => ({
 
 function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachments> = {}): string[] {
   const found = findLeftovers({ ...HOST, ...changes }, { ...KNOWN, ...known });
-  return found.map(({ kind, text, remedy, isReleasable }) => {
+  return found.map(({ kind, text, remedy, commands, isReleasable }) => {
     expect([kind, isReleasable]).toEqual(["leftover", false]);
-    return `${text} | ${remedy}`;
+    return `${text} | ${remedy} ${commands?.join("; ")}`;
   });
 }
 
@@ -110,60 +110,60 @@ describe("leftovers:", () => {
     [
       "a pair whose pod is away",
       { links: [...HOST.links, pairOf("c9")] },
-      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node | Delete it: "ip link del ${STRAY.host.name}"`,
+      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node | Delete it: ip link del dev ${STRAY.host.name}`,
     ],
     [
       "a route to an address of no pod",
       { routes: [routeOf(OURS), routeOf(OTHER)] },
       `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
-        `Delete it: "ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link"`,
+        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
     ],
     [
       "a route to an address of no pod, although the rule is away",
       { routes: [routeOf(OURS), routeOf(OTHER)], rules: [] },
       `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
-        `Delete it: "ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link"`,
+        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
     ],
     [
       "another software's route in Berth's table",
       { routes: [routeOf(OURS), { ...routeOf(OURS), protocol: 3 }] },
       `route "10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link" of other software is in a table that Berth's rule sends all traffic of ` +
-        `the node to | Delete it: "ip route del 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link"`,
+        `the node to | Delete it: ip route del 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link`,
     ],
     [
       "a rule with Berth's mark that Berth does not make",
       { rules: [RULE, ruleTo(500, { family: 4, preference: 900, from: wholePrefix(OURS) })] },
       'rule "pref 900 from 10.6.0.7 lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
-        'Delete it: "ip rule del pref 900 from 10.6.0.7 lookup 500 proto 98"',
+        "Delete it: ip rule del pref 900 from 10.6.0.7 lookup 500 protocol 98",
     ],
     [
       "a rule with Berth's mark in another place",
       { rules: [RULE, { ...RULE, preference: 899 }] },
       'rule "pref 899 from all lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
-        'Delete it: "ip rule del pref 899 from all lookup 500 proto 98"',
+        "Delete it: ip rule del pref 899 from all lookup 500 protocol 98",
     ],
     [
       "another software's rule for Berth's table",
       { rules: [RULE, foreign({ table: 500, preference: 2000 })] },
-      'rule "pref 2000 from all lookup 500" of other software looks up a table of Berth\'s | Delete it: "ip rule del pref 2000 from all lookup 500"',
+      'rule "pref 2000 from all lookup 500" of other software looks up a table of Berth\'s | Delete it: ip rule del pref 2000 from all lookup 500',
     ],
     [
       "a rule that diverts what a pod sends",
       { rules: [RULE, foreign({ from: wholePrefix(OURS) })] },
       'rule "pref 100 from 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
-        'Delete it: "ip rule del pref 100 from 10.6.0.7 lookup 77"',
+        "Delete it: ip rule del pref 100 from 10.6.0.7 lookup 77",
     ],
     [
       "a rule that diverts what a pod gets",
       { rules: [RULE, foreign({ to: wholePrefix(OURS) })] },
       'rule "pref 100 from all to 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
-        'Delete it: "ip rule del pref 100 from all to 10.6.0.7 lookup 77"',
+        "Delete it: ip rule del pref 100 from all to 10.6.0.7 lookup 77",
     ],
     [
       "a neighbour that no pod has",
       { neighbours: [...HOST.neighbours, { link: PAIR.host.name, ip: OTHER, mac: PAIR.pod.mac }] },
       `neighbour "10.6.0.9 lladdr ${PAIR.pod.mac} dev ${PAIR.host.name} nud permanent" has an address that no pod of this node has | ` +
-        `Delete it: "ip neigh del 10.6.0.9 dev ${PAIR.host.name}"`,
+        `Delete it: ip neigh del 10.6.0.9 dev ${PAIR.host.name}`,
     ],
   ])("%s", (_what, changes, found) => {
     expect(leftovers(changes)).toEqual([found]);
@@ -176,35 +176,35 @@ describe("drift:", () => {
   const missing: Operation = { kind: "add-route", place: "host", route: routeOf(OURS) };
   const rule: Operation = { kind: "add-rule", place: "host", rule: RULE };
   const check = (...drifts: AttachmentDrift[]) =>
-    findDrift(drifts).map(({ kind, address, pod, owner, container, text }) => [
-      kind,
-      address,
-      pod,
-      owner,
-      container,
+    findDrift(drifts).map(({ kind, address, pod, owner, container, text, remedy, commands }) => ({
+      about: [kind, address, pod, owner, container].join(" "),
       text,
-    ]);
+      remedy: [remedy, ...(commands ?? [])],
+    }));
+  const table: Operation = { kind: "add-table", place: "host", table: { name: "berth", sets: [], chains: [] } };
+  const REPAIR = 'Run "berthctl check --repair"';
 
   it("names the attachment and what would restore it", () => {
     expect(check({ attachment, operations: [missing] })).toEqual([
-      [
-        ...["drift", "10.6.0.7/lab", "web-0", "u1", "c1"],
-        `interface eth0 in /run/netns/a is not as ADD left it; restoring it requires "host: ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link"`,
-      ],
+      {
+        about: "drift 10.6.0.7/lab web-0 u1 c1",
+        text: "interface eth0 in /run/netns/a is not as ADD left it",
+        remedy: [
+          `${REPAIR}, or on the node:`,
+          `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+        ],
+      },
     ]);
   });
 
   it("names what all pods need once", () => {
-    expect(
-      check(
-        { attachment, operations: [rule] },
-        { attachment: { ...attachment, containerId: "c2" }, operations: [rule] },
-      ),
-    ).toEqual([
-      [
-        ...["drift", "", "", "", ""],
-        'the node lacks what its attachments need; restoring it requires "host: ip rule add pref 900 from all lookup 500 proto 98"',
-      ],
+    const other = { ...attachment, containerId: "c2" };
+    expect(check({ attachment, operations: [rule] }, { attachment: other, operations: [rule] })).toEqual([
+      {
+        about: "drift    ",
+        text: 'the node lacks what its attachments need; restoring it requires "host: ip rule add pref 900 from all lookup 500 proto 98"',
+        remedy: [`${REPAIR}, or on the node:`, "ip rule add pref 900 from all lookup 500 protocol 98"],
+      },
     ]);
   });
 
@@ -217,25 +217,48 @@ describe("drift:", () => {
     expect(found).toMatchObject([
       {
         ...{ kind: "drift", address: "", container: "", text: override.text, isReleasable: false },
-        remedy: 'Correct it in /etc/sysctl.d, and run "sysctl -w a=0"',
+        ...{ remedy: "Correct it in /etc/sysctl.d, and run:", commands: ["sysctl -w a=0"] },
       },
     ]);
   });
 
-  it("names rules of the pod with the pod", () => {
-    const inPod: Operation = { ...rule, place: "pod" } as Operation;
-    expect(check({ attachment, operations: [inPod] })[0]?.slice(0, 3)).toEqual(["drift", "10.6.0.7/lab", "web-0"]);
-  });
-
-  it("knows attachments of other IPAM plugins by their container", () => {
-    expect(check({ attachment: { ...attachment, row: undefined }, operations: [missing] })[0]?.slice(0, 5)).toEqual([
-      ...["drift", "", "", "", "c1"],
+  it("has one finding, and no command, for a table of nf_tables that was changed", () => {
+    expect(check({ attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
+      {
+        about: "drift    ",
+        text: 'the node lacks what its attachments need; restoring it requires "host: nf_tables, table inet berth"',
+        remedy: [REPAIR],
+      },
     ]);
   });
 
-  it("cuts a long list", () => {
-    const operations = Array.from({ length: MAX_DRIFT_COMMANDS + 2 }, () => missing);
-    const [found] = check({ attachment, operations });
-    expect(found?.at(-1)).toMatch(/ and 2 more$/);
+  it("has no commands where they would restore only a part, and names what is missing", () => {
+    const inPod = { ...table, place: "pod" } as Operation;
+    const [found] = check({ attachment, operations: [missing, inPod] });
+    expect(found?.remedy).toEqual([REPAIR]);
+    expect(found?.text).toMatch(/; restoring it requires "host: ip route add .*", "pod: nf_tables, table inet berth"$/);
+  });
+
+  it("names rules of the pod with the pod", () => {
+    const inPod: Operation = { ...rule, place: "pod" } as Operation;
+    expect(check({ attachment, operations: [inPod] })).toMatchObject([
+      {
+        about: "drift 10.6.0.7/lab web-0 u1 c1",
+        remedy: [expect.anything(), "nsenter --net=/run/netns/a ip rule add pref 900 from all lookup 500 protocol 98"],
+      },
+    ]);
+  });
+
+  it("knows attachments of other IPAM plugins by their container", () => {
+    const [found] = check({ attachment: { ...attachment, row: undefined }, operations: [missing] });
+    expect(found?.about).toBe("drift    c1");
+  });
+
+  it("names only some of what has no command", () => {
+    const tables = Array.from({ length: MAX_DIFFERENCES + 2 }, (_, index) => ({
+      ...{ kind: "add-table", place: "pod" },
+      table: { name: `t${index}`, sets: [], chains: [] },
+    }));
+    expect(check({ attachment, operations: tables as unknown as Operation[] })[0]?.text).toMatch(/ and 2 more$/);
   });
 });

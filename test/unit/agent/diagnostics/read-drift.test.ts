@@ -49,6 +49,7 @@ async function read(world: World) {
           requests.push(request);
           return { operations: compare(request), override };
         },
+        repair: () => expect.unreachable(),
         observeNode: () => expect.unreachable(),
       },
       networks: {

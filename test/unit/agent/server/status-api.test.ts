@@ -50,7 +50,8 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
     history: { find: async () => ({ node: "n1", lines: [], missing: 0 }) },
     coordinator: {
       attachments: new CoordinatedAttachments(),
-      repair: { problems: [], isCutOff: false },
+      nodeRepair: { problems: [], isCutOff: false },
+      repair: async () => [],
       compare: async () => ({ operations: [] }),
       observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
     },
@@ -317,6 +318,13 @@ describe("operations of an administrator", () => {
       expect(await post(inspect, "/v1/quarantine?address=10.0.0.9&seconds=x")).toMatchObject({
         error: expect.stringContaining("seconds"),
       });
+    }));
+
+  it("repair restores before it checks, and is no GET", () =>
+    withStatusApi(async ({ inspect }) => {
+      const { body } = await inspect("POST", "/v1/repair");
+      expect(JSON.parse(body)).toMatchObject({ repaired: [], unrepaired: [], findings: [] });
+      expect((await inspect("GET", "/v1/repair")).status).toBe(404);
     }));
 
   it("check finds records whose pools are gone", () =>

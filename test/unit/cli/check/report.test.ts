@@ -103,6 +103,11 @@ describe("a release", () => {
   });
 });
 
+const REPAIRED = {
+  ...{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a" },
+  operations: ["pod: ip link set veth0 up"],
+};
+
 describe("a report", () => {
   const missing = [{ node: "n3", reason: "the agent's pod is Pending" }];
 
@@ -112,6 +117,8 @@ describe("a report", () => {
     ["findings, and a node without an answer", { notCompared: missing }, 1],
     ["a node without an answer", { findings: [], notCompared: missing }, 3],
     ["an API server that did not say all", { findings: [], problems: ["Pods cannot be read: no"] }, 3],
+    ["what could not be restored", { findings: [], nodes: [{ ...NODE, repaired: [], unrepaired: ["a text"] }] }, 1],
+    ["all was restored", { findings: [], nodes: [{ ...NODE, repaired: [REPAIRED], unrepaired: [] }] }, 0],
   ])("ends with its exit code: %s", (_what, changes, code) => {
     expect(exitCodeOfReport(report(changes))).toBe(code);
   });
@@ -127,6 +134,28 @@ describe("a report", () => {
       "not compared: node n2: /run/netns/x cannot be read: no",
       "not compared: Nodes cannot be read: no",
     ]);
+  });
+
+  it("has the commands of a finding on lines of their own, as they are executed", () => {
+    const shown = describeReport(
+      report({ findings: [finding({ commands: ["ip link del dev a", "ip link del dev b"] })] }),
+    );
+    expect(shown.slice(2)).toEqual(["  Release it", "    ip link del dev a", "    ip link del dev b"]);
+  });
+
+  it("says first what was restored, and what was not", () => {
+    const other = { ...REPAIRED, namespace: "", pod: "", netns: "/run/netns/b" };
+    const done = { ...NODE, repaired: [REPAIRED, other], unrepaired: ["Interface eth0 is not restored: no"] };
+    const lines = [
+      "repaired pod shop/web-0, eth0 in /run/netns/a:",
+      "    pod: ip link set veth0 up",
+      "repaired eth0 in /run/netns/b:",
+      "    pod: ip link set veth0 up",
+      "not repaired: Interface eth0 is not restored: no",
+    ];
+    expect(describeReport(report({ nodes: [done], findings: [] })).slice(0, 5)).toEqual(lines);
+    const [first] = describeReport(report({ nodes: [NODE, { ...done, node: "n2" }], findings: [] }));
+    expect(first).toBe(`node n2: ${lines[0]}`);
   });
 
   it("of one node does not repeat its name; a finding about the node has no subject", () => {

@@ -1,0 +1,102 @@
+/** Operations as commands: their words are those that `ip` and `sysctl` accept, and nothing of a name reaches the shell. test/e2e/check-remedies.test.ts executes them. */
+import { execFileSync } from "node:child_process";
+import { expect, it } from "vitest";
+import { formatCommand } from "../../../host/plan/command.ts";
+import type { Operation } from "../../../host/plan/operation.ts";
+import type { AddressState, RouteState, RuleState } from "../../../host/plan/state.ts";
+import { ip, mac, prefix } from "../../world/values.ts";
+
+const PATH = "/run/netns/a";
+const MAC = mac("02:00:00:00:00:01");
+const ROUTE: RouteState = {
+  ...{ destination: prefix("10.0.0.0/16"), table: 101, type: 1, protocol: 98, scope: 253, flags: 0, link: "eth0" },
+  ...{ metric: 0, tos: 0, rest: [] },
+};
+const RULE: RuleState = {
+  ...{ family: 4, preference: 900, table: 500, action: 1, flags: 0, tos: 0, protocol: 98, rest: [] },
+};
+const ADDRESS: AddressState = { link: "veth0", prefix: prefix("169.254.200.1/32"), scope: 0, flags: 0x80 };
+const veth = { host: { name: "vetha", mac: MAC }, pod: { name: "veth0", mac: MAC } };
+
+const route = (changes: Partial<RouteState>, kind = "add-route"): Operation =>
+  ({ kind, place: "host", route: { ...ROUTE, ...changes } }) as Operation;
+const rule = (changes: Partial<RuleState>): Operation => ({
+  ...{ kind: "delete-rule", place: "host", rule: { ...RULE, ...changes } },
+});
+const address = (changes: Partial<AddressState>): Operation => ({
+  ...{ kind: "add-address", place: "pod", address: { ...ADDRESS, ...changes } },
+});
+const settings = (to: object): Operation => ({ kind: "set-link", place: "host", link: "vetha", from: {}, to });
+const sysctl: Operation = { kind: "set-sysctl", place: "host", key: "ipv4/conf/eth0.5/rp_filter", from: "1", to: "0" };
+const neighbour = { link: "vetha", ip: ip("fd00::7"), mac: MAC };
+const table = { name: "berth", sets: [], chains: [] };
+
+const ROWS: readonly (readonly [operation: Operation, command: string | undefined])[] = [
+  [route({}), "ip route add 10.0.0.0/16 dev eth0 table 101 proto 98 scope link"],
+  [
+    route({ scope: 0, preferredSource: ip("10.0.0.9"), metric: 7, flags: 4 }),
+    "ip route add scope global 10.0.0.0/16 dev eth0 table 101 proto 98 src 10.0.0.9 metric 7 onlink",
+  ],
+  [
+    route({ scope: 0, gateway: ip("10.0.0.1"), tos: 16 }),
+    "ip route add tos 0x10 10.0.0.0/16 via 10.0.0.1 dev eth0 table 101 proto 98",
+  ],
+  [
+    route({ destination: prefix("::/0"), scope: 0, metric: 256, table: 254 }, "delete-route"),
+    "ip -6 route del default dev eth0 proto 98 metric 256",
+  ],
+  [{ ...route({}), beside: "last" } as Operation, undefined],
+  [rule({}), "ip rule del pref 900 from all lookup 500 protocol 98"],
+  [
+    rule({ protocol: 0, action: 8, tos: 16, rest: [{ type: 1, flags: 0, value: new Uint8Array() }] }),
+    "ip rule del pref 900 from all tos 0x10",
+  ],
+  [
+    rule({ family: 6, flags: 2, mark: { value: 1, mask: 15 } }),
+    "ip -6 rule del not pref 900 from all fwmark 0x1/0xf lookup 500 protocol 98",
+  ],
+  [
+    address({ scope: 253, flags: 0x280 }),
+    `nsenter --net=${PATH} ip addr add 169.254.200.1/32 dev veth0 scope 253 noprefixroute`,
+  ],
+  [
+    address({ peer: ip("10.0.0.2"), flags: 0x82 }),
+    `nsenter --net=${PATH} ip addr add 169.254.200.1 peer 10.0.0.2/32 dev veth0 nodad`,
+  ],
+  [
+    settings({ alias: "berth it's $(here)", group: 98 }),
+    "ip link set dev vetha alias 'berth it'\\''s $(here)' group 98",
+  ],
+  [settings({ mac: MAC, up: true }), `ip link set dev vetha address ${MAC} up`],
+  [settings({ alias: "", up: false }), "ip link set dev vetha alias '' down"],
+  [settings({ master: "" }), "ip link set dev vetha nomaster"],
+  [sysctl, "sysctl -w net/ipv4/conf/eth0.5/rp_filter=0"],
+  [
+    { kind: "add-neighbour", place: "host", neighbour },
+    `ip neigh replace fd00::7 lladdr ${MAC} dev vetha nud permanent`,
+  ],
+  [{ kind: "delete-neighbour", place: "host", neighbour }, "ip neigh del fd00::7 dev vetha"],
+  [
+    { kind: "add-veth", veth },
+    `ip link add vetha address ${MAC} type veth peer name veth0 address ${MAC} netns ${PATH}`,
+  ],
+  [{ kind: "delete-veth", veth }, "ip link del dev vetha"],
+  [{ kind: "add-table", place: "host", table }, undefined],
+  [{ kind: "add-device", place: "host", device: { kind: "vlan", name: "v", parent: "eth0", id: 7 } }, undefined],
+];
+
+it.each(ROWS.map(([operation, command]) => [operation.kind, command, operation] as const))(
+  "%s: %s",
+  (_, command, operation) => {
+    expect(formatCommand(operation, PATH)).toBe(command);
+  },
+);
+
+it.each(["$(id)", "a;b", "a'b", "`a`", "a\\b", "-n", "a*"])(
+  "a link that is called %j stays one word of the shell",
+  (name) => {
+    const command = formatCommand(route({ link: name }, "delete-route"), "/run/netns/a b");
+    const printed = execFileSync("sh", ["-c", `ip() { printf '%s\\n' "$@"; }; ${command}`], { encoding: "utf8" });
+    expect(printed.split("\n")).toContain(name);
+  },
+);
