@@ -285,6 +285,14 @@ describe("damage", () => {
     expect((await operator.check()).found).not.toContain(`leak ${leaked} node2 leaked`);
   });
 
+  test("that is drift is repaired by the agents of the nodes, also for an attachment of an earlier agent", async () => {
+    const { report, found } = await operator.check("--repair");
+    expect(found.filter((line) => line.startsWith("drift"))).toEqual([]);
+    const done = report.nodes.flatMap(({ node, repaired = [] }) => repaired.map(({ pod }) => `${node} ${pod}`));
+    expect(done).toContain("node1 unserved");
+    expect((await operator.check()).found.filter((line) => line.startsWith("drift"))).toEqual([]);
+  });
+
   test.each<[what: string, change: (report: CheckReport) => void, text: RegExp]>([
     [
       "of another cluster",
