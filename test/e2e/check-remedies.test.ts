@@ -1,5 +1,6 @@
 /** What `berthctl check` prints is executed as a reader would, for each kind of difference, and `check --repair` restores the same: both leave no finding. */
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatAlias } from "../../host/coordinator/plan/alias.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
@@ -91,16 +92,24 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => world?.delete());
 
-/** Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is left out. */
-async function check(...words: string[]): Promise<CheckReport> {
-  const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), "check", "-o", "json", ...words];
-  const { exitCode, stdout, stderr } = await runCommand(world.node.netns.enter(argv), { env: world.node.agent.env });
+function berthctl(...words: string[]) {
+  const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), ...words];
+  return runCommand(world.node.netns.enter(argv), { env: world.node.agent.env });
+}
+
+/**
+ * Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is left out, unless it is about `address`.
+ */
+async function check(words: readonly string[] = [], address?: string): Promise<CheckReport> {
+  const { exitCode, stdout, stderr } = await berthctl("check", "-o", "json", ...words);
   expect(stderr).toBe("");
   const report: CheckReport = JSON.parse(stdout);
   const isUnrepaired = report.nodes.some(({ unrepaired = [] }) => unrepaired.length > 0);
   const isUnread = report.nodes.some(({ problems }) => problems.length > 0);
   expect(exitCode).toBe(report.findings.length > 0 || isUnrepaired ? 1 : isUnread ? 3 : 0);
-  return { ...report, findings: report.findings.filter(({ kind }) => ["drift", "leftover"].includes(kind)) };
+  const isOurs = (each: CheckReport["findings"][number]): boolean =>
+    ["drift", "leftover"].includes(each.kind) || each.address === address;
+  return { ...report, findings: report.findings.filter(isOurs) };
 }
 
 const shell = (pod: LabPod, text: string) => [
@@ -151,19 +160,19 @@ describe("an interface that is not as ADD left it", () => {
     for (const { remedy } of left) expect(remedy.startsWith(REPAIR)).toBe(true);
     const [table] = left.filter(({ commands }) => commands === undefined);
     expect(table?.text).toMatch(/restoring it requires "pod: nf_tables, table inet berth"$/);
-    await check("--repair");
+    await check(["--repair"]);
     await expectClean();
   });
 
   it("is restored by --repair, which says what it did", async () => {
     await breakAll();
-    const report = await check("--repair");
+    const report = await check(["--repair"]);
     expect(report).toMatchObject({ findings: [], nodes: [{ unrepaired: [] }] });
     const repaired = new Set(report.nodes.flatMap((node) => node.repaired ?? []).map(({ netns }) => netns));
     for (const [{ what, inPod }, { netns }] of pods)
       if (inPod !== undefined) expect(repaired.has(netns.path), what).toBe(true);
     await expectClean();
-    expect((await check("--repair")).nodes).toMatchObject([{ repaired: [], unrepaired: [] }]);
+    expect((await check(["--repair"])).nodes).toMatchObject([{ repaired: [], unrepaired: [] }]);
   });
 });
 
@@ -181,11 +190,11 @@ it("what the node has for all pods is restored by commands, or by --repair where
   const others = report.findings.filter(({ commands }) => commands === undefined).map(({ remedy }) => remedy);
   // The agent may have restored its node by now.
   expect(new Set([...others, REPAIR])).toEqual(new Set([REPAIR]));
-  if (others.length > 0) await check("--repair");
+  if (others.length > 0) await check(["--repair"]);
   await expectClean();
   await breakNode();
   await requireCommand(world.node.netns.enter(["nft", "flush", "ruleset"]));
-  expect((await check("--repair")).findings).toEqual([]);
+  expect((await check(["--repair"])).findings).toEqual([]);
   await expectClean();
 });
 
@@ -228,7 +237,7 @@ it("a pair whose MAC address was changed is not Berth's: it is reported beside o
   const { findings, nodes } = await check();
   expect(findings.map(({ container }) => container)).toEqual([drifted.containerId]);
   expect(nodes.flatMap(notCompared)).toEqual([expect.stringMatching(text)]);
-  const repaired = await check("--repair");
+  const repaired = await check(["--repair"]);
   expect(repaired.nodes).toMatchObject([
     { repaired: [{ netns: drifted.netns.path }], unrepaired: [expect.stringMatching(text)] },
   ]);
@@ -239,9 +248,26 @@ it("a namespace that is another pod's by now is left as it is", async () => {
   if (pod === undefined) throw new Error("no pod");
   await requireCommand(pod.netns.enter(["sh", "-c", "ip addr flush dev eth0; ip link del veth0"]));
   const before = await requireCommand(pod.netns.enter(["ip", "addr"]));
-  const { nodes } = await check("--repair");
+  const { nodes } = await check(["--repair"]);
   expect(nodes.flatMap(({ unrepaired = [] }) => unrepaired)).toContainEqual(
     expect.stringMatching(`${pod.netns.path}.*another pod may have that namespace by now, and nothing was changed`),
   );
   expect(await requireCommand(pod.netns.enter(["ip", "addr"]))).toBe(before);
+});
+
+it("a record that was lost is found again by the command that is printed", async () => {
+  const { agent } = world.node;
+  const pod = await world.addPod(world.node, "lost");
+  await pod.attach(BERTH);
+  const address = pod.address(4);
+  await agent.stop();
+  const file = new DatabaseSync(join(agent.state, "registry.sqlite"));
+  file.prepare("DELETE FROM allocation WHERE container = ?").run(pod.containerId);
+  file.close();
+  await agent.start();
+  const [lost, ...others] = (await check([], address)).findings.filter(({ kind }) => kind === "lost-record");
+  expect([lost?.address, lost?.remedy, others]).toEqual([address, 'Run "berthctl recover"', []]);
+  expect(await berthctl("recover")).toMatchObject({ exitCode: 0 });
+  expect((await check([], address)).findings.filter((each) => each.address === address)).toEqual([]);
+  await pod.detach(BERTH);
 });
