@@ -20,6 +20,8 @@ export interface ControllerProcessOptions {
   /** The beginning of its identity. */
   readonly name: string;
   readonly args?: readonly string[];
+  /** The folder of the build. Default: dist. */
+  readonly dist?: string;
   /** How long it may take until it can be asked. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
@@ -41,11 +43,11 @@ const LISTENING = /"listen":"(?<url>http[^"]+)"/;
 
 /** Resolves when it can be asked. Rejects with its log when it ends before. */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
-  const { kubeconfig, name, args = [], readyMs = 60_000 } = options;
+  const { kubeconfig, name, args = [], dist = join(root, "dist"), readyMs = 60_000 } = options;
   const flags = ["--kubeconfig", kubeconfig, "--identity", name, "--listen", "127.0.0.1:0", ...args];
   const bin = join(root, "node_modules", ".bin", "node");
   // The kernel ends the child with us.
-  const argv = ["--pdeathsig", "KILL", "--", bin, join(root, "dist", "berth-controller.mjs"), ...flags];
+  const argv = ["--pdeathsig", "KILL", "--", bin, join(dist, "berth-controller.mjs"), ...flags];
   const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
