@@ -3,7 +3,6 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parse } from "yaml";
-import manifest from "../../../package.json" with { type: "json" };
 import { runHelm } from "../../../scripts/chart/helm.ts";
 import { applyObject } from "../../../scripts/lab/apply.ts";
 import { definitionsCrd } from "../../../scripts/lab/cluster/objects.ts";
@@ -12,13 +11,14 @@ import { type ControlPlane, startControlPlane } from "../../../scripts/lab/contr
 import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
 import { buildChart } from "../../../scripts/release/chart.ts";
 import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
 import { executePart, partsAt, Workstation } from "./script.ts";
 
 const NAMESPACE = "kube-system";
 const JOBS = `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`;
 const CORE = `/api/v1/namespaces/${NAMESPACE}`;
-const FACTS = { version: manifest.version, description: "", revision: "", timeSeconds: 1_000_000_000 };
-const PACKAGE = `berth-${manifest.version}.tgz`;
+const FACTS = { version: readVersion(), description: "", revision: "", timeSeconds: 1_000_000_000 };
+const PACKAGE = `berth-${tagOf(readVersion())}.tgz`;
 
 /** The values on the page, in its order. */
 const EXAMPLES = [...readFileSync(join(root, "docs/chart.md"), "utf8").matchAll(/^```yaml\n(.*?)^```$/gms)].map(
