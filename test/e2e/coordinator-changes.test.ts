@@ -94,13 +94,13 @@ it.each([0, 1, -1])(
         expect(await findings()).toEqual([]);
         filter("2");
         const text = `net.ipv4.conf.all.rp_filter of the node is 2, which overrides hostRPFilter ${wanted}`;
-        const remedy = `Correct it in /etc/sysctl.d, and run "sysctl -w net.ipv4.conf.all.rp_filter=${wanted}"`;
-        const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy }];
+        const remedy = "Correct it in /etc/sysctl.d, and run:";
+        const commands = [`sysctl -w net.ipv4.conf.all.rp_filter=${wanted}`];
+        const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy, commands }];
         const found = await findings();
         expect(found).toMatchObject(expected);
         expect(found).toHaveLength(expected.length);
-        const command = /"(.+)"$/.exec(found[0]?.remedy ?? "")?.[1];
-        if (command !== undefined) await requireCommand(node.netns.enter(command.split(" ")));
+        for (const command of found[0]?.commands ?? []) await requireCommand(node.netns.enter(command.split(" ")));
         expect(await findings()).toEqual([]);
         await pod.detach(network);
       });
