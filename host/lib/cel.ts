@@ -9,6 +9,8 @@ export interface CelRule {
   readonly messageExpression?: string;
   /** Path of the faulty field inside the value: `.gateway`. Entries of lists cannot be named. */
   readonly fieldPath?: string;
+  /** `oldSelf` is an optional value, which is absent when the object is created; without it, a rule with `oldSelf` is for updates only. */
+  readonly optionalOldSelf?: boolean;
 }
 
 /** Returns metadata for zod's `.meta`. A later `.meta` with rules replaces it. */

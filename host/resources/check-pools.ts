@@ -2,6 +2,7 @@
 import { compareIp } from "../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
+import { describeFaults } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
 
 interface PoolCheck {
@@ -9,7 +10,7 @@ interface PoolCheck {
   readonly accepted: readonly IpPool[];
   /** Why the others are not usable, by name: `is refused: …`. */
   readonly refused: ReadonlyMap<string, string>;
-  /** Sentences about refused pools and about shared addresses. */
+  /** Sentences about refused pools, about faults, and about shared addresses. */
   readonly problems: readonly string[];
 }
 
@@ -42,6 +43,12 @@ function byAge(a: IpPool, b: IpPool): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
+/** Returns why the pool is not usable, whatever other pools there are: no pod can have its addresses. Undefined if it is usable. */
+export function refuseFaulty({ spec }: IpPool): string | undefined {
+  const isAboutAddresses = spec.faults?.some(({ path }) => /^spec\.(?:subnet|ips)/.test(path));
+  return isAboutAddresses && spec.ranges.length === 0 ? `is refused: ${describeFaults(spec)}` : undefined;
+}
+
 /** Of two pools with the same name or with partly overlapping subnets, accepts the older one, else the first one. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
   const { fitting, refused, problems } = decidePools(pools);
@@ -57,7 +64,7 @@ export function refusePools(pools: readonly IpPool[]): ReadonlyMap<string, strin
 interface Decision {
   readonly fitting: ReadonlySet<IpPool>;
   readonly refused: ReadonlyMap<string, string>;
-  /** Sentences about the refused ones. */
+  /** Sentences about the refused ones, and about those with faults. */
   readonly problems: readonly string[];
 }
 
@@ -73,12 +80,14 @@ function decidePools(pools: readonly IpPool[]): Decision {
     const key = keyOf(pool.spec.addressSpace, pool.spec.subnet);
     const wider = at.has(key) ? [] : widerKeys(pool, lengths);
     const other = inside.get(key) ?? wider.map((outer) => at.get(outer)).find((found) => found !== undefined);
+    const reason = refuseFaulty(pool) ?? (other && refusal(pool, other));
     if (names.has(pool.name)) problems.push(`IPPool "${pool.name}" is refused: another pool has this name`);
-    else if (other !== undefined) {
-      const reason = refusal(pool, other);
+    else if (reason !== undefined) {
       refused.set(pool.name, reason);
       problems.push(`IPPool "${pool.name}" ${reason}`);
     } else {
+      const faults = describeFaults(pool.spec);
+      if (faults !== undefined) problems.push(`IPPool "${pool.name}" has values that new pools cannot have: ${faults}`);
       fitting.add(pool);
       names.add(pool.name);
       if (!at.has(key)) at.set(key, pool);

@@ -6,7 +6,7 @@ import { byName } from "../lib/order.ts";
 import { SortedMap } from "../lib/sorted-map.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
-import { checkPools, refusePools } from "./check-pools.ts";
+import { checkPools, refuseFaulty, refusePools } from "./check-pools.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { type PoolsByName, PoolTable } from "./pools-by-name.ts";
 
@@ -52,7 +52,7 @@ export class CheckedPools {
       if (before === pool) continue;
       if (before !== undefined) this.#remove(before, contested);
       if (pool !== undefined) this.#add(pool, contested);
-      this.#decide(name, pool, undefined);
+      this.#decide(name, pool, pool && refuseFaulty(pool));
       changed.add(name);
     }
     for (const network of contested) {

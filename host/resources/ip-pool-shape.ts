@@ -2,7 +2,7 @@
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { compareIp, type Ip } from "../net/ip.ts";
-import type { Prefix } from "../net/prefix.ts";
+import { type Prefix, prefixContains } from "../net/prefix.ts";
 import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
@@ -21,10 +21,15 @@ export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
   return ip.family === 4 && length < 31 ? [first, last] : [];
 }
 
+/** Returns whether the address is one of the subnet, as a link-local gateway is not. */
+export function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
+  return ip !== undefined && prefixContains(subnet, ip);
+}
+
 /** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
 export function poolShape({ spec }: Pick<IpPool, "spec">, reserved: readonly ReservedIp[]): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
-  const single = [...edgesOf(spec.subnet, whole), ...(spec.gateway === undefined ? [] : [spec.gateway])];
+  const single = [...edgesOf(spec.subnet, whole), ...(isInside(spec.gateway, spec.subnet) ? [spec.gateway] : [])];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
     .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))

@@ -2,6 +2,7 @@
 import { equalIp, type Ip } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
+import { isSpecial } from "../net/special.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { edgesOf } from "./ip-pool-shape.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
@@ -33,6 +34,7 @@ function exclusionOf(ip: Ip, { spec }: IpPool, reserved: readonly ReservedIp[]):
   const [network, broadcast] = edgesOf(subnet, rangeOfPrefix(subnet));
   if (network !== undefined && equalIp(network, ip)) return "it is the network address of the subnet";
   if (broadcast !== undefined && equalIp(broadcast, ip)) return "it is the broadcast address of the subnet";
+  if (isSpecial(ip)) return "no pod can have it: it is not a unicast address of a machine";
   if (excluded.some((range) => rangeContains(range, ip))) return "spec.excludeIPs has it";
   const by = reserved.find(
     (each) => each.spec.addressSpace === addressSpace && each.spec.ranges.some((range) => rangeContains(range, ip)),

@@ -4,6 +4,7 @@ import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
+import type { Mismatch } from "../lib/schema.ts";
 import { type Coordinator, decodeCoordinator } from "./coordinator.ts";
 import { API_VERSION } from "./fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "./ip-pool.ts";
@@ -45,8 +46,24 @@ function describeObject(kind: string, value: unknown): string {
   return name === undefined ? kind : `${kind} ${describeValue(name)}`;
 }
 
-/** Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind. */
-function decodeResource(value: unknown, source: string): Resource {
+/** Returns whether an object may have this fault: `IPPool "blue" spec.gateway "10.6.0.255"`. */
+type Tolerates = (fault: string) => boolean;
+
+/** Returns the faults of addresses that earlier releases accepted, each with the object and the value. */
+export function faultsIn(resources: readonly Resource[]): string[] {
+  return resources.flatMap((each) => faultsOf(each).map((fault) => keyOf(each, fault)));
+}
+
+function faultsOf(resource: Resource): readonly Mismatch[] {
+  return (resource.kind === "IPPool" || resource.kind === "Subnet" ? resource.spec.faults : undefined) ?? [];
+}
+
+const keyOf = ({ kind, name }: Resource, { path, got }: Mismatch): string => `${kind} "${name}" ${path} ${got}`;
+
+const NONE: Tolerates = () => false;
+
+/** Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind and for faults that are not tolerated. */
+export function decodeResource(value: unknown, source: string, tolerates = NONE): Resource {
   const { apiVersion, kind } = decodeConfig(head, value, source);
   if (!isKind(kind)) {
     const closest = findClosest(kind, Object.keys(KINDS));
@@ -60,18 +77,26 @@ function decodeResource(value: unknown, source: string): Resource {
     const mismatch = { path: "apiVersion", got: describeValue(apiVersion), wanted: `"${decoder.apiVersion}"` };
     throw new ConfigError(within, [mismatch]);
   }
-  return decoder.decode(value, within);
+  const resource = decoder.decode(value, within);
+  const [first, ...rest] = faultsOf(resource).filter((fault) => !tolerates(keyOf(resource, fault)));
+  if (first !== undefined) throw new ConfigError(within, [first, ...rest]);
+  return resource;
 }
 
 /** Decodes one object, or the items of a `List` as kubectl prints it. */
-function decodeObjects(value: unknown, source: string): Resource[] {
+function decodeObjects(value: unknown, source: string, tolerates: Tolerates): Resource[] {
   const { kind, apiVersion } = decodeConfig(head, value, source);
-  if (kind !== "List" || apiVersion !== "v1") return [decodeResource(value, source)];
+  if (kind !== "List" || apiVersion !== "v1") return [decodeResource(value, source, tolerates)];
   const { items } = decodeConfig(list, value, source);
-  return items.map((item, index) => decodeResource(item, `${source}, item ${index}`));
+  return items.map((item, index) => decodeResource(item, `${source}, item ${index}`, tolerates));
 }
 
-/** Returns all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid field. */
-export function decodeManifests(text: string, source: string): Resource[] {
-  return parseYaml(text, source).flatMap((document) => document.decode(source, decodeObjects));
+/**
+ * Decodes all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid field; `tolerates`: which faults of
+ * addresses are none, because the object had them before they were refused. Default: none.
+ */
+export function decodeManifests(text: string, source: string, tolerates = NONE): Resource[] {
+  return parseYaml(text, source).flatMap((document) =>
+    document.decode(source, (value, within) => decodeObjects(value, within, tolerates)),
+  );
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { decodeManifests, type Resource } from "../../resources/manifest.ts";
+import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { readRegular } from "../regular-file.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
@@ -39,6 +39,8 @@ export class ManifestDirectory implements Resources {
   readonly #onChange: (state: ResourcesState) => void;
   readonly #notices: DirectoryNotices;
   #files = new Map<string, ManifestFile>();
+  /** Whether the files are those that an earlier agent, perhaps of another release, has left. */
+  #isFirstLook = true;
   #state: ResourcesState;
   #watcher: FSWatcher | undefined;
   #watched: string | undefined;
@@ -115,6 +117,7 @@ export class ManifestDirectory implements Resources {
         .filter((name) => MANIFEST_NAME.test(name))
         .sort();
       this.#files = new Map(names.map((name) => [name, this.#readFile(name)]));
+      this.#isFirstLook = false;
     } catch (error) {
       const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;
       const known = this.#state as ResourcesState | undefined;
@@ -155,9 +158,16 @@ export class ManifestDirectory implements Resources {
     return { text: undefined, resources, problem: undefined, emptySinceMs };
   }
 
+  /** An upgrade must not make a file invalid: what the last release accepted, and a later version of the file still has, is reported by the pool itself. */
   #decode(name: string, text: string, known: ManifestFile | undefined): ManifestFile {
+    const had = new Set(faultsIn(known?.resources ?? []));
+    const isFirstLook = this.#isFirstLook;
     try {
-      return { text, resources: decodeManifests(text, name), problem: undefined };
+      return {
+        text,
+        resources: decodeManifests(text, name, (fault) => isFirstLook || had.has(fault)),
+        problem: undefined,
+      };
     } catch (error) {
       return { text, resources: known?.resources, problem: messageOf(error) };
     }

@@ -1,6 +1,6 @@
 /** The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse becomes a finding. */
 import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
-import { compareIp, formatIp, type Ip, parseIp } from "../../net/ip.ts";
+import { compareIp, formatIp, type Ip, isLinkLocal, parseIp } from "../../net/ip.ts";
 import {
   formatPrefix,
   maskPrefix,
@@ -208,7 +208,7 @@ function convertRoutes(draft: AddressDraft, inSubnet: InSubnet): ConvertedRoutes
       findings.add("lost", place, field, text, `a pool has at most ${MAX_ROUTES} routes`);
     else routes.set(text, formatIp(gw));
   }
-  const isUnused = gateway !== undefined && gateway.value !== defaultGateway?.value;
+  const isUnused = gateway !== undefined && gateway.value !== defaultGateway?.value && prefixContains(subnet, gateway);
   if (isUnused && draft.gateway !== undefined) {
     const text = "no default route goes through it; kept out of allocation by excludeIPs";
     findings.add("changed", place, draft.gateway.field, draft.gateway.value, text);
@@ -220,17 +220,17 @@ function convertRoutes(draft: AddressDraft, inSubnet: InSubnet): ConvertedRoutes
   };
 }
 
-/** Returns the address if it is inside the subnet. */
+/** Returns the address if a pool of the subnet can have it as a router. */
 function addressIn({ field, value }: Placed<string>, { subnet, place, findings }: InSubnet): Ip | undefined {
   const ip = parseIp(value);
   if (ip === undefined) findings.add("problem", place, field, value, "left out: want an address");
-  else if (!prefixContains(subnet, ip))
+  else if (!prefixContains(subnet, ip) && !(subnet.ip.family === 6 && isLinkLocal(ip)))
     findings.add(
       "lost",
       place,
       field,
       value,
-      `Berth's gateways and next hops are inside the subnet, ${formatPrefix(subnet)}`,
+      `Berth's gateways and next hops are inside the subnet, ${formatPrefix(subnet)}${subnet.ip.family === 6 ? ", or link-local" : ""}`,
     );
   else return ip;
   return undefined;

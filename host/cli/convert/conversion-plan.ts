@@ -9,11 +9,10 @@ import { FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
 import { checkPools } from "../../resources/check-pools.ts";
-import { decodeCoordinator } from "../../resources/coordinator.ts";
 import { MAX_RANGES } from "../../resources/fields/address-spec.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { decodeReservedIp } from "../../resources/reserved-ip.ts";
+import { decodeResource } from "../../resources/manifest.ts";
 import { decodeSubnet } from "../../resources/subnet.ts";
 import { type Finding, Findings, type Place } from "./findings.ts";
 
@@ -102,13 +101,6 @@ function isAnother(one: Holder, other: Holder): boolean {
 
 type BerthKind = "IPPool" | "Subnet" | "ReservedIP" | "Coordinator";
 
-const DECODERS: Readonly<Record<BerthKind, (value: unknown, source: string) => unknown>> = {
-  IPPool: decodeIpPool,
-  Subnet: decodeSubnet,
-  ReservedIP: decodeReservedIp,
-  Coordinator: decodeCoordinator,
-};
-
 interface Draft {
   readonly kind: BerthKind;
   readonly name: string;
@@ -159,7 +151,7 @@ export class PlanBuilder {
     const labels = { ...draft.labels, [CONVERTED_LABEL]: this.peer };
     const manifest = { apiVersion: API_VERSION, kind: draft.kind, metadata: { name, labels }, spec: draft.spec };
     try {
-      DECODERS[draft.kind](manifest, place.object);
+      decodeResource(manifest, place.object);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const { path, got, wanted } of error.mismatches)

@@ -4,8 +4,9 @@ import { IF_NAME_FORM, MAX_IF_NAME_BYTES, parseIfName } from "../../cni/names.ts
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { parsedText } from "../../lib/schema.ts";
-import { type Ip, isIpv4Mapped, parseIp } from "../../net/ip.ts";
+import { type Ip, isIpv4Mapped, isLinkLocal, parseIp } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp } from "../../net/prefix.ts";
+import { isSpecial } from "../../net/special.ts";
 
 /** Longest text of an address: characters. Six groups of IPv6 and a dotted quad have 45. @limit */
 export const MAX_ADDRESS_LENGTH = 45;
@@ -21,9 +22,12 @@ export function parseAddress(text: string): Ip | undefined {
 
 const ADDRESS_FORM = "an IPv4 or IPv6 address";
 
+/** The rule of {@link address}. */
+export const ADDRESS_RULE: CelRule = { rule: "isIP(self)", message: ADDRESS_FORM };
+
 export const address = parsedText(parseAddress, ADDRESS_FORM, MAX_ADDRESS_LENGTH).meta({
   title: "address",
-  ...cel({ rule: "isIP(self)", message: ADDRESS_FORM }),
+  ...cel(ADDRESS_RULE),
 });
 
 /** Characters that {@link parseIfName} refuses. JavaScript's `\\s` has more blanks than CEL's. */
@@ -110,6 +114,14 @@ export const prefixOrIp = canonical(PREFIX_OR_IP).meta({
   ...cel(...canonicalRules(PREFIX_OR_IP)),
 });
 
+/** What a next hop can be. */
+export const ROUTER_FORM = "a router's unicast address, in IPv6 also a link-local one";
+
+/** Returns whether a next hop can have the address ({@link ROUTER_FORM}). */
+export function isRouterAddress(ip: Ip): boolean {
+  return !isSpecial(ip) || isLinkLocal(ip);
+}
+
 /** A route whose next hop has the family of the destination. */
 export const route = z
   .strictObject({
@@ -118,7 +130,7 @@ export const route = z
   })
   .check((context) => {
     const { dst, gw } = context.value;
-    if (dst.ip.family === gw.family) return;
-    const message = `an IPv${dst.ip.family} address, the family of "dst"`;
+    if (dst.ip.family === gw.family && isRouterAddress(gw)) return;
+    const message = dst.ip.family === gw.family ? ROUTER_FORM : `an IPv${dst.ip.family} address, the family of "dst"`;
     context.issues.push({ code: "custom", path: ["gw"], message, input: context.value });
   });

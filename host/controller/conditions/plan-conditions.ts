@@ -8,6 +8,7 @@ export const CONDITION_MESSAGE_MS = 60_000;
 /** The types of conditions that the controller writes. */
 export type ConditionType =
   | "Ready"
+  | "InvalidValues"
   | "Overlap"
   | "OutsideSubnet"
   | "InUseOutsideRange"

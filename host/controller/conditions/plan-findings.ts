@@ -3,7 +3,8 @@
 import { joinRanges } from "../../core/spans.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { formatIp } from "../../net/ip.ts";
-import { checkPools } from "../../resources/check-pools.ts";
+import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
+import { describeFaults } from "../../resources/fields/address-spec.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { Subnet } from "../../resources/subnet.ts";
@@ -79,7 +80,8 @@ function findingsOfPool(pool: ControlledPool, { refused, inUse, sharing, subnets
   return [
     ...(supplied === undefined ? [] : [supplied]),
     readyPool(pool, reason),
-    reason === undefined ? shared("IPPools", sharing.get(pool.name)) : clash(pool.name, reason),
+    invalidValues(pool),
+    isClash(pool, reason) ? clash(pool.name, reason) : shared("IPPools", sharing.get(pool.name)),
     outsideSubnet(pool.value, subnets),
     outsideRange(used),
     deletedWithHolders(pool, used),
@@ -111,6 +113,18 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
 function invalid({ fault }: Controlled<unknown>): Finding {
   const message = `The specification is invalid: ${fault ?? "it cannot be decoded"}`;
   return { type: "Ready", isTrue: false, reason: "InvalidSpecification", message };
+}
+
+/** Not invalid as a whole: what the values leave is served. */
+function invalidValues({ value }: Controlled<IpPool | Subnet>): Finding {
+  const faults = value && describeFaults(value.spec);
+  if (faults === undefined) return absent("InvalidValues", "AllValid");
+  const message = `The specification has values that new objects cannot have: ${faults}`;
+  return { type: "InvalidValues", isTrue: true, reason: "AcceptedBefore", message };
+}
+
+function isClash({ value }: ControlledPool, reason: string | undefined): reason is string {
+  return reason !== undefined && value !== undefined && refuseFaulty(value) === undefined;
 }
 
 function clash(name: string, reason: string): Finding {
@@ -163,7 +177,9 @@ function findingsOfSubnet(
   supply: SuppliedFindings,
 ): Finding[] {
   const full = supply.subnets.get(subnet.name);
-  return [ready(subnet), shared("Subnets", sharing.get(subnet.name)), full].flatMap((finding) => finding ?? []);
+  return [ready(subnet), invalidValues(subnet), shared("Subnets", sharing.get(subnet.name)), full].flatMap(
+    (finding) => finding ?? [],
+  );
 }
 
 function findingsOfReservation(reserved: ControlledReservation, { reserved: held }: InUse): Finding[] {

@@ -5,8 +5,9 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
-import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
-import { type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import { equalIp, formatIp, type Ip, isIpv4Mapped } from "../../net/ip.ts";
+import { type Prefix, prefixContains } from "../../net/prefix.ts";
+import { isSpecial } from "../../net/special.ts";
 import type { AddressState } from "../../plan/state.ts";
 import { includesIp, uniqueIps } from "./own-objects.ts";
 import type { PlanInput } from "./plan-input.ts";
@@ -17,20 +18,8 @@ import type { PlanInput } from "./plan-input.ts";
  */
 export const MAX_POD_ADDRESSES = 256;
 
-/** Prefixes that no machine can have addresses in: this host, loopback, multicast, reserved, IPv6 link-local, IPv4-mapped. */
-const SPECIAL_PREFIXES: readonly Prefix[] = [
-  "0.0.0.0/8",
-  "127.0.0.0/8",
-  "224.0.0.0/3",
-  "::/128",
-  "::1/128",
-  "::ffff:0:0/96",
-  "fe80::/10",
-  "ff00::/8",
-].flatMap((text) => parsePrefix(text) ?? []);
-
 function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined {
-  if (SPECIAL_PREFIXES.some((prefix) => prefixContains(prefix, ip))) return "it is not a unicast address of a machine";
+  if (isSpecial(ip) || isIpv4Mapped(ip)) return "it is not a unicast address of a machine";
   const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
   if (own !== undefined) return `the node has it on "${own.link}"`;
   return includesIp(gateways, ip) ? "it is a gateway of the node" : undefined;

@@ -2,12 +2,23 @@
 import * as z from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
 import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
-import { address, EXACT_PREFIX_RULES, exactPrefix, parseAddress } from "../../config/fields/network.ts";
-import { type CelRule, cel, foundText, IMMUTABLE, rawText } from "../../lib/cel.ts";
-import { parsedText } from "../../lib/schema.ts";
-import { compareIp, type Family, type Ip } from "../../net/ip.ts";
+import {
+  ADDRESS_RULE,
+  address,
+  EXACT_PREFIX_RULES,
+  exactPrefix,
+  isRouterAddress,
+  parseAddress,
+  ROUTER_FORM,
+} from "../../config/fields/network.ts";
+import { type CelRule, cel, celText, foundText, IMMUTABLE, rawText } from "../../lib/cel.ts";
+import { describeValue } from "../../lib/describe.ts";
+import { formatMismatches, type Mismatch, parsedText } from "../../lib/schema.ts";
+import { compareIp, equalIp, type Family, formatIp, type Ip, isLinkLocal } from "../../net/ip.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
+import { isSpecial, SPECIAL_PREFIXES, withoutSpecial } from "../../net/special.ts";
+import { edgesOf } from "../ip-pool-shape.ts";
 
 /** Most entries of `ips` and of `excludeIPs`; more would exceed the API server's cost limit of CEL rules. @limit */
 export const MAX_RANGES = 1_024;
@@ -26,11 +37,14 @@ export interface AddressRoute {
 export interface AddressSpec {
   readonly family: Family;
   readonly subnet: Prefix;
+  /** Without special addresses (net/special.ts), which no pod can have. */
   readonly ranges: readonly Range[];
   readonly excluded: readonly Range[];
   readonly gateway?: Ip | undefined;
   readonly routes: readonly AddressRoute[];
   readonly addressSpace: string;
+  /** Values that Berth up to 0.4 accepted, and that new objects cannot have. Absent: none. */
+  readonly faults?: readonly Mismatch[];
 }
 
 const NO_DEFAULT_ROUTE = 'another network; "gateway" is the default route';
@@ -43,6 +57,25 @@ const firstOf = (entry: string) => `${entry}.substring(0, ${entry}.indexOf('-'))
 const lastOf = (entry: string) => `${entry}.substring(${entry}.indexOf('-') + 1)`;
 const BOTH_ENDS = `self.contains('-') && isIP(${firstOf("self")}) && isIP(${lastOf("self")})`;
 
+const OUTSIDE_SPECIAL = `unicast addresses outside ${SPECIAL_PREFIXES.map(formatPrefix).join(", ")}`;
+
+/** Returns the CEL expression that is true unless {@link isSpecial}; \`ip\` is an expression of an address's text. */
+const isUsual = (ip: string) =>
+  `(ip(${ip}).isGlobalUnicast() && !${ip}.startsWith('0.') || ${ip}.startsWith('169.254.'))`;
+
+/** True for addresses of IPv6 only: 169.254.0.0/16 of IPv4 is link-local in CEL. */
+const isLinkLocalText = (ip: string) => `(${ip}.contains(':') && ip(${ip}).isLinkLocalUnicast())`;
+
+const NETWORK_RULE: CelRule = {
+  rule: `!isCIDR(self) || ![${SPECIAL_PREFIXES.map((prefix) => celText(formatPrefix(prefix))).join(", ")}].exists(special, cidr(special).containsCIDR(self))`,
+  message: OUTSIDE_SPECIAL,
+};
+
+const ROUTER_RULE: CelRule = {
+  rule: `!isIP(self) || ${isUsual("self")} || ${isLinkLocalText("self")}`,
+  message: ROUTER_FORM,
+};
+
 /** CEL cannot compare addresses, so only the agent checks the order of a range's ends. */
 const RANGE_RULES: readonly CelRule[] = [
   { rule: `isIP(self) || (${BOTH_ENDS})`, message: RANGE_FORM },
@@ -51,6 +84,12 @@ const RANGE_RULES: readonly CelRule[] = [
     message: ONE_FAMILY,
   },
 ];
+
+/** A rule of its own, so that ranges that were stored before it stay valid while they are unchanged (CRD validation ratcheting). */
+const USUAL_RANGE_RULE: CelRule = {
+  rule: `isIP(self) ? ${isUsual("self")} : !(${BOTH_ENDS}) || (${isUsual(firstOf("self"))} && ${isUsual(lastOf("self"))})`,
+  message: OUTSIDE_SPECIAL,
+};
 
 function parseRange(text: string): Range | string {
   const ends = text.split("-").map(parseAddress);
@@ -71,8 +110,12 @@ const range = z
   })
   .meta({ title: "range", ...cel(...RANGE_RULES) });
 
+const listOf = (entry: typeof range) => z.array(entry).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
+
 /** A list of addresses (`a`) and ranges (`a-b`). */
-export const ranges = z.array(range).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
+export const ranges = listOf(range);
+
+const podRanges = listOf(range.meta({ title: "range", ...cel(...RANGE_RULES, USUAL_RANGE_RULE) }));
 
 export const ipVersion = z.literal([4, 6]);
 
@@ -86,11 +129,13 @@ export const addressSpace = parsedText(
   .prefault("")
   .meta(cel({ rule: `self == '' || self.matches(${rawText(DNS_LABEL.source)})`, message: SPACE_FORM }, IMMUTABLE));
 
+const router = address.meta({ title: "address", ...cel(ADDRESS_RULE, ROUTER_RULE) });
+
 /** A route of a pool. The destination must be canonical, because two routes must not have the same one. */
 const route = z
   .strictObject({
     dst: exactPrefix.meta({ description: "Destination network in canonical CIDR form." }),
-    gw: address.meta({ description: "Next hop of the same family, inside the subnet." }),
+    gw: router.meta({ description: "Next hop of the same family: inside the subnet, or an IPv6 link-local address." }),
   })
   .check((context) => {
     const { dst, gw } = context.value;
@@ -119,14 +164,16 @@ export const addressKeys = {
   ipVersion: ipVersion.optional().meta({ description: "Address family. Derived from `subnet`; must match it." }),
   subnet: exactPrefix.meta({
     description: "Network in canonical CIDR form. Immutable.",
-    ...cel(...EXACT_PREFIX_RULES, IMMUTABLE),
+    ...cel(...EXACT_PREFIX_RULES, NETWORK_RULE, IMMUTABLE),
   }),
-  ips: ranges.optional().meta({
+  ips: podRanges.optional().meta({
     description:
       "Addresses (`a`) and ranges (`a-b`) inside the subnet. If absent, the whole subnet; if empty, no address.",
   }),
   excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never allocated. Default none." }),
-  gateway: address.optional().meta({ description: "Default gateway. Must be inside the subnet; is never allocated." }),
+  gateway: router.optional().meta({
+    description: "Default gateway: inside the subnet, or an IPv6 link-local address. Is never allocated.",
+  }),
   routes: z
     .array(route)
     .max(MAX_ROUTES, { error: `at most ${MAX_ROUTES} entries` })
@@ -137,7 +184,8 @@ export const addressKeys = {
         rule: "self.all(route, self.exists_one(other, other.dst == route.dst))",
         message: NO_SECOND_ROUTE,
       }),
-      description: "Routes whose next hops are inside the subnet. The default route uses `gateway`. Default none.",
+      description:
+        "Routes whose next hops are inside the subnet, or IPv6 link-local. The default route uses `gateway`. Default none.",
     }),
   addressSpace: addressSpace.meta({
     description: "Pools of different spaces may have the same addresses. Immutable.",
@@ -174,25 +222,56 @@ function overlapsIn(list: readonly Range[], key: string): Finding[] {
   return findings;
 }
 
-function faultsOfRoutes(subnet: Prefix, routes: readonly AddressRoute[]): Finding[] {
-  const wanted = `an address inside ${formatPrefix(subnet)}`;
-  return routes.flatMap(({ gw }, index) =>
-    prefixContains(subnet, gw) ? [] : [{ path: ["routes", index, "gw"], wanted }],
-  );
+/** Returns the routers that the keys name, with their places. */
+function routersOf({ gateway, routes }: Pick<AddressKeys, "gateway" | "routes">): { path: PropertyKey[]; ip: Ip }[] {
+  const hops = routes.map(({ gw }, index) => ({ path: ["routes", index, "gw"], ip: gw }));
+  return [...(gateway === undefined ? [] : [{ path: ["gateway"], ip: gateway }]), ...hops];
 }
 
-function findingsOf({ ipVersion, subnet, ips = [], excludeIPs, gateway, routes }: AddressKeys): Finding[] {
+function findingsOf(keys: AddressKeys): Finding[] {
+  const { ipVersion, subnet, ips = [], excludeIPs } = keys;
   const { family } = subnet.ip;
   const findings: Finding[] = [];
   if (ipVersion !== undefined && ipVersion !== family)
     findings.push({ path: ["ipVersion"], wanted: `${family}, the family of "subnet"` });
   findings.push(...outsideOf(subnet, ips, "ips"), ...overlapsIn(ips, "ips"));
   findings.push(...outsideOf(subnet, excludeIPs, "excludeIPs"), ...overlapsIn(excludeIPs, "excludeIPs"));
-  if (gateway !== undefined && !prefixContains(subnet, gateway)) {
-    findings.push({ path: ["gateway"], wanted: `an address inside ${formatPrefix(subnet)}` });
-  }
-  findings.push(...faultsOfRoutes(subnet, routes));
+  const wanted = `an address inside ${formatPrefix(subnet)}${family === 6 ? ", or a link-local one" : ""}`;
+  const isReachable = (ip: Ip) => prefixContains(subnet, ip) || (family === 6 && isLinkLocal(ip));
+  findings.push(...routersOf(keys).flatMap(({ path, ip }) => (isReachable(ip) ? [] : [{ path, wanted }])));
   return findings;
+}
+
+/**
+ * Returns what earlier releases accepted although no pod can use it. Stored objects with such values are served as far as possible and
+ * reported; new ones are refused.
+ */
+function faultsOf(keys: AddressKeys): Mismatch[] {
+  const { subnet, ips = [] } = keys;
+  const faults: Mismatch[] = [];
+  const add = (path: string, got: string, wanted: string) => faults.push({ path, got: describeValue(got), wanted });
+  if (SPECIAL_PREFIXES.some((special) => special.length <= subnet.length && prefixContains(special, subnet.ip)))
+    add("spec.subnet", formatPrefix(subnet), OUTSIDE_SPECIAL);
+  for (const [index, each] of ips.entries())
+    if (isSpecial(each.first) || isSpecial(each.last)) add(`spec.ips[${index}]`, formatRange(each), OUTSIDE_SPECIAL);
+  const edges = edgesOf(subnet, rangeOfPrefix(subnet));
+  for (const {
+    path: [key, index],
+    ip,
+  } of routersOf(keys)) {
+    const path = index === undefined ? "spec.gateway" : `spec.${String(key)}[${String(index)}].gw`;
+    if (!isRouterAddress(ip)) add(path, formatIp(ip), ROUTER_FORM);
+    else if (edges.some((edge) => equalIp(edge, ip))) add(path, formatIp(ip), noEdge(formatPrefix(subnet)));
+  }
+  return faults;
+}
+
+const noEdge = (subnet: string) => `another address than the first and the last one of ${subnet}`;
+
+/** Returns what is wrong with the addresses of a stored object: a clause; undefined if nothing is. */
+export function describeFaults({ faults = [] }: AddressSpec): string | undefined {
+  const [first, ...rest] = faults;
+  return first && formatMismatches([first, ...rest]);
 }
 
 /** The rules of {@link findingsOf} in CEL, except for overlaps, which CEL cannot express. */
@@ -205,16 +284,41 @@ export const ADDRESS_RULES: readonly CelRule[] = [
   },
   rangesRule("ips"),
   rangesRule("excludeIPs"),
-  insideRule(
-    "gateway",
-    "!has(self.gateway) || !isIP(self.gateway) || cidr(self.subnet).containsIP(self.gateway)",
-    "self.gateway",
-  ),
-  insideRule(
-    "routes",
-    "!has(self.routes) || self.routes.all(route, !isIP(route.gw) || cidr(self.subnet).containsIP(route.gw))",
-  ),
+  insideRule("gateway", `!has(self.gateway) || ${isReachable("self.gateway")}`, "self.gateway"),
+  insideRule("routes", `!has(self.routes) || self.routes.all(route, ${isReachable("route.gw")})`),
+  edgeRule("gateway", "''", isNoEdge("self.gateway"), "self.gateway"),
+  edgeRule("routes", "[]", `self.routes.all(route, ${isNoEdge("route.gw")})`),
 ];
+
+function isReachable(ip: string): string {
+  return `!isIP(${ip}) || cidr(self.subnet).containsIP(${ip}) || (self.subnet.contains(':') && ${isLinkLocalText(ip)})`;
+}
+
+/**
+ * The host bits of an address are all zeros or all ones if the next address is the first or the second one of a block of the subnet's
+ * size.
+ */
+function isNoEdge(ip: string): string {
+  const octets = [16_777_216, 65_536, 256, 1].map((factor, at) => `int(${ip}.split('.')[${at}]) * ${factor}`);
+  const sizes = Array.from({ length: 33 }, (_, bits) => 2 ** bits).join(", ");
+  const position = `(${octets.join(" + ")} + 1) % [${sizes}][32 - cidr(self.subnet).prefixLength()]`;
+  return `!isIP(${ip}) || ${ip}.contains(':') || self.subnet.contains(':') || cidr(self.subnet).prefixLength() > 30 || ${position} > 1`;
+}
+
+/**
+ * The key is compared with its old value, so that objects that were stored before the rule can be changed in other fields. The server
+ * takes the cost of comparing two optional values for unlimited.
+ */
+function edgeRule(key: string, none: string, rule: string, found?: string): CelRule {
+  const isUnchanged = `oldSelf.?${key}.orValue(${none}) == self.${key}`;
+  return {
+    rule: `!has(self.${key}) || ${isUnchanged} || !isCIDR(self.subnet) || (${rule})`,
+    message: noEdge("the subnet"),
+    messageExpression: `${found === undefined ? "" : `${foundText(found)} + `}${celText(noEdge(""))} + self.subnet`,
+    fieldPath: `.${key}`,
+    optionalOldSelf: true,
+  };
+}
 
 function rangesRule(key: string): CelRule {
   const isInside = (end: string) => `(!isIP(${end}) || cidr(self.subnet).containsIP(${end}))`;
@@ -234,7 +338,7 @@ function insideRule(key: string, rule: string, found?: string): CelRule {
   return {
     rule: `!isCIDR(self.subnet) || (${rule})`,
     message: "an address inside the subnet",
-    messageExpression: `${found === undefined ? "" : `${foundText(found)} + `}'an address inside ' + self.subnet`,
+    messageExpression: `${found === undefined ? "" : `${foundText(found)} + `}'an address inside ' + self.subnet + (self.subnet.contains(':') ? ', or a link-local one' : '')`,
     fieldPath: `.${key}`,
   };
 }
@@ -246,14 +350,11 @@ export function checkAddresses({ value, issues }: z.core.ParsePayload<AddressKey
 }
 
 /** Converts the decoded keys to an AddressSpec. */
-export function addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }: AddressKeys): AddressSpec {
+export function addressSpecOf(keys: AddressKeys): AddressSpec {
+  const { subnet, ips = [rangeOfPrefix(subnet)], excludeIPs: excluded, gateway, routes, addressSpace } = keys;
+  const faults = faultsOf(keys);
   return {
-    family: subnet.ip.family,
-    subnet,
-    ranges: ips ?? [rangeOfPrefix(subnet)],
-    excluded: excludeIPs,
-    gateway,
-    routes,
-    addressSpace,
+    ...{ family: subnet.ip.family, subnet, ranges: withoutSpecial(ips), excluded, gateway, routes, addressSpace },
+    ...(faults.length === 0 ? {} : { faults }),
   };
 }

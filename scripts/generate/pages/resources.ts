@@ -3,6 +3,8 @@
 import type { z } from "zod";
 import { ipamConfSchema } from "../../../host/config/ipam-conf.ts";
 import { vendorConfSchema } from "../../../host/config/vendor-conf.ts";
+import { formatPrefix } from "../../../host/net/prefix.ts";
+import { SPECIAL_PREFIXES } from "../../../host/net/special.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
 import { MAX_RANGES, MAX_ROUTES } from "../../../host/resources/fields/address-spec.ts";
 import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
@@ -86,14 +88,30 @@ In a cluster they are custom resources; \`deploy/crds\` is generated from the sa
 | Checked | By |
 |---|---|
 | types, required keys, list and text lengths, unknown keys (with \`--validate=strict\`, kubectl's default) | the API server, in its own words |
-| canonical form of networks; form of addresses, names, labels and durations; both ends of a range inside the subnet; families, gateway, next hops; a second route to one network, two spellings of one setting; immutable fields | the API server, by CEL rules with the words of embedded mode |
+| canonical form of networks; form of addresses, names, labels and durations; both ends of a range inside the subnet; [special addresses](#special-addresses); families, gateway, next hops; a second route to one network, two spellings of one setting; immutable fields | the API server, by CEL rules with the words of embedded mode |
 | an allocation's name is its address; holders, workload and quarantine match its state; another node takes over only a cooling or quarantined address, or one of the same member | the API server, by CEL rules |
 | order of the two ends of a range, overlap of ranges inside a list, and everything that spans objects: partly overlapping subnets, ranges that share addresses | the agent: reported as a condition, and refused at allocation |
 
 If a rule compares list entries with another field, the API server names the list, embedded mode the entry. There is no webhook. A key whose value is null counts as absent.
 
 Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an address or \`first-last\`, a *duration* is written \`30s\`, \`200ms\` or \`1h30m\`, a
-*label selector* is Kubernetes' (\`matchLabels\`, \`matchExpressions\`).`;
+*label selector* is Kubernetes' (\`matchLabels\`, \`matchExpressions\`).
+
+## Special addresses
+
+No pod can have an address of ${SPECIAL_PREFIXES.map(formatPrefix).join(", ")}: the \`subnet\` of a pool or Subnet is none of these
+networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served. A ReservedIP
+and \`excludeIPs\` may name any address.
+
+A router (\`gateway\`, \`routes[].gw\`) is inside the subnet and neither its network nor its broadcast address, or it has an IPv6 link-local
+address, which many routers have alone. Every link may have a router with the same one: the routes of a pool go over the NIC that has the
+pool's address, and a route of the annotation \`ipam.vendor.io/routes\` with a link-local \`gw\` goes over the first NIC whose pool names
+that address as \`gateway\` or in \`routes\`, or over a pod's only NIC.
+
+Pools and Subnets that were stored before these rules remain. Special addresses are no longer given out; a pool that has no others is refused,
+and its pods keep their addresses; a router that cannot be one is used as it is written. \`berthctl health\` and the condition
+[\`InvalidValues\`](pool-status.md#conditions) name the fields. Other fields of such objects can be changed. In embedded mode the same
+holds for a file that the agent finds when it starts, and for values that a file had before; the rules hold for what a file gets later.`;
 
 export function resourcesPage(): string {
   const sections = SECTIONS.map(

@@ -48,6 +48,62 @@ async function withDirectory(files: Record<string, string>, test: (world: World)
   }
 }
 
+const withGateway = (gateway: string, ...names: string[]): string =>
+  poolText(...names).replaceAll(/10\.(\d+)\.0\.0\/24/g, `10.$1.0.0/24, gateway: 10.$1.0.${gateway}`);
+
+describe("a file with values that an earlier release accepted", () => {
+  const problems = (state: ManifestDirectory["state"]) => [...state.problems, ...state.snapshot.problems];
+  const complaint = (name: string) =>
+    expect.stringMatching(`IPPool "${name}".*field "spec.gateway": found "10.0.0.255"`);
+
+  it("serves as before after a restart, and the pool reports them", () =>
+    withDirectory(
+      { "a.yaml": withGateway("255", "a"), "b.yaml": poolText("-", "b").split("---\n")[1] ?? "" },
+      async ({ pools, directory }) => {
+        expect([pools(), directory.state.complete]).toEqual([["a", "b"], true]);
+        expect(problems(directory.state)).toEqual([complaint("a")]);
+      },
+    ));
+
+  it("may change in everything else, and not get another such value", () =>
+    withDirectory({ "a.yaml": withGateway("255", "a") }, async ({ put, directory, becomes }) => {
+      put("a.yaml", `${withGateway("255", "a")}---\n${poolText("-", "b").split("---\n")[1]}`);
+      await becomes("a", "b");
+      expect(problems(directory.state)).toEqual([complaint("a")]);
+      put("a.yaml", withGateway("255", "a", "b", "c"));
+      await until(() => directory.state.problems.length > 0);
+      expect(problems(directory.state)).toEqual([
+        expect.stringMatching(/^a\.yaml, line \d+, IPPool "b": field "spec\.gateway": found "10\.1\.0\.255"/),
+        complaint("a"),
+      ]);
+      await becomes("a", "b");
+      put("a.yaml", withGateway("1", "a", "b", "c"));
+      await becomes("a", "b", "c");
+      expect(problems(directory.state)).toEqual([]);
+    }));
+
+  it("that comes while the agent runs is invalid", () =>
+    withDirectory({ "a.yaml": poolText("a") }, async ({ put, directory, pools }) => {
+      put("b.yaml", withGateway("255", "b"));
+      await until(() => !directory.state.complete);
+      expect(pools()).toEqual(["a"]);
+      expect(problems(directory.state)).toEqual([complaint("b")]);
+    }));
+
+  it("that has nothing else to give is refused alone", () => {
+    const loop = poolText("loop").replace("10.0.0.0/24", "127.10.0.0/24");
+    return withDirectory(
+      { "a.yaml": `${loop}---\n${poolText("-", "b").split("---\n")[1]}` },
+      async ({ pools, directory }) => {
+        expect([pools(), directory.state.complete]).toEqual([["b"], true]);
+        expect(problems(directory.state)).toEqual([
+          expect.stringMatching(/^IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0\/24"/),
+        ]);
+      },
+    );
+  });
+});
+
 describe("the manifest directory", () => {
   it("reads YAML and JSON, and neither hidden files nor others", () => {
     const json = JSON.stringify({

@@ -25,6 +25,7 @@ it("all kinds of findings are judged, and no others", () => {
   const kinds = (findings: readonly Finding[] | undefined) => findings?.map(({ type, isTrue }) => [type, isTrue]);
   expect(kinds(pools.get("blue"))).toEqual([
     ["Ready", true],
+    ["InvalidValues", false],
     ["Overlap", false],
     ["OutsideSubnet", false],
     ["InUseOutsideRange", false],
@@ -33,6 +34,7 @@ it("all kinds of findings are judged, and no others", () => {
   ]);
   expect(kinds(subnets.get("s"))).toEqual([
     ["Ready", true],
+    ["InvalidValues", false],
     ["Overlap", false],
     ["Full", false],
   ]);
@@ -76,6 +78,34 @@ describe("an event is sent", () => {
     const { subnets } = look({ subnets: [subnet("s", { subnet: "10.6.0.0/24" }, DELETED)] });
     expect(of(subnets.get("s"), "Ready")).toEqual({ ...NOTHING, reason: "Terminating" });
     expect(isWanted(subnets.get("s"))).toBe(true);
+  });
+});
+
+describe("InvalidValues", () => {
+  const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
+  const text =
+    'The specification has values that new objects cannot have: field "spec.gateway": found "10.7.0.255", ' +
+    "want another address than the first and the last one of 10.7.0.0/24";
+
+  it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
+    const { pools, subnets } = look({ pools: [pool("edge", edge)], subnets: [subnet("edge", edge)] });
+    for (const findings of [pools.get("edge"), subnets.get("edge")]) {
+      expect(of(findings, "InvalidValues")).toEqual({ isTrue: true, reason: "AcceptedBefore", message: text });
+      expect(of(findings, "Ready").isTrue).toBe(true);
+    }
+  });
+
+  it("a pool that has no other addresses is refused, and overlaps nothing", () => {
+    const { pools } = look({ pools: [pool("loop", { subnet: "127.0.0.0/8" }), pool("wide", { subnet: "0.0.0.0/0" })] });
+    expect(of(pools.get("loop"), "Ready")).toMatchObject({
+      reason: "Refused",
+      message: expect.stringMatching(
+        /^IPPool "loop" is refused: field "spec.subnet": found "127.0.0.0\/8", want unicast/,
+      ),
+    });
+    expect(of(pools.get("loop"), "Overlap").isTrue).toBe(false);
+    expect(of(pools.get("wide"), "Ready").isTrue).toBe(true);
+    expect(of(pools.get("wide"), "InvalidValues").isTrue).toBe(false);
   });
 });
 

@@ -1,0 +1,127 @@
+/** Pools and Subnets that an older release accepted and this one refuses: stored before the upgrade, then read, served, reported and changed. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
+import type { Condition } from "../../host/controller/objects.ts";
+import { BERTH, CRDS, POOLS, poolObject, until } from "../../scripts/lab/cluster/objects.ts";
+import { startPlane } from "../../scripts/lab/cluster/plane.ts";
+import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { type Findings, findingsOfError } from "./crds/findings.ts";
+
+const STORED = {
+  edge: { subnet: "10.77.0.0/24", ips: ["10.77.0.10-10.77.0.20"], gateway: "10.77.0.255" },
+  mixed: { subnet: "192.0.0.0/2", ips: ["223.255.255.254-224.0.0.9"] },
+  loop: { subnet: "127.10.0.0/24" },
+};
+const SPECIAL =
+  "want unicast addresses outside 0.0.0.0/8, 127.0.0.0/8, 224.0.0.0/4, 255.255.255.255/32, ::/127, fe80::/10, ff00::/8";
+const NO_EDGE = "want another address than the first and the last one of 10.77.0.0/24";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await startWorld({ startPlane: () => startPlane(), nodes: ["n1"] });
+  const upgrade = await withoutRules("ippools", "subnets");
+  for (const [name, spec] of Object.entries(STORED))
+    await world.client.create(POOLS, poolObject({ name, default: false, ...spec }));
+  await world.subnet("edge", { subnet: "10.78.0.0/24", gateway: "10.78.0.255" });
+  await upgrade();
+});
+
+afterAll(() => world?.stop());
+
+const probe = { loop: poolObject({ name: "probe", subnet: "127.9.0.0/24" }), path: `${POOLS}?dryRun=All` };
+const refusalOfProbe = (): Promise<Findings> =>
+  world.client.create(probe.path, probe.loop).then(() => [], findingsOfError);
+
+/** The kinds as they were before all rules of today; the function returned puts them back. */
+async function withoutRules(...plurals: string[]): Promise<() => Promise<void>> {
+  const paths = plurals.map((plural) => `${CRDS}/${plural}.ipam.vendor.io`);
+  const now = await Promise.all(paths.map((path) => world.client.get(path)));
+  const write = async (crds: readonly KubeObject[]) => {
+    for (const crd of crds) {
+      const path = `${CRDS}/${crd.metadata.name}`;
+      const { resourceVersion } = (await world.client.get(path)).metadata;
+      await world.client.put(path, { ...crd, metadata: { ...crd.metadata, resourceVersion } });
+    }
+  };
+  await write(
+    now.map((crd) =>
+      JSON.parse(JSON.stringify(crd, (key, value) => (key === "x-kubernetes-validations" ? undefined : value))),
+    ),
+  );
+  await until("the rules are gone", async () => (await refusalOfProbe()).length === 0);
+  return async () => {
+    await write(now);
+    await until("the rules are back", async () =>
+      (await refusalOfProbe()).some(({ field }) => field === "spec.subnet"),
+    );
+  };
+}
+
+const change = (plural: string, name: string, patch: object): Promise<Findings> =>
+  world.client.patch(`${BERTH}/${plural}/${name}`, patch).then(() => [], findingsOfError);
+
+it.each([
+  ["ippools", "edge"],
+  ["ippools", "mixed"],
+  ["ippools", "loop"],
+  ["subnets", "edge"],
+])("of %s, %s keeps its values while other fields, its metadata and its status change", async (plural, name) => {
+  const path = `${BERTH}/${plural}/${name}`;
+  expect(
+    await change(plural, name, { metadata: { labels: { seen: "yes" }, finalizers: ["other.example/one"] } }),
+  ).toEqual([]);
+  expect(await change(plural, name, { spec: { namespaceName: ["shop"], excludeIPs: [] } })).toEqual([]);
+  await world.client.patch(`${path}/status`, { status: { total: 1 } });
+  expect(await change(plural, name, { metadata: { finalizers: null } })).toEqual([]);
+  expect(await world.client.get(path)).toMatchObject({ spec: { namespaceName: ["shop"] }, status: { total: 1 } });
+});
+
+it("a refused value cannot be replaced by another one", async () => {
+  const fields = async (name: string, spec: object) =>
+    (await change("ippools", name, { spec })).map(({ field }) => field);
+  expect(await fields("edge", { gateway: "10.77.0.0" })).toEqual(["spec.gateway"]);
+  expect(await fields("mixed", { ips: ["223.255.255.254-224.0.0.8"] })).toEqual(["spec.ips[0]"]);
+  expect(await fields("loop", { ips: ["127.10.0.9"] })).toEqual(["spec.ips[0]"]);
+});
+
+it("the agent serves what is left, names the fields, and refuses a pool that has nothing else", async () => {
+  const { agent, runtime } = world.node("n1");
+  const problems = async () => (await agent.get("/v1/health")).problems;
+  await expect
+    .poll(problems, { timeout: 10_000 })
+    .toEqual([
+      `IPPool "edge" has values that new pools cannot have: field "spec.gateway": found "10.77.0.255", ${NO_EDGE}`,
+      `IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0/24", ${SPECIAL}`,
+      `IPPool "mixed" has values that new pools cannot have: field "spec.ips[0]": found "223.255.255.254-224.0.0.9", ${SPECIAL}`,
+    ]);
+  const add = async (name: string, pool: string) => {
+    const pod = await world.createPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
+    const { exitCode, text } = await runtime.add(pod, runtime.newContainerId());
+    const { ips, code, msg } = JSON.parse(text);
+    return exitCode === 0 ? ips.map(({ address }: { address: string }) => address) : `${code} ${msg}`;
+  };
+  expect(await add("web-0", "edge")).toEqual([expect.stringMatching(/^10[.]77[.]0[.]1/)]);
+  const mixed = [await add("web-1", "mixed"), await add("web-2", "mixed")].flat();
+  expect(mixed.sort()).toEqual(["223.255.255.254/2", "223.255.255.255/2"]);
+  expect(await add("web-3", "mixed")).toMatch(/^101 .*2 of 2 in use/);
+  expect(await add("web-4", "loop")).toMatch(/^100 .*pool "loop" cannot be used$/);
+});
+
+it("the controller says so in a condition, once by an event", async () => {
+  await world.lead({ conditions: startConditions });
+  const conditions = async (plural: string, name: string): Promise<unknown> => {
+    const found: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
+    return found.map(({ type, status, reason }) => `${type} ${status} ${reason}`).sort();
+  };
+  const invalid = "InvalidValues True AcceptedBefore";
+  await expect.poll(() => conditions("ippools", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
+  await expect.poll(() => conditions("ippools", "mixed"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
+  await expect.poll(() => conditions("ippools", "loop"), { timeout: 10_000 }).toEqual([invalid, "Ready False Refused"]);
+  await expect.poll(() => conditions("subnets", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
+  expect(await change("ippools", "edge", { spec: { gateway: "10.77.0.1" } })).toEqual([]);
+  await expect
+    .poll(() => conditions("ippools", "edge"), { timeout: 10_000 })
+    .toEqual(["InvalidValues False AllValid", "Ready True Ready"]);
+});
