@@ -92,7 +92,7 @@ export const POD_ANNOTATIONS = {
     format: "JSON",
     schema: routes,
     meaning:
-      "Additional routes, each on the NIC whose network contains its `gw`. A default destination replaces that NIC's default route of the family.",
+      "Additional routes, each on the NIC whose network contains its `gw`; with a link-local `gw` on the first NIC whose pool names it, or the pod's only NIC. A default destination replaces that NIC's default route of the family.",
   },
   "default-route-nic": { format: "text", schema: ifName, meaning: "NIC that carries the pod's default route." },
   "ippool-ip-number": {

@@ -4,9 +4,11 @@
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";
 import { ANNOTATION_PREFIX, type AnnotatedRoute } from "../config/annotations.ts";
-import { formatIp, type Ip } from "../net/ip.ts";
+import { equalIp, formatIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { EVERYWHERE, formatPrefix, type Prefix, prefixContains } from "../net/prefix.ts";
+import { rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { edgesOf } from "../resources/ip-pool-shape.ts";
 
 /** One address of the NIC; the pool may have been deleted since. */
 export interface HeldIp {
@@ -19,12 +21,11 @@ export interface NicResultOptions {
   readonly held: readonly HeldIp[];
   /** No gateway and no default route on this NIC (`cleangateway`). */
   readonly cleanGateway: boolean;
-  /** Annotation `ipam.vendor.io/routes`, of the whole pod. */
+  /** Those routes of the annotation `ipam.vendor.io/routes` that this NIC carries ({@link routesOfNic}). */
   readonly podRoutes: readonly AnnotatedRoute[];
 }
 
-/** Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod whose gateway is on this NIC. A default route of the pod replaces the
- * others of its family. */
+/** Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod. A default route of the pod replaces the others of its family. */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
   const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
@@ -36,11 +37,7 @@ export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptio
     const defaultRoute = gateway === undefined ? [] : [{ dst: EVERYWHERE[gateway.family], gw: gateway }];
     return [...defaultRoute, ...(pool?.spec.routes ?? [])];
   });
-  const own = routesOfNic(
-    podRoutes,
-    ips.map(({ address }) => address),
-  );
-  return { interfaces: [], ips, routes: [...withoutReplaced(routes, own), ...own] };
+  return { interfaces: [], ips, routes: [...withoutReplaced(routes, podRoutes), ...podRoutes] };
 }
 
 const isDefault = ({ dst }: ResultRoute): boolean => dst.length === 0;
@@ -51,19 +48,65 @@ function withoutReplaced(routes: readonly ResultRoute[], own: readonly Annotated
   return routes.filter((route) => !isDefault(route) || !replaced.has(route.dst.ip.family));
 }
 
-/** Each route goes to the NIC whose prefix contains its gateway. */
-function routesOfNic(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): AnnotatedRoute[] {
-  return podRoutes.filter(({ gw }) => addresses.some((address) => prefixContains(address, gw)));
+/** A NIC of the pod, with its addresses. */
+export interface Carrier {
+  readonly ifName: string;
+  readonly held: readonly HeldIp[];
 }
 
-/** Throws CniError 102 for a route that none of the pod's NICs can carry; `addresses` are those of all of them. */
-export function requireCarriers(podRoutes: readonly AnnotatedRoute[], addresses: readonly Prefix[]): void {
-  const carried = routesOfNic(podRoutes, addresses);
-  const lost = podRoutes.find((route) => !carried.includes(route));
-  if (lost === undefined) return;
-  throw new CniError(
+interface Carriers {
+  /** Those that have addresses by now, in the order in which they are attached. */
+  readonly nics: readonly Carrier[];
+  /** Whether these are all that the pod will have. */
+  readonly areAll: boolean;
+}
+
+/** Returns the routes that the NIC carries. Throws CniError 102 for a route that none of the pod's NICs can carry. */
+export function routesOfNic(
+  podRoutes: readonly AnnotatedRoute[],
+  ifName: string,
+  carriers: Carriers,
+): readonly AnnotatedRoute[] {
+  return podRoutes.filter((route) => {
+    const able = carriersOf(route, carriers);
+    if (able.length === 0 && carriers.areAll) throw lost(route, carriers.nics);
+    return able.some((nic) => nic.ifName === ifName);
+  });
+}
+
+/**
+ * A route goes to each NIC whose prefix contains its gateway. Every link may have a router with the same link-local address, so that one goes
+ * to the first NIC whose pool names the router, or to a pod's only NIC.
+ */
+function carriersOf({ gw }: AnnotatedRoute, { nics, areAll }: Carriers): readonly Carrier[] {
+  if (!isLinkLocal(gw)) return nics.filter(({ held }) => held.some((each) => isNeighbour(gw, prefixOf(each))));
+  const able = nics.filter(({ held }) => held.some(({ ip }) => ip.family === 6));
+  const naming = able.find(({ held }) => held.some(({ pool }) => pool !== undefined && isNamedBy(gw, pool)));
+  if (naming !== undefined) return [naming];
+  return areAll && nics.length === 1 ? able : [];
+}
+
+function prefixOf({ ip, prefixLength }: HeldIp): Prefix {
+  return { ip, length: prefixLength };
+}
+
+/** Returns whether a router on the link can have the address: it is inside the subnet, and not its network or broadcast address. */
+function isNeighbour(gw: Ip, prefix: Prefix): boolean {
+  return prefixContains(prefix, gw) && !edgesOf(prefix, rangeOfPrefix(prefix)).some((edge) => equalIp(edge, gw));
+}
+
+function isNamedBy(gw: Ip, { spec: { gateway, routes } }: IpPool): boolean {
+  return (gateway !== undefined && equalIp(gateway, gw)) || routes.some((route) => equalIp(route.gw, gw));
+}
+
+function lost({ dst, gw }: AnnotatedRoute, nics: readonly Carrier[]): CniError {
+  const prefixes = nics.flatMap(({ held }) => held.map((each) => formatPrefix(prefixOf(each)))).join(", ");
+  const reason = isLinkLocal(gw)
+    ? "is link-local, and no pool of the pod's NICs names it; add it to the pool of the NIC, as its gateway or in its routes"
+    : `lies in none of ${prefixes}, or is the first or last address of one`;
+  return new CniError(
     ErrorCode.InvalidAnnotation,
-    `Annotation "${ANNOTATION_PREFIX}routes": no NIC of the pod can carry the route to ${formatPrefix(lost.dst)}: ` +
-      `its gateway ${formatIp(lost.gw)} lies in none of ${addresses.map(formatPrefix).join(", ")}`,
+    `Annotation "${ANNOTATION_PREFIX}routes": no NIC of the pod can carry the route to ${formatPrefix(dst)}: ` +
+      `its gateway ${formatIp(gw)} ${reason}`,
   );
 }

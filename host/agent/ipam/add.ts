@@ -7,10 +7,10 @@ import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { Selection, Subject } from "../../ipam/model.ts";
-import { buildNicResult, requireCarriers } from "../../ipam/nic-result.ts";
+import { buildNicResult, type Carrier, routesOfNic } from "../../ipam/nic-result.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatIp } from "../../net/ip.ts";
-import { type Prefix, prefixContains } from "../../net/prefix.ts";
+import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -124,17 +124,30 @@ async function resultOf(
   owner: string,
   held: readonly Allocation[],
 ): Promise<Addition["result"]> {
-  const podRoutes = subject.pod?.annotations.routes ?? [];
-  if (podRoutes.length > 0) {
-    const all = (await registry.findOwner(owner)).filter(({ state }) => state === "Bound");
-    if (isLastNic(selection, subject, all)) requireCarriers(podRoutes, all.map(addressOf));
-  }
   const { pools, refused } = snapshot;
+  const own = held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) }));
+  const routes = subject.pod?.annotations.routes ?? [];
+  let podRoutes: typeof routes = [];
+  if (routes.length > 0) {
+    const bound = (await registry.findOwner(owner)).filter(({ state }) => state === "Bound");
+    const others = bound.filter(({ ifName }) => ifName !== subject.ifName);
+    const rows = [...own, ...others.map((each) => ({ ...each, pool: findPoolOf(each, pools) }))];
+    const nics = [...Map.groupBy(rows, ({ ifName }) => ifName)].map(([ifName, held]) => ({ ifName, held }));
+    const areAll = isLastNic(selection, subject, bound);
+    podRoutes = routesOfNic(routes, subject.ifName, { nics: inOrder(nics, subject), areAll });
+  }
   return buildNicResult({
-    held: held.map((each) => ({ ...each, pool: findPoolOf(each, pools) ?? refuseUnusable(each, refused) })),
+    held: own,
     cleanGateway: selection.nics.find(({ ifName }) => ifName === subject.ifName)?.cleanGateway ?? false,
     podRoutes,
   });
+}
+
+/** Returns the NICs in the order in which they are attached; last those that the pod does not announce. */
+function inOrder(nics: readonly Carrier[], { pod, firstNic }: Subject): Carrier[] {
+  const names = announcedNics(pod?.annotations ?? {}, firstNic);
+  const placeOf = ({ ifName }: Carrier): number => (names.includes(ifName) ? names.indexOf(ifName) : names.length);
+  return nics.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet contains the address has its gateway. */
@@ -150,10 +163,6 @@ function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<s
   if (reason === undefined) return undefined;
   const text = `Interface "${ifName}" has ${formatIp(ip)} of pool "${pool}", which ${reason}; fix the pool`;
   throw new CniError(ErrorCode.TryAgainLater, text);
-}
-
-function addressOf({ ip, prefixLength }: Allocation): Prefix {
-  return { ip, length: prefixLength };
 }
 
 /**

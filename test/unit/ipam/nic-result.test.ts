@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { buildNicResult, type HeldIp, type NicResultOptions, requireCarriers } from "../../../host/ipam/nic-result.ts";
+import { buildNicResult, type HeldIp, type NicResultOptions, routesOfNic } from "../../../host/ipam/nic-result.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import { pool } from "../../world/subjects.ts";
@@ -49,33 +49,72 @@ describe("the result of a NIC", () => {
     );
   });
 
-  it("carries the pod's routes whose gateway is on this NIC", () =>
-    check(
-      {
-        podRoutes: [
-          { dst: prefix("192.168.0.0/16"), gw: ip("10.0.0.254") },
-          { dst: prefix("192.169.0.0/16"), gw: ip("10.5.0.254") },
-        ],
-      },
-      ["10.0.0.7/24 via 10.0.0.1"],
-      ["0.0.0.0/0 via 10.0.0.1", "172.16.0.0/12 via 10.0.0.9", "192.168.0.0/16 via 10.0.0.254"],
-    ));
-
   it("knows the length of an address whose pool is gone", () =>
     check({ held: [{ ...heldBlue, pool: undefined }] }, ["10.0.0.7/24"], []));
 });
 
-describe("a route that no NIC can carry", () => {
-  const route = { dst: prefix("192.168.0.0/16"), gw: ip("10.5.0.254") };
+describe("a route of the pod", () => {
+  const green = pool("green", "10.5.0.0/24");
+  const unnumbered = pool("unnumbered", "fd01::/64", { gatewayIp: "fe80::1" });
+  const other = pool("other", "fd02::/64", {
+    gatewayIp: "fe80::9",
+    routes: [{ dst: prefix("fd09::/16"), gw: ip("fe80::1") }],
+  });
+  const held = {
+    blue: heldBlue,
+    six: heldSix,
+    green: { ip: ip("10.5.0.7"), prefixLength: 24, pool: green },
+    unnumbered: { ip: ip("fd01::7"), prefixLength: 64, pool: unnumbered },
+    other: { ip: ip("fd02::7"), prefixLength: 64, pool: other },
+    gone: { ip: ip("fd03::7"), prefixLength: 64, pool: undefined },
+  };
+  type Held = keyof typeof held;
 
-  it("is an error that names it", () => {
-    expect(() => requireCarriers([route], [prefix("10.0.0.7/24")])).toThrow(
-      'Annotation "ipam.vendor.io/routes": no NIC of the pod can carry the route to 192.168.0.0/16: ' +
-        "its gateway 10.5.0.254 lies in none of 10.0.0.7/24",
-    );
+  /** NICs in their order, each with the pools of its addresses; returns those that carry the route. */
+  function carriers(gw: string, nics: Record<string, readonly Held[]>, areAll = true): string[] {
+    const route = { dst: prefix(gw.includes(":") ? "fd0a::/16" : "192.168.0.0/16"), gw: ip(gw) };
+    const all = Object.entries(nics).map(([ifName, pools]) => ({ ifName, held: pools.map((name) => held[name]) }));
+    return Object.keys(nics).filter((name) => routesOfNic([route], name, { nics: all, areAll }).length > 0);
+  }
+
+  it.each<[what: string, gw: string, nics: Record<string, readonly Held[]>, wanted: string[]]>([
+    ["goes to the NIC whose network has its gateway", "10.5.0.254", { eth0: ["blue"], net1: ["green"] }, ["net1"]],
+    ["goes to all such NICs", "10.5.0.254", { eth0: ["green"], net1: ["green"] }, ["eth0", "net1"]],
+    [
+      "link-local: to the NIC whose pool has that gateway",
+      "fe80::1",
+      { eth0: ["six"], net1: ["unnumbered"] },
+      ["net1"],
+    ],
+    ["link-local: to the NIC whose pool has a route over it", "fe80::1", { eth0: ["six"], net1: ["other"] }, ["net1"]],
+    ["link-local: to the first of them", "fe80::1", { eth0: ["other"], net1: ["unnumbered"] }, ["eth0"]],
+    ["link-local: to the pod's only NIC, whatever its pool", "fe80::2", { eth0: ["blue", "six"] }, ["eth0"]],
+    ["link-local: to the pod's only NIC, whose pool is gone", "fe80::2", { eth0: ["gone"] }, ["eth0"]],
+  ])("%s", (_what, gw, nics, wanted) => expect(carriers(gw, nics)).toEqual(wanted));
+
+  it("waits while more NICs are to come", () => {
+    expect(carriers("10.9.0.1", { eth0: ["blue"] }, false)).toEqual([]);
+    expect(carriers("fe80::1", { eth0: ["six"] }, false)).toEqual([]);
+    expect(carriers("fe80::1", { eth0: ["unnumbered"] }, false)).toEqual(["eth0"]);
   });
 
-  it("is none when another NIC carries it", () => {
-    expect(() => requireCarriers([route], [prefix("10.0.0.7/24"), prefix("10.5.0.7/24")])).not.toThrow();
+  it.each<[gw: string, nics: Record<string, readonly Held[]>, reason: string]>([
+    [
+      "10.5.0.254",
+      { eth0: ["blue"] },
+      "10.5.0.254 lies in none of 10.0.0.7/24, or is the first or last address of one",
+    ],
+    [
+      "10.0.0.255",
+      { eth0: ["blue"] },
+      "10.0.0.255 lies in none of 10.0.0.7/24, or is the first or last address of one",
+    ],
+    ["fe80::1", { eth0: ["blue"] }, "fe80::1 is link-local, and no pool of the pod's NICs names it"],
+    ["fe80::1", { eth0: ["six"], net1: ["gone"] }, "fe80::1 is link-local, and no pool of the pod's NICs names it"],
+  ])("over %s that no NIC can carry is an error that names it", (gw, nics, reason) => {
+    expect(() => carriers(gw, nics)).toThrow(
+      /^Annotation "ipam.vendor.io\/routes": no NIC of the pod can carry the route to [^ ]+: its gateway /,
+    );
+    expect(() => carriers(gw, nics)).toThrow(reason);
   });
 });
