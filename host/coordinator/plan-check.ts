@@ -92,9 +92,18 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   };
 }
 
-/** Returns whether the operation restores what ADD left. `collected`: keys of the configuration that are collected, not configured. */
-export function isDifference(operation: Operation, collected: readonly CollectedKey[]): boolean {
-  return !isRemnant(operation) && !isRouterRoute(operation) && !isSnatGroupChange(operation, collected);
+/** What CHECK knows of the attachment. */
+export interface CheckedNic {
+  readonly ifName: string;
+  /** Next hops in the main plugin's result, which router advertisements do not change. */
+  readonly routers: readonly Ip[];
+  /** Keys of the configuration that are collected, not configured. */
+  readonly collected: readonly CollectedKey[];
+}
+
+/** Returns whether the operation restores what ADD left. */
+export function isDifference(operation: Operation, nic: CheckedNic): boolean {
+  return !isRemnant(operation) && !isRouterRoute(operation, nic) && !isSnatGroupChange(operation, nic.collected);
 }
 
 /** A surplus entry in a table of NICs was left by a NIC whose network has no coordinator; the next ADD removes it. */
@@ -105,13 +114,14 @@ function isRemnant(operation: Operation): boolean {
 
 /**
  * Returns whether the operation is about the default route of a router that came or went; routers advertise themselves by
- * link-local addresses.
+ * link-local addresses. One that the main plugin's result names is not among them.
  */
-function isRouterRoute(operation: Operation): boolean {
+function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
-  const { destination, gateway, nextHops = [{ gateway }] } = operation.route;
-  const isLearned = nextHops.every((hop) => hop.gateway !== undefined && isLinkLocal(hop.gateway));
-  return destination.length === 0 && isLearned;
+  const { destination, link, gateway, nextHops = [{ link, gateway }] } = operation.route;
+  const isLearned = (hop: { readonly link?: string | undefined; readonly gateway?: Ip | undefined }): boolean =>
+    hop.gateway !== undefined && isLinkLocal(hop.gateway) && !(hop.link === ifName && includesIp(routers, hop.gateway));
+  return destination.length === 0 && nextHops.every(isLearned);
 }
 
 /**

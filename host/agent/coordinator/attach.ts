@@ -331,7 +331,7 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
  * what exists, ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
-  const { conf, deps, networks } = context;
+  const { conf, deps } = context;
   if (conf.mode === "disable") return [];
   const prevResult = requirePrevResult(request);
   const [found, routable] = await Promise.all([readRegistryFacts(context, request), findRoutable(context, request)]);
@@ -341,11 +341,22 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const decision = decide(context, request, pod, prevResult, { ...found, routable });
   // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
   if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
-  const missing = decision?.operations.filter((each) => isDifference(each, networks.collected)) ?? [];
-  const operations = selectNodeRepairs(missing);
+  const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
   return operations;
+}
+
+/** Returns the operations that restore what ADD left, without later changes. */
+function differencesOf(
+  { networks: { collected } }: AttachContext,
+  request: AttachRequest,
+  decision: Decision | undefined,
+): Operation[] {
+  const { ips, routes } = requirePrevResult(request);
+  const routers = [...ips.map(({ gateway }) => gateway), ...routes.map(({ gw }) => gw)];
+  const nic = { ifName: request.ifName, routers: routers.filter((ip) => ip !== undefined), collected };
+  return decision?.operations.filter((each) => isDifference(each, nic)) ?? [];
 }
 
 /** Whether the namespace is still the one of the ADD: its path may lead to another pod by now. */
@@ -371,9 +382,7 @@ export async function compareAttachment(context: AttachContext, request: AttachR
   using pod = openPodNamespace(request.netns);
   const decision = decide(context, request, pod, prevResult, facts);
   if (decision === undefined) return { operations: [] };
-  const { collected } = context.networks;
-  const operations = decision.operations.filter((each) => isDifference(each, collected));
-  return { operations, override: findOverridingFilter(decision.input) };
+  return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
 }
 
 /**
@@ -381,13 +390,13 @@ export async function compareAttachment(context: AttachContext, request: AttachR
  * another pod may have the path by now. Rejects as it does, with ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
  */
 export async function repairAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
-  const { conf, networks, deps, log } = context;
+  const { conf, deps, log } = context;
   if (conf.mode === "disable") return [];
   const prevResult = requirePrevResult(request);
   const facts = await readRegistryFacts(context, request);
   using pod = openPodNamespace(request.netns);
   const decision = decide(context, request, pod, prevResult, facts);
-  const operations = (decision?.operations ?? []).filter((each) => isDifference(each, networks.collected));
+  const operations = differencesOf(context, request, decision);
   if (decision === undefined || operations.length === 0) return [];
   requireOwnNamespace(request, decision.input);
   await applyOperations(operations, { pod, host: deps.host }, { remover: deps.remover, faults: deps.faults });

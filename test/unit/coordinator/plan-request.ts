@@ -115,6 +115,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
   };
   const input = isCheck ? ignoreLaterChanges(current, collected) : current;
   const { plan, warnings } = planAttachment(input);
-  const operations = diffPlan(input.observed, plan).filter((each) => !isCheck || isDifference(each, collected));
+  const nic = { ifName, routers: [], collected };
+  const operations = diffPlan(input.observed, plan).filter((each) => !isCheck || isDifference(each, nic));
   return { mode, plan, operations, warnings, observed };
 }
