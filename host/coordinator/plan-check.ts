@@ -93,7 +93,7 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
 }
 
 /** What CHECK knows of the attachment. */
-export interface CheckedNic {
+interface CheckedNic {
   readonly ifName: string;
   /** Next hops in the main plugin's result, which router advertisements do not change. */
   readonly routers: readonly Ip[];
