@@ -4,6 +4,9 @@ import { utf8Length } from "../lib/utf8.ts";
 /** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
 export const MAX_IF_NAME_BYTES = 15;
 
+/** Longest alternative name of an interface, ALTIFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
+export const MAX_ALT_NAME_BYTES = 127;
+
 declare const containerIdBrand: unique symbol;
 declare const ifNameBrand: unique symbol;
 
@@ -31,6 +34,9 @@ export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or
 /** What {@link parseIfName} accepts, for error texts. */
 export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
 
+/** What {@link parseLinkName} accepts, for error texts. */
+export const LINK_NAME_FORM = `an interface name or an alternative one: 1 to ${MAX_ALT_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
+
 /** Returns undefined if the text is not a container ID. */
 export function parseContainerId(text: string): ContainerId | undefined {
   return IDENTIFIER.test(text) ? (text as ContainerId) : undefined;
@@ -43,6 +49,14 @@ export function parseNetworkName(text: string): string | undefined {
 
 /** Returns undefined if the text cannot name an interface. */
 export function parseIfName(text: string): IfName | undefined {
-  if (text === "" || RESERVED_IF_NAMES.has(text) || BAD_IN_IF_NAME.test(text)) return undefined;
-  return utf8Length(text) <= MAX_IF_NAME_BYTES ? (text as IfName) : undefined;
+  return isLinkName(text, MAX_IF_NAME_BYTES) ? (text as IfName) : undefined;
+}
+
+/** Returns undefined if the text can be neither a name nor an alternative name of an interface. */
+export function parseLinkName(text: string): string | undefined {
+  return isLinkName(text, MAX_ALT_NAME_BYTES) ? text : undefined;
+}
+
+function isLinkName(text: string, maxBytes: number): boolean {
+  return text !== "" && !RESERVED_IF_NAMES.has(text) && !BAD_IN_IF_NAME.test(text) && utf8Length(text) <= maxBytes;
 }

@@ -6,7 +6,7 @@ import { IFACER_TYPES } from "../cni/request.ts";
 import { orAbsent, wholeNumber } from "../lib/schema.ts";
 import { utf8Length } from "../lib/utf8.ts";
 import { decodeConfig } from "./config-error.ts";
-import { ifName } from "./fields/network.ts";
+import { ifName, linkName } from "./fields/network.ts";
 
 /** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). @limit */
 export const MAX_VLAN_ID = 4_094;
@@ -43,8 +43,8 @@ interface BondConf {
 }
 
 export interface IfacerConf {
-  /** The members of the bond, or the parent of the VLAN device. At least one. */
-  readonly interfaces: readonly IfName[];
+  /** The members of the bond, or the parent of the VLAN device, by name or alternative name. At least one. */
+  readonly interfaces: readonly string[];
   /** 0 if there is no VLAN. */
   readonly vlanId: number;
   readonly bond: BondConf | undefined;
@@ -82,12 +82,12 @@ const bond = z.strictObject({
 });
 
 const interfaces = z
-  .array(ifName, { error: "a list of interface names" })
+  .array(linkName, { error: "a list of interface names" })
   .min(1, { error: "a list of at least one interface name" })
   .max(MAX_INTERFACES, { error: `a list of at most ${MAX_INTERFACES} interface names` })
   .check(({ value, issues }) => {
     const again = value.findIndex((name, index) => value.indexOf(name) < index);
-    const message = `another interface than entry [${value.indexOf(value[again] ?? ("" as IfName))}]`;
+    const message = `another interface than entry [${value.indexOf(value[again] ?? "")}]`;
     if (again >= 0) issues.push({ code: "custom", path: [again], message, input: value });
   });
 
@@ -111,7 +111,8 @@ const entry = z
     const vlanName = `${parent}.${vlanId}`;
     if (vlanId > 0 && utf8Length(vlanName) > MAX_IF_NAME_BYTES) {
       const got = `${vlanId}, which makes the device name "${vlanName}" of ${utf8Length(vlanName)} bytes`;
-      const fix = joined === undefined ? "rename the master" : 'set a shorter "bond.name"';
+      const fix =
+        joined === undefined ? "give the master a shorter name, or an alternative one" : 'set a shorter "bond.name"';
       issue(["vlanID"], `a name of at most ${MAX_IF_NAME_BYTES} bytes: ${fix}`, got);
     }
     return {

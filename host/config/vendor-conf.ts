@@ -4,7 +4,7 @@ import { wholeNumber } from "../lib/schema.ts";
 import { decodeConfig } from "./config-error.ts";
 import { MAX_CIDRS } from "./coordinator-conf.ts";
 import { duration, positiveDuration } from "./fields/duration.ts";
-import { ifName, prefixOrIp } from "./fields/network.ts";
+import { linkName, prefixOrIp } from "./fields/network.ts";
 import { MAX_VLAN_ID } from "./ifacer-conf.ts";
 
 /** Most names in `ifacer.interfaces` of vendor-conf, which lists the NICs of all nodes. @limit */
@@ -44,11 +44,10 @@ const vlanRange = z.unknown().transform((value, context): VlanRange => {
 });
 
 const ifacer = z.strictObject({
-  interfaces: z
-    .array(ifName)
-    .max(MAX_IFACER_INTERFACES)
-    .default([])
-    .meta({ description: "Parents, members and bonds that network definitions may use. If empty, all." }),
+  interfaces: z.array(linkName).max(MAX_IFACER_INTERFACES).default([]).meta({
+    description:
+      "Parents, members and bonds that network definitions may use, by name or alternative name. If empty, all.",
+  }),
   vlanIDs: z
     .array(vlanRange.meta({ title: "VLAN id or range" }))
     .max(MAX_VLAN_ID)

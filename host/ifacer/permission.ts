@@ -1,19 +1,25 @@
 /**
  * Checks what the administrator permits network definitions to do to the node's devices: tenants write definitions, but a node's
- * NICs are shared. Only ADD checks it, before anything is read.
+ * NICs are shared. Only ADD checks it, before anything else.
  */
 import type { IfacerPermission } from "../config/vendor-conf.ts";
 import type { DeviceSpec } from "./device-spec.ts";
 import { refuse } from "./host-links.ts";
+import type { FindName } from "./link-names.ts";
 
-/** Throws CniError 106 for a device or a VLAN ID that is not permitted. An empty list permits all. */
+/** Throws CniError 106 for a device or a VLAN ID that is not permitted. An empty list permits all. Any name of a link stands for the link. */
 export function requirePermitted(
   { interfaces, bond, vlanId }: DeviceSpec,
   { interfaces: permitted, vlanIDs }: IfacerPermission,
+  find: FindName,
 ): void {
   // The bond, too: an existing one gets members.
   const names = [...interfaces, ...(bond === undefined ? [] : [bond.name])];
-  const forbidden = permitted.length === 0 ? undefined : names.find((name) => !permitted.includes(name));
+  const isPermitted = (name: string): boolean => {
+    const link = find(name) ?? name;
+    return permitted.includes(link) || permitted.some((each) => find(each) === link);
+  };
+  const forbidden = permitted.length === 0 ? undefined : names.find((name) => !isPermitted(name));
   if (forbidden !== undefined) {
     refuse(
       `Network definitions may not use interface "${forbidden}" of the cluster's nodes: "ifacer.interfaces" of vendor-conf ` +

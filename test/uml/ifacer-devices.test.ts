@@ -97,6 +97,27 @@ describe("a VLAN device", () => {
     ["another kind", "link add m0.7 type dummy", "already exists and is of kind dummy, want of kind vlan"],
     ["another name", "link add link m0 name trunk7 type vlan id 7", 'already exists as device "trunk7"'],
   ];
+  it("on a master that is named by an alternative name has that in its own", async () => {
+    node.ip("link property add dev m0 altname other");
+    const { interfaces } = await add({ interfaces: ["other"], vlanID: 100 });
+    expect(interfaces).toEqual([{ name: "other.100", mac: link("m0").address }]);
+    expect(link("other.100").link).toBe("m0");
+    expect(await add({ interfaces: ["other"] })).toMatchObject({ interfaces: [{ name: "m0" }] });
+    await refuse({ interfaces: ["m0"], vlanID: 100 }, 106, 'already exists as device "other.100", want it as "m0.100"');
+  });
+
+  it("whose name is an alternative name of such a device is that device", async () => {
+    node.ip("link add link m0 name trunk7 type vlan id 7");
+    node.ip("link property add dev trunk7 altname m0.7");
+    expect(await add({ interfaces: ["m0"], vlanID: 7 })).toMatchObject({ interfaces: [{ name: "trunk7" }] });
+    node.ip("link property add dev m2 altname other");
+    await refuse(
+      { interfaces: ["m1"], bond: { name: "other" } },
+      106,
+      '"m2" already exists and is of kind veth, not a bond',
+    );
+  });
+
   it.each(others)("with %s is refused and not touched", async (_what, made, text) => {
     node.ip(made);
     await refuse({ interfaces: ["m0"], vlanID: 7 }, 106, text);
@@ -117,6 +138,17 @@ describe("a bond", () => {
     expect(names()).toEqual(["vendor_bond0", "vendor_bond0.9"]);
     expect(options("vendor_bond0", "mode")).toEqual(["balance-rr 0"]);
     expect(link("vendor_bond0.9")).toMatchObject({ link: "vendor_bond0", flags: expect.arrayContaining(["UP"]) });
+  });
+
+  it("has members and a primary by alternative names", async () => {
+    node.ip("link property add dev m0 altname other");
+    await add({ interfaces: ["other", "m1"], bond: { name: "b0", mode: 1, options: "miimon=100;primary=other" } });
+    expect(options("b0", "slaves", "primary")).toEqual(["m0 m1", "m0"]);
+    await refuse(
+      { interfaces: ["other", "m0"], bond: { name: "b1" } },
+      106,
+      '"other" and "m0" of "interfaces" are names of one interface, "m0"',
+    );
   });
 
   it("has options of every type, read back from the kernel's own files", async () => {

@@ -9,11 +9,13 @@ import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { IfacerPermission } from "../../config/vendor-conf.ts";
 import type { DeviceSpec } from "../../ifacer/device-spec.ts";
+import { withLinkNames } from "../../ifacer/link-names.ts";
 import { requirePermitted } from "../../ifacer/permission.ts";
 import { type DevicePlan, needsTraffic, planDevices } from "../../ifacer/plan-devices.ts";
 import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { EBUSY, EEXIST, EOPNOTSUPP } from "../../kernel/errno.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
+import { findLinkName } from "../../kernel/netlink/link/requests.ts";
 import { RT_TABLE_LOCAL } from "../../kernel/netlink/route/constants.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
@@ -37,6 +39,10 @@ export interface IfacerDeps {
   readonly log: Log;
   /** Returns the current `ifacer` of vendor-conf. */
   readonly permission: () => IfacerPermission;
+}
+
+function resolveNames(spec: DeviceSpec, { route }: OpenNamespace): DeviceSpec {
+  return withLinkNames(spec, (name) => findLinkName(route, name));
 }
 
 /** Reads addresses and routes only if the plan needs them: a node has many. */
@@ -107,9 +113,10 @@ function resultOf(device: string, { host }: IfacerDeps): CniResult {
   return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
 }
 
-export async function attach(spec: DeviceSpec, request: AttachRequest, deps: IfacerDeps): Promise<CniResult> {
-  const { log } = deps;
-  requirePermitted(spec, deps.permission());
+export async function attach(definition: DeviceSpec, request: AttachRequest, deps: IfacerDeps): Promise<CniResult> {
+  const { log, host } = deps;
+  requirePermitted(definition, deps.permission(), (name) => findLinkName(host.route, name));
+  const spec = resolveNames(definition, host);
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
   const plan = await planAndApply(spec, deps);
   for (const warning of plan.warnings) log.warn(about, warning);
@@ -137,7 +144,8 @@ export async function restoreDevices(spec: DeviceSpec, deps: IfacerDeps): Promis
 }
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
-export function checkDevices(spec: DeviceSpec, { host }: IfacerDeps): void {
+export function checkDevices(definition: DeviceSpec, { host }: IfacerDeps): void {
+  const spec = resolveNames(definition, host);
   const { operations, device } = planDevices(spec, observe(host, spec));
   const lines = operations.filter(({ kind }) => kind !== "try-member").map(formatOperation);
   if (lines.length === 0) return;
@@ -158,10 +166,8 @@ function aboutDevice({ errno, message }: NetlinkError, device: Device): [ErrorCo
     const text = `the kernel module ${MODULES[kind]} is missing or not loaded; run "modprobe ${MODULES[kind]}" on the node`;
     return [ErrorCode.KernelRefused, `Cannot create device "${name}": ${text}`];
   }
-  if (errno !== EEXIST) return undefined;
-  const id =
-    device.kind === "vlan" ? `, or VLAN ${device.id} of "${device.parent}" exists in another network namespace` : "";
-  const text = `the name is an alternative name of another device${id}; remove that or change the definition`;
+  if (errno !== EEXIST || device.kind !== "vlan") return undefined;
+  const text = `VLAN ${device.id} of "${device.parent}" exists in another network namespace; remove that or change the definition`;
   return [ErrorCode.InterfaceRefused, `Cannot create device "${name}": ${text}`];
 }
 

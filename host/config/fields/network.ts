@@ -1,6 +1,13 @@
 /** Schemas of addresses, prefixes, routes and interface names. */
 import * as z from "zod";
-import { IF_NAME_FORM, MAX_IF_NAME_BYTES, parseIfName } from "../../cni/names.ts";
+import {
+  IF_NAME_FORM,
+  LINK_NAME_FORM,
+  MAX_ALT_NAME_BYTES,
+  MAX_IF_NAME_BYTES,
+  parseIfName,
+  parseLinkName,
+} from "../../cni/names.ts";
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { parsedText } from "../../lib/schema.ts";
@@ -43,6 +50,9 @@ export const ifName = parsedText(parseIfName, IF_NAME_FORM, MAX_IF_NAME_BYTES).m
   title: "interface name",
   ...cel(IF_NAME_RULE),
 });
+
+/** A name or an alternative name of a link on the node (`ip link property add … altname`). */
+export const linkName = parsedText(parseLinkName, LINK_NAME_FORM, MAX_ALT_NAME_BYTES).meta({ title: "interface name" });
 
 interface CanonicalForm {
   readonly parse: (text: string) => Prefix | undefined;

@@ -21,6 +21,8 @@ describe("a configuration", () => {
       { vlanId: 1, vlanName: "abcdefghijklm.1" },
     ],
     [{ interfaces: ["e0"], bond: {} }, { bond }],
+    [{ interfaces: ["n".repeat(127)] }, {}],
+    [{ interfaces: ["n".repeat(127), "e0"], bond: {} }, { bond }],
     [
       { interfaces: ["e0", "e1"], vlanID: 7, ...on },
       { ...on, vlanId: 7, vlanName: "b0.7" },
@@ -30,6 +32,10 @@ describe("a configuration", () => {
     const interfaces = "interfaces" in value ? value.interfaces : [];
     expect(decode(value)).toEqual({ ...plain, interfaces, ...expected });
   });
+});
+
+it("a name of more than 127 bytes is no alternative name", () => {
+  expect(() => decode({ interfaces: ["n".repeat(128)] })).toThrow('field "interfaces[0]"');
 });
 
 describe("a mode", () => {
@@ -58,8 +64,7 @@ describe("is refused:", () => {
     {"interfaces":"e0"} => field "interfaces": found "e0", want a list of interface names
     {"interfaces":[]} => field "interfaces": found an empty list, want a list of at least one interface name
     {"interfaces":[7]} => field "interfaces[0]": found 7, want an interface name
-    {"interfaces":["abcdefghijklmnop"]}
-      => field "interfaces[0]": found "abcdefghijklmnop", want an interface name: 1 to 15 bytes
+    {"interfaces":[""]} => field "interfaces[0]": found "", want an interface name or an alternative one: 1 to 127 bytes
     {"interfaces":["e0","e1"]}
       => found 2 interfaces, want one master interface, or several with a "bond" that joins them
     {"interfaces":["e0","e1","e0"],"bond":{}}
@@ -83,7 +88,7 @@ describe("is refused:", () => {
     {"interfaces":["e0"],"takeOver":true}
       => field "takeOver": found true, want false, or a "bond" that takes the addresses over
     {"interfaces":["enp129s0f0np0"],"vlanID":100}
-      => found 100, which makes the device name "enp129s0f0np0.100" of 17 bytes, want a name of at most 15 bytes: rename the master
+      => found 100, which makes the device name "enp129s0f0np0.100" of 17 bytes, want a name of at most 15 bytes: give the master a shorter name, or an alternative one
     {"interfaces":["e0"],"vlanID":100,"bond":{}}
       => the device name "vendor_bond0.100" of 16 bytes, want a name of at most 15 bytes: set a shorter "bond.name"
     {"interfaces":["e0"],"type":"ifacers"} => field "type": found "ifacers", want one of "ifacer", "berth-ifacer"

@@ -21,6 +21,7 @@ export const IFLA_EXT_MASK = 29;
 export const IFLA_NUM_TX_QUEUES = 31;
 export const IFLA_NUM_RX_QUEUES = 32;
 export const IFLA_LINK_NETNSID = 37;
+export const IFLA_ALT_IFNAME = 53;
 
 export const IFLA_INFO_KIND = 1;
 export const IFLA_INFO_DATA = 2;

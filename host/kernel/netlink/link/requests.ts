@@ -8,6 +8,7 @@ import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { NetlinkError, unlessRefused } from "../error.ts";
 import type { Message } from "../message.ts";
 import {
+  IFLA_ALT_IFNAME,
   IFLA_EXT_MASK,
   IFLA_GROUP,
   IFLA_IFNAME,
@@ -27,6 +28,9 @@ import {
   type LinkSpec,
 } from "./link.ts";
 import { decodeLink, encodeLink, type LinkMessage } from "./message.ts";
+
+/** Longest value of IFLA_IFNAME (linux/if.h): bytes, with the final NUL. */
+const IFNAMSIZ = 16;
 
 const withoutStats = attribute(IFLA_EXT_MASK, encodeUint32(RTEXT_FILTER_SKIP_STATS));
 
@@ -54,6 +58,17 @@ export function linkNamed(name: string, answer: readonly Message[]): LinkMessage
 export function findLink(conversation: Conversation, name: string): LinkMessage | undefined {
   const answer = unlessRefused([ENODEV], () => conversation.request(linkRequest(name)));
   return answer && linkNamed(name, answer);
+}
+
+/** Returns the name of the link with that name or alternative name; undefined if there is none. */
+export function findLinkName(conversation: Conversation, name: string): string | undefined {
+  const value = encodeString(name);
+  // The kernel looks for either name in either attribute, and IFLA_IFNAME has room for 15 bytes.
+  const type = value.length > IFNAMSIZ ? IFLA_ALT_IFNAME : IFLA_IFNAME;
+  const payload = encodeLinkRequest(0, [attribute(type, value), withoutStats]);
+  const request = { operation: () => `get link "${name}"`, type: RTM_GETLINK, payload };
+  const [answer] = unlessRefused([ENODEV], () => conversation.request(request)) ?? [];
+  return answer && readValue(decodeLink(answer, LINK_ATTRIBUTES).attributes, IFLA_IFNAME, decodeString);
 }
 
 /** Returns those of the links, by name or index, that exist, each once, with their settings. */

@@ -1,0 +1,68 @@
+/** Definitions and settings that name a link by an alternative name. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { requireRefusal, requireSuccess } from "../../scripts/lab/cnitool.ts";
+import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
+import { addVeth } from "../../scripts/lab/netns.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
+
+/** Longer than a name can be. */
+const LONG = "the-link-of-this-node-to-the-rack";
+const network = `names${process.pid}`;
+
+let world: NetnsWorld;
+let node: LabNode;
+let pod: LabPod;
+
+const settings = (interfaces: readonly string[]) =>
+  vendorConf({ enableIPv6: false, allocationCooldown: "0s", ifacer: { interfaces } });
+
+beforeAll(async () => {
+  world = await NetnsWorld.build("names", async (built) => built);
+  const [netns, lan] = [await world.addNetns("node"), await world.addNetns("lan")];
+  for (const link of ["uplink", "other"]) await addVeth({ netns, name: link }, { netns: lan, name: link });
+  for (const name of ["lan", LONG]) await netns.ip(`link property add dev uplink altname ${name}`);
+  node = await world.addNode(netns, {
+    "conf.yaml": settings([]),
+    "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }),
+  });
+  pod = await world.addPod(node, "one");
+});
+
+afterAll(() => world?.delete());
+
+const call = (interfaces: readonly string[], more: object = {}) =>
+  pod.run("ifacer", "ADD", { conf: { cniVersion: "1.0.0", name: "lab", type: "ifacer", interfaces, ...more } });
+
+it.each(["uplink", "lan", LONG])("ifacer finds a link by %s, and its result has the link's name", async (name) => {
+  const { interfaces } = requireSuccess(await call([name]), name);
+  expect(interfaces).toMatchObject([{ name: "uplink" }]);
+  await world.define(network, [{ type: "ifacer", interfaces: [name] }, macvlan("uplink")]);
+  for (const verb of ["add", "check", "del"] as const) requireSuccess(await pod.call(verb, network), `${verb} ${name}`);
+});
+
+it.each([
+  ["uplink", "lan"],
+  ["lan", "uplink"],
+  ["lan", LONG],
+  [LONG, LONG],
+])("with %s in vendor-conf a definition may use %s, and no other link", async (permitted, name) => {
+  await node.agent.write("conf.yaml", settings([permitted]));
+  requireSuccess(await call([name]), name);
+  for (const forbidden of ["other", "absent"])
+    expect(requireRefusal(await call([forbidden]), forbidden, "any")).toMatchObject({
+      code: 106,
+      msg: expect.stringContaining(`may not use interface "${forbidden}"`),
+    });
+  await node.agent.write("conf.yaml", settings([]));
+});
+
+it("two names of one link, and a name that no link has, are refused", async () => {
+  const bond = { name: "b0" };
+  expect(requireRefusal(await call(["lan", "uplink"], { bond }), "twice", "any")).toMatchObject({
+    code: 106,
+    msg: '"lan" and "uplink" of "interfaces" are names of one interface, "uplink"; name it once',
+  });
+  expect(requireRefusal(await call(["lam"]), "absent", "any").msg).toContain(
+    'Interface "lam" of "interfaces" does not exist',
+  );
+});
