@@ -46,12 +46,15 @@ function isAbsence(error: unknown): boolean {
   return error instanceof NetnsError || (error instanceof PacketError && ABSENT.includes(error.errno));
 }
 
-const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, string>> = {
-  absent: "it does not exist any more",
-  down: "it is down",
-  noArp: "it has no neighbours (NOARP)",
-  noCarrier: "it has lost its carrier",
+const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, readonly [DetectionReason, string]>> = {
+  absent: ["link", "it does not exist any more"],
+  down: ["link", "it is down"],
+  noArp: ["kind", "it has no neighbours (NOARP)"],
+  noCarrier: ["link", "it has lost its carrier"],
 };
+
+/** The kind of a tap (drivers/net/tun.c): its carrier is the program that has opened it, which a pod starts after its ADD. */
+const TAP = "tun";
 
 /** The outcome of a session. The first call of `resolve`, `fail` or `crash` decides it; later ones are ignored. */
 interface Outcome<T> extends Disposable {
@@ -111,8 +114,10 @@ function startAtCarrier<T>({ link, needsCarrier, start }: CarrierWait, outcome: 
     if (state === "ready") {
       if (!started) start();
       started = true;
+    } else if (state === "noCarrier" && !started && link.kind === TAP) {
+      outcome.fail("kind", "it is a tap, which has no carrier until a program opens it");
     } else if (state !== "noCarrier" || (started && needsCarrier)) {
-      outcome.fail("link", UNUSABLE[state]);
+      outcome.fail(...UNUSABLE[state]);
     }
   };
   const watch = opened.use(watchLink(link.netnsPath, link.index, { changed: follow, failure: outcome.crash }));

@@ -104,6 +104,19 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.3"] });
     }));
 
+  it("whose NIC is a tap is refused with code 106, and what to change, and keeps nothing", () =>
+    withSegment({}, async (segment) => {
+      const pod = await segment.pod();
+      await pod.ip("tuntap add eth0 mode tap");
+      expect(await segment.addDirectly(pod).answer).toMatchObject({
+        code: 106,
+        msg: 'Conflict detection failed for 10.66.0.1: Cannot probe on link "eth0": it is a tap, which has no carrier until a program opens it; set "detectIPConflict" and "detectGateway" to false in the coordinator\'s entry of this network',
+      });
+      expect(await segment.usage()).toEqual({});
+      await segment.setDetection({ detectIPConflict: false });
+      expect((await segment.addDirectly(pod).answer).ips).toHaveLength(1);
+    }));
+
   it("that cannot ask is refused with code 11, and keeps nothing", () =>
     withSegment({}, async (segment) => {
       await segment.node.ip("link set uplink down");

@@ -114,7 +114,20 @@ describe("a link", () => {
   it("without ARP cannot", async () => {
     const quiet = lab.addPod();
     quiet.ip("link set eth0 arp off");
-    await expect(detect(quiet, FREE)).rejects.toMatchObject(rejects("link", /NOARP/));
+    await expect(detect(quiet, FREE)).rejects.toMatchObject(rejects("kind", /NOARP/));
+  });
+
+  it("that is a tap cannot, and it says so at once", async () => {
+    const tap = lab.addPod();
+    tap.ip("link del eth0");
+    tap.ip("tuntap add eth0 mode tap");
+    tap.ip("link set eth0 up");
+    const [{ ifindex }] = JSON.parse(tap.exec("ip", "-j", "link", "show", "eth0"));
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }); // which nothing advances
+    const link = { ...tap.link, index: ifindex, kind: "tun" };
+    await expect(detect({ ...tap, link }, FREE)).rejects.toMatchObject(
+      rejects("kind", /it is a tap, which has no carrier/),
+    );
   });
 
   const endings: [string, (doomed: Pod) => void, RegExp][] = [

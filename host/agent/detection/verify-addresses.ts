@@ -4,7 +4,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { DetectionError } from "../../coordinator/detection-error.ts";
+import { DetectionError, UNPROBED_KIND_REMEDY } from "../../coordinator/detection-error.ts";
 import { conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import type { QuietLinkOptions } from "../../coordinator/quiet-link.ts";
 import type { LinkObservation } from "../../kernel/observe-link.ts";
@@ -91,7 +91,7 @@ export class EarlyStage {
 
   /**
    * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask for no more. Throws CniError 11 when
-   * the NIC cannot probe; rejects with the signal's reason.
+   * the NIC cannot probe, 106 when its kind never can; rejects with the signal's reason.
    */
   async verify({ held, previous }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
     const { isWanted } = this;
@@ -141,8 +141,10 @@ export class EarlyStage {
     } catch (error) {
       if (!(error instanceof DetectionError)) throw error;
       signal.throwIfAborted();
-      const text = `Conflict detection failed for ${ips.map(formatIp).join(", ")}: ${error.message}; try again`;
-      throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
+      const isInVain = error.reason === "kind" && this.isWanted;
+      const remedy = isInVain ? UNPROBED_KIND_REMEDY : "try again";
+      const text = `Conflict detection failed for ${ips.map(formatIp).join(", ")}: ${error.message}; ${remedy}`;
+      throw new CniError(isInVain ? ErrorCode.InterfaceRefused : ErrorCode.TryAgainLater, text, { cause: error });
     }
   }
 }

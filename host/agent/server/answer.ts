@@ -5,7 +5,7 @@ import { constants } from "node:os";
 import { CniError, ErrorCode, formatCniError } from "../../cni/error.ts";
 import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
 import { ConfigError } from "../../config/config-error.ts";
-import { DetectionError } from "../../coordinator/detection-error.ts";
+import { DetectionError, UNPROBED_KIND_REMEDY } from "../../coordinator/detection-error.ts";
 import { ApplyError } from "../../kernel/apply.ts";
 import { LinkRemovalError } from "../../kernel/link-remover.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
@@ -103,7 +103,10 @@ function classify(error: unknown): CniError {
   if (error instanceof ApiUnavailable) {
     return new CniError(ErrorCode.TryAgainLater, `The API server does not answer: ${error.message}`, cause);
   }
-  if (error instanceof DetectionError) return new CniError(ErrorCode.TryAgainLater, error.message, cause);
+  if (error instanceof DetectionError)
+    return error.reason === "kind"
+      ? new CniError(ErrorCode.InterfaceRefused, `${error.message}; ${UNPROBED_KIND_REMEDY}`, cause)
+      : new CniError(ErrorCode.TryAgainLater, error.message, cause);
   const isKernel = KERNEL_ERRORS.some((kind) => error instanceof kind);
   if (isKernel && error instanceof Error) return new CniError(ErrorCode.KernelRefused, error.message, cause);
   const text = messageOf(error);
