@@ -82,7 +82,8 @@ function listFiles(directory: string, problems: string[]): readonly string[] {
 function readCached(path: string): CachedAttachment {
   const text = readRegular(path, MAX_DEFINITION_BYTES).bytes.toString("utf8");
   const { containerId, ifName, networkName, netns, cniArgs, result, config } = cachedInfo.parse(JSON.parse(text));
-  const decoded = decodeResult(result, decodeCniVersion(result.cniVersion, "result.cniVersion"), "result");
+  decodeCniVersion(result.cniVersion, "result.cniVersion");
+  const decoded = decodeResult(result, "result");
   const sandbox = decoded.interfaces.find(({ name, sandbox }) => name === ifName && sandbox !== undefined)?.sandbox;
   const args = new Map(cniArgs ?? []);
   return {

@@ -4,7 +4,7 @@ import { BoundedMap } from "../lib/bounded-map.ts";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, orAbsent, parsedText, textMap } from "../lib/schema.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
-import { type Mac, parseMac } from "../net/mac.ts";
+import { type LinkAddress, type Mac, parseLinkAddress } from "../net/mac.ts";
 import { parsePrefix } from "../net/prefix.ts";
 import { CniError, ErrorCode } from "./error.ts";
 import {
@@ -33,6 +33,7 @@ interface Attachment {
 
 interface RuntimeConfig {
   readonly ips?: readonly IpRequest[] | undefined;
+  /** Undefined if the runtime asks for none, or for one that is not Ethernet's. */
   readonly mac?: Mac | undefined;
   /** From the capability `io.kubernetes.cri.pod-annotations`. */
   readonly podAnnotations?: Readonly<Record<string, string>> | undefined;
@@ -82,12 +83,17 @@ const headSchema = z.object({
   "cni.dev/attachments": attachments,
 });
 
+/** Main plugins read it so: as net.ParseMAC does, and empty text is no request. */
+function parseRequestedMac(text: string): LinkAddress | undefined {
+  return text === "" ? { mac: undefined } : parseLinkAddress(text);
+}
+
 /** What the runtime adds for ADD. See {@link decodeNetConf} for DEL. */
 const callSchema = z.object({
   runtimeConfig: orAbsent(
     z.object({
       ips: ipRequests,
-      mac: orAbsent(parsedText(parseMac, "a MAC address of six octets")),
+      mac: orAbsent(parsedText(parseRequestedMac, "a MAC address")).transform((address) => address?.mac),
       "io.kubernetes.cri.pod-annotations": orAbsent(textMap()),
     }),
   ),
@@ -123,21 +129,21 @@ function parseObject(text: string): Record<string, unknown> {
   }
 }
 
-/** Decodes prevResult in the version that it names, else in that of the configuration. Another plugin of the chain may have chosen another version. */
-function decodePrevResult(value: unknown, confVersion: CniVersion): CniResult {
+/** Decodes prevResult, whose version may be another one than the configuration's. Throws CniError 1 for one that is not supported. */
+function decodePrevResult(value: unknown): CniResult {
   const named = typeof value === "object" && value !== null && "cniVersion" in value ? value.cniVersion : undefined;
-  const version = named == null || named === "" ? confVersion : decodeCniVersion(named, "prevResult.cniVersion");
-  return decodeResult(value, version);
+  if (named != null && named !== "") decodeCniVersion(named, "prevResult.cniVersion");
+  return decodeResult(value);
 }
 
 type CallParts = Pick<NetConf, "prevResult" | "runtimeConfig" | "args">;
 
-function decodeCallParts(raw: Record<string, unknown>, cniVersion: CniVersion): CallParts {
+function decodeCallParts(raw: Record<string, unknown>): CallParts {
   const isPlain = raw.runtimeConfig == null && raw.args == null;
   const { runtimeConfig, args } = isPlain ? {} : decodePart(callSchema, raw);
   const { ips, mac, "io.kubernetes.cri.pod-annotations": podAnnotations } = runtimeConfig ?? {};
   return {
-    prevResult: raw.prevResult == null ? undefined : decodePrevResult(raw.prevResult, cniVersion),
+    prevResult: raw.prevResult == null ? undefined : decodePrevResult(raw.prevResult),
     runtimeConfig: { ips, mac, podAnnotations },
     args: { cni: { ips: args?.cni?.ips } },
   };
@@ -175,7 +181,7 @@ function decodeNew(text: string, forDelete: boolean): NetConf {
   const head = decodePart(headSchema, raw);
   let parts: CallParts = { runtimeConfig: {}, args: { cni: {} } };
   try {
-    parts = decodeCallParts(raw, cniVersion);
+    parts = decodeCallParts(raw);
   } catch (error) {
     if (!forDelete) throw error;
   }

@@ -21,16 +21,6 @@ function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length > 0 ? list : undefined;
 }
 
-/** Returns the result without fields that the version does not have. */
-function knownTo(version: CniVersion, result: CniResult): CniResult {
-  if (isAtLeast(version, "1.1.0")) return result;
-  return {
-    ...result,
-    interfaces: result.interfaces.map(({ name, mac, sandbox }) => ({ name, mac, sandbox })),
-    routes: result.routes.map(({ dst, gw }) => ({ dst, gw })),
-  };
-}
-
 function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
   return defined({ ...rest, pciID: pciId });
 }
@@ -48,9 +38,9 @@ function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
   return defined({ dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest });
 }
 
-/** Returns the result's JSON value in that version, without empty lists and without fields that the version does not have. */
+/** Returns the result's JSON value in that version, without empty lists. What another plugin has added goes on as it came, in every version. */
 export function formatResult(result: CniResult, version: CniVersion): JsonObject {
-  const { interfaces, ips, routes, dns } = knownTo(version, result);
+  const { interfaces, ips, routes, dns } = result;
   return defined({
     cniVersion: version,
     interfaces: nonEmpty(interfaces.map(formatInterface)),
@@ -132,11 +122,11 @@ const resultSchema = z
   });
 
 /**
- * Decodes a result of that version; `where` names its place in the error.
+ * Decodes a result, of any version; `where` names its place in the error.
  * Throws {@link CniError} code 7 with the field that is wrong.
  */
-export function decodeResult(value: unknown, version: CniVersion, where = "prevResult"): CniResult {
+export function decodeResult(value: unknown, where = "prevResult"): CniResult {
   const decoded = decode(resultSchema, value);
-  if (decoded.ok) return knownTo(version, decoded.value);
+  if (decoded.ok) return decoded.value;
   throw new CniError(ErrorCode.InvalidNetworkConfig, `Invalid ${where}: ${formatMismatches(decoded.mismatches)}`);
 }

@@ -5,13 +5,11 @@ import type { Prefix } from "../net/prefix.ts";
 export interface ResultInterface {
   readonly name: string;
   readonly mac?: string | undefined;
-  /** From CNI 1.1 on, in bytes. */
+  /** In bytes. This and the last two fields are of CNI 1.1; some plugins write them in earlier versions. */
   readonly mtu?: number | undefined;
   /** Path of the network namespace; undefined for an interface of the node. */
   readonly sandbox?: string | undefined;
-  /** From CNI 1.1 on. */
   readonly socketPath?: string | undefined;
-  /** From CNI 1.1 on. */
   readonly pciId?: string | undefined;
 }
 
@@ -26,7 +24,7 @@ export interface ResultIp {
 export interface ResultRoute {
   readonly dst: Prefix;
   readonly gw?: Ip | undefined;
-  /** This and the following fields exist from CNI 1.1 on. */
+  /** This and the following fields are of CNI 1.1; some plugins write them in earlier versions. */
   readonly mtu?: number | undefined;
   readonly advmss?: number | undefined;
   readonly priority?: number | undefined;

@@ -49,14 +49,13 @@ const result = anyResult.map(({ ips, ...rest }): CniResult => {
 });
 
 describe.each(SUPPORTED_VERSIONS)("results in version %s", (version) => {
-  it("survive a round trip, less what the version does not know", () => {
+  it("survive a round trip", () => {
     fc.assert(
       fc.property(result, (original) => {
         const text = JSON.stringify(formatResult(original, version));
-        const read = decodeResult(JSON.parse(text), version);
+        const read = decodeResult(JSON.parse(text));
         expect(JSON.stringify(formatResult(read, version))).toBe(text);
-        if (version === "1.1.0") expect(read).toEqual(original);
-        else expect(read.ips).toEqual(original.ips);
+        expect(read).toEqual(original);
       }),
     );
   });

@@ -35,10 +35,8 @@ const before10: readonly CniVersion[] = ["0.3.0", "0.3.1", "0.4.0"];
 
 describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
   const isOld = before10.includes(version);
-  const is11 = version === "1.1.0";
 
   it("a result has that version's shape", () => {
-    const since11 = (fields: object) => (is11 ? fields : {});
     expect(formatResult(RESULT, version)).toStrictEqual({
       cniVersion: version,
       interfaces: [
@@ -47,7 +45,7 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
           name: "eth0",
           mac: "0a:00:00:00:00:02",
           sandbox: "/run/netns/a",
-          ...since11({ mtu: 1500, socketPath: "/s", pciID: "0000:00" }),
+          ...{ mtu: 1500, socketPath: "/s", pciID: "0000:00" },
         },
       ],
       ips: [
@@ -59,11 +57,17 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
         {
           dst: "fd01::/48",
           gw: "fd00::1",
-          ...since11({ mtu: 1400, advmss: 1300, priority: 5, table: 7, scope: 0 }),
+          ...{ mtu: 1400, advmss: 1300, priority: 5, table: 7, scope: 0 },
         },
       ],
       dns: { nameservers: ["10.0.0.53"], domain: "a.b" },
     });
+  });
+
+  it("a previous result passes through unchanged", () => {
+    const value = formatResult(RESULT, version);
+    expect(decodeResult(value)).toEqual(RESULT);
+    expect(formatResult(decodeResult(value), version)).toStrictEqual(value);
   });
 
   it("an IPAM result has no interfaces and no index of one", () => {
@@ -74,7 +78,7 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
 
   it("an empty result is its version", () => {
     expect(formatResult(EMPTY, version)).toStrictEqual({ cniVersion: version });
-    expect(decodeResult({ cniVersion: version }, version)).toEqual(EMPTY);
+    expect(decodeResult({ cniVersion: version })).toEqual(EMPTY);
   });
 
   it("null and empty text are read as absent", () => {
@@ -84,17 +88,17 @@ describe.each(SUPPORTED_VERSIONS)("in version %s", (version) => {
       routes: [{ dst: "10.1.0.0/16", gw: "" }],
       dns: null,
     };
-    const read = decodeResult(value, version);
+    const read = decodeResult(value);
     expect(read).toEqual({
       interfaces: [{ name: "eth0" }],
       ips: [{ address: prefix("10.0.0.2/24") }],
       routes: [{ dst: prefix("10.1.0.0/16") }],
     });
-    expect(decodeResult({ interfaces: null, ips: null, routes: null }, version)).toEqual(EMPTY);
+    expect(decodeResult({ interfaces: null, ips: null, routes: null })).toEqual(EMPTY);
   });
 
   it("unknown keys are ignored", () => {
-    expect(decodeResult({ ips: [{ address: "10.0.0.2/24", color: 1 }], x: {} }, version).ips).toHaveLength(1);
+    expect(decodeResult({ ips: [{ address: "10.0.0.2/24", color: 1 }], x: {} }).ips).toHaveLength(1);
   });
 });
 
@@ -119,11 +123,11 @@ const refused: [value: unknown, message: string][] = [
 ];
 
 it.each(refused)("decodeResult refuses %j with code 7", (value, message) => {
-  expect(() => decodeResult(value, "1.0.0")).toThrow(
+  expect(() => decodeResult(value)).toThrow(
     expect.objectContaining({ code: ErrorCode.InvalidNetworkConfig, message: expect.stringContaining(message) }),
   );
 });
 
 it("decodeResult names the place it is given", () => {
-  expect(() => decodeResult(3, "1.0.0", "IPAM result")).toThrow("Invalid IPAM result: found 3, want an object");
+  expect(() => decodeResult(3, "IPAM result")).toThrow("Invalid IPAM result: found 3, want an object");
 });
