@@ -7,7 +7,7 @@
  */
 import { access, constants, writeSync } from "node:fs";
 import { invariant } from "../lib/invariant.ts";
-import { ENOTTY, formatErrno } from "./errno.ts";
+import { ENOENT, ENOTTY, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 
 const { O_RDONLY, O_NONBLOCK } = constants;
@@ -74,6 +74,17 @@ export function openNetns(path: string, native: Native = loadNative()): OpenNetn
 export function readNetnsIdentity(path: string, native: Native = loadNative()): NetnsIdentity {
   using netns = openNetns(path, native);
   return netns.identity;
+}
+
+/** Returns whether there is no network namespace at `path` any more. One that cannot be opened for another reason, such as too many open files, is there. */
+export function isNetnsGone(path: string): boolean {
+  try {
+    readNetnsIdentity(path);
+    return false;
+  } catch (error) {
+    if (error instanceof NetnsError) return error.errno === ENOENT || error.errno === ENOTTY;
+    throw error;
+  }
 }
 
 /** Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link NetnsError}. */

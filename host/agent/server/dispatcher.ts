@@ -13,7 +13,7 @@ import {
   type PluginName,
 } from "../../cni/request.ts";
 import { formatResult } from "../../cni/result-versions.ts";
-import { isOwnNetns } from "../../kernel/netns.ts";
+import { isNetnsGone, isOwnNetns } from "../../kernel/netns.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -86,7 +86,7 @@ export class Dispatcher {
         await plugin.check(request);
         return EMPTY;
       case "DEL":
-        this.#recordRelease(request, await plugin.del(request), startMs);
+        this.#recordRelease(request, await this.#delete(request), startMs);
         return EMPTY;
       case "GC":
         this.#recordRelease(request, await plugin.gc(request), startMs);
@@ -96,6 +96,17 @@ export class Dispatcher {
         return notice === "" ? EMPTY : { ...EMPTY, notice };
       }
     }
+  }
+
+  /**
+   * A main plugin may fail before it calls its IPAM plugin if the namespace is gone, as host-device does. The coordinator's DEL, which comes
+   * first, then releases the addresses: no NIC has them any more.
+   */
+  async #delete(request: DetachRequest): Promise<readonly Allocation[]> {
+    const { plugin, netns } = request;
+    const released = await this.#plugins[plugin].del(request);
+    const isPodGone = plugin === "coordinator" && (netns === undefined || isNetnsGone(netns));
+    return isPodGone ? this.#plugins.berth.del(request) : released;
   }
 
   /** Returns `undo` with a line of its own. */
@@ -111,7 +122,7 @@ export class Dispatcher {
 
   /** One line for each NIC. A DEL has one although nothing was released. */
   #recordRelease(request: DetachRequest | NodeRequest, released: readonly Allocation[], startMs: number): void {
-    if (request.plugin !== "berth") return;
+    if (request.plugin !== "berth" && released.length === 0) return;
     const ms = performance.now() - startMs;
     const network = request.netConf.name;
     if (request.command === "DEL") {
