@@ -81,6 +81,13 @@ async function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, cod
   expect(found.exitCode).toBe(code);
 }
 
+it("knows a master by its alternative name", async () => {
+  await host.ip("link property add dev br0 altname lan-of-this-node");
+  define("10-lan.conflist", "lan", { ...MACVLAN, master: "lan-of-this-node" }, COORDINATOR);
+  const { stdout, exitCode } = await doctor();
+  expect([stdout, exitCode]).toEqual([expect.not.stringContaining("has no interface"), 0]);
+});
+
 it("finds nothing wrong on a healthy host", async () => {
   expect(await doctor()).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: "" });
 });

@@ -21,6 +21,7 @@ import { ignoreLaterChanges, isDifference } from "../../coordinator/plan-check.t
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
+import { findLinkName } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -29,6 +30,7 @@ import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
+import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
@@ -127,7 +129,7 @@ function decide(
     conf,
     mode: mode.mode,
     ifName,
-    defaultNic: subject?.annotations.defaultRouteNic ?? conf.podDefaultRouteNic,
+    defaultNic: linkNameIn(pod, observed, subject?.annotations.defaultRouteNic ?? conf.podDefaultRouteNic),
     addresses,
     pair,
     alias: formatAlias({ owner, containerId, network, pod: name === "" ? "" : `${namespace}/${name}` }),
@@ -156,6 +158,12 @@ function decide(
     mode,
     identity: { namespace, pod: name },
   };
+}
+
+/** Returns the name of the pod's link that has this alternative name; the name itself if it is a link's own, or none's yet. */
+function linkNameIn({ route }: OpenNamespace, { links }: NamespaceState, name: string): string {
+  const isKnown = name === "" || links.some((link) => link.name === name);
+  return isKnown ? name : (findLinkName(route, name) ?? name);
 }
 
 /** The default route moves when its NIC is attached. If no annotation announces that NIC, nothing else would report that it never came. */

@@ -32,6 +32,7 @@ export async function readHost(
   { socket, stateDirectory, confDirectory, binDirectory, hostRoot }: HostPaths,
   version: string,
 ): Promise<HostFacts> {
+  const links = readLinkNames();
   return {
     isRoot: process.getuid?.() === 0,
     timeS: Date.now() / 1_000,
@@ -46,8 +47,8 @@ export async function readHost(
       mode: statusOf(join(binDirectory, name))?.mode ?? 0,
     })),
     sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, readText(join("/proc/sys", name))?.trim()))),
-    mtus: new Map(listNames("/sys/class/net").flatMap((name) => entryOf(name, readMtu(name)))),
-    lowers: new Map(listNames("/sys/class/net").map((name) => [name, readLowers(name)])),
+    mtus: new Map(links.flatMap(([name, link]) => entryOf(name, readMtu(link)))),
+    lowers: new Map(links.map(([name, link]) => [name, readLowers(link)])),
     files: [
       ...fileFacts([socket, stateDirectory], true),
       ...fileFacts([binDirectory, confDirectory, ...PLUGINS.map((name) => join(binDirectory, name))], false),
@@ -103,6 +104,16 @@ function fileFacts(paths: readonly string[], isPrivate: boolean): HostFacts["fil
     const status = statusOf(path);
     return status === undefined ? [] : [{ path, uid: status.uid, mode: status.mode & 0o7777, isPrivate }];
   });
+}
+
+/** Returns each name and alternative name of an interface, with the interface's own name. */
+function readLinkNames(): [name: string, link: string][] {
+  const { status, stdout } = spawnSync("ip", ["-j", "link", "show"], { encoding: "utf8" });
+  const rows: { ifname: string; altnames?: string[] }[] = status === 0 ? JSON.parse(stdout || "[]") : [];
+  const alternative = rows.flatMap(({ ifname, altnames = [] }) =>
+    altnames.map((name): [string, string] => [name, ifname]),
+  );
+  return [...listNames("/sys/class/net").map((name): [string, string] => [name, name]), ...alternative];
 }
 
 /** Returns the interfaces below one. */

@@ -1,7 +1,7 @@
 /** Definitions and settings that name a link by an alternative name. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { requireRefusal, requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
+import { ipPool, macvlan, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
 import { addVeth } from "../../scripts/lab/netns.ts";
 import { type LabNode, type LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
 
@@ -23,7 +23,15 @@ beforeAll(async () => {
   for (const name of ["lan", LONG]) await netns.ip(`link property add dev uplink altname ${name}`);
   node = await world.addNode(netns, {
     "conf.yaml": settings([]),
-    "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }),
+    "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }),
+    "green.yaml": ipPool("green", "10.7.0.0/24", { gateway: "10.7.0.1" }),
+    "two.yaml": podManifest("shop", "two", {
+      ippools: [
+        { interface: "eth0", ipv4: ["blue"] },
+        { interface: "net1", ipv4: ["green"] },
+      ],
+      "default-route-nic": "storage",
+    }),
   });
   pod = await world.addPod(node, "one");
 });
@@ -65,4 +73,24 @@ it("two names of one link, and a name that no link has, are refused", async () =
   expect(requireRefusal(await call(["lam"]), "absent", "any").msg).toContain(
     'Interface "lam" of "interfaces" does not exist',
   );
+});
+
+it("a NIC of the pod carries the default route by an alternative name", async () => {
+  const two = await world.addPod(node, "two");
+  for (const [ifName, master] of [
+    ["eth0", "uplink"],
+    ["net1", "other"],
+  ] as const) {
+    await world.define(`${network}-${master}`, [macvlan(master)]);
+    await two.attach(`${network}-${master}`, ifName);
+    if (ifName === "net1") await two.netns.ip("link property add dev net1 altname storage");
+    const conf = {
+      cniVersion: "1.0.0",
+      name: `${network}-${master}`,
+      type: "coordinator",
+      serviceCIDR: ["10.96.0.0/16"],
+    };
+    await two.succeed("ADD", { conf, ifName });
+  }
+  expect(await two.netns.ip("route show default")).toMatch(/^default via 10\.7\.0\.1 dev net1/);
 });
