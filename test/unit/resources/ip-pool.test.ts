@@ -295,6 +295,20 @@ const shapes: [title: string, spec: object, reserved: object[], ranges: string[]
     ["10.0.0.0-10.0.0.5", "10.0.0.250-10.0.0.255"],
   ],
   [
+    "a link-local gateway is no address of the pool",
+    { subnet: "fd00::/120", gateway: "fe80::1" },
+    [],
+    ["fd00::-fd00::ff"],
+    [],
+  ],
+  [
+    "special addresses are no addresses of the pool",
+    { subnet: "192.0.0.0/2", ips: ["223.255.255.250-224.0.0.5", "240.0.0.1"] },
+    [],
+    ["223.255.255.250-223.255.255.255", "240.0.0.1"],
+    ["192.0.0.0", "255.255.255.255"],
+  ],
+  [
     "reserved addresses of the subnet are masked, others ignored",
     { subnet: "10.0.0.0/24" },
     [{ ips: ["10.0.0.7-10.0.0.8", "10.9.0.1"] }, { ips: ["fd00::1"] }, { ips: ["10.0.0.8-10.0.0.20"] }],

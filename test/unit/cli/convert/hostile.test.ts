@@ -156,6 +156,22 @@ describe("parts of an object that Berth would refuse", () => {
     ]);
   });
 
+  it("a router with a link-local address stays, and what no pod can have is not converted", () => {
+    const six = {
+      subnet: "fd00:6::/64",
+      ips: ["fd00:6::10"],
+      gateway: "fe80::1",
+      routes: [{ dst: "fd01::/64", gw: "fe80::2" }],
+    };
+    const plan = convertFiles("spiderpool", yaml(pool("six", six), pool("loop", { subnet: "127.10.0.0/24", ips: [] })));
+    expect(plan.manifests.map(({ spec }) => spec)).toEqual([six]);
+    expect(linesOf(plan)).toEqual([
+      expect.stringMatching(
+        /^problem SpiderIPPool "loop" spec.subnet: "127.10.0.0\/24": not converted: Berth wants unicast/,
+      ),
+    ]);
+  });
+
   it("a pool without a list of addresses has none, as in Spiderpool", () => {
     const plan = convertFiles("spiderpool", yaml(pool("p", { ips: null })));
     expect(plan.manifests[0]?.spec.ips).toEqual([]);
