@@ -199,7 +199,7 @@ it("every bad input has its own message, and nothing is made", async () => {
     [bond({ options: "miimon=abc" }), 'found the entry "miimon=abc", want miimon= followed by an integer'],
     [bond({ options: "foo=1" }), 'found the entry "foo=1", want a bond option'],
     [bond({ name: "abcdefghijklmnop" }), 'field "bond.name": found "abcdefghijklmnop"'],
-    [{ interfaces: ["abcdefghijklmnop"] }, 'field "interfaces[0]": found "abcdefghijklmnop"'],
+    [{ interfaces: ["a".repeat(128)] }, "want an interface name or an alternative one: 1 to 127 bytes"],
     [{ ...bond({ name: "abcdefghijkl" }), vlanID: 100 }, 'makes the device name "abcdefghijkl.100" of 16 bytes'],
   ];
   const messages = await Promise.all(
