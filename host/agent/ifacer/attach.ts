@@ -113,10 +113,15 @@ function resultOf(device: string, { host }: IfacerDeps): CniResult {
   return { interfaces: [{ name: device, mac }], ips: [], routes: [] };
 }
 
+/** Returns the definition with the names of links that exist. Throws CniError 106 if vendor-conf does not permit it. */
+function requireSpec(definition: DeviceSpec, { host, permission }: IfacerDeps): DeviceSpec {
+  requirePermitted(definition, permission(), (name) => findLinkName(host.route, name));
+  return resolveNames(definition, host);
+}
+
 export async function attach(definition: DeviceSpec, request: AttachRequest, deps: IfacerDeps): Promise<CniResult> {
-  const { log, host } = deps;
-  requirePermitted(definition, deps.permission(), (name) => findLinkName(host.route, name));
-  const spec = resolveNames(definition, host);
+  const { log } = deps;
+  const spec = requireSpec(definition, deps);
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
   const plan = await planAndApply(spec, deps);
   for (const warning of plan.warnings) log.warn(about, warning);
@@ -136,8 +141,8 @@ export async function attach(definition: DeviceSpec, request: AttachRequest, dep
  * Restores the devices if other software has deleted them or set them down, and returns the operations that did it. Addresses are
  * never moved to a bond: only an ADD does that. Throws CniError 106 for a device that must not be changed, and ApplyError.
  */
-export async function restoreDevices(spec: DeviceSpec, deps: IfacerDeps): Promise<readonly Operation[]> {
-  requirePermitted(spec, deps.permission());
+export async function restoreDevices(definition: DeviceSpec, deps: IfacerDeps): Promise<readonly Operation[]> {
+  const spec = requireSpec(definition, deps);
   const { operations } = planDevices(spec, observe(deps.host, spec));
   if (operations.length === 0 || operations.some(isMove)) return [];
   return (await planAndApply(spec, deps)).operations;
