@@ -49,7 +49,7 @@ export interface NetConf {
   /** Undefined if the caller sent no list; GC does nothing then. */
   readonly validAttachments?: readonly Attachment[] | undefined;
   readonly runtimeConfig: RuntimeConfig;
-  readonly args: { readonly cni: { readonly ips?: readonly IpRequest[] | undefined } };
+  readonly args: { readonly cni: { readonly ips?: readonly IpRequest[] | undefined; readonly mac?: Mac | undefined } };
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
@@ -88,16 +88,18 @@ function parseRequestedMac(text: string): LinkAddress | undefined {
   return text === "" ? { mac: undefined } : parseLinkAddress(text);
 }
 
+const macRequest = orAbsent(parsedText(parseRequestedMac, "a MAC address")).transform((address) => address?.mac);
+
 /** What the runtime adds for ADD. See {@link decodeNetConf} for DEL. */
 const callSchema = z.object({
   runtimeConfig: orAbsent(
     z.object({
       ips: ipRequests,
-      mac: orAbsent(parsedText(parseRequestedMac, "a MAC address")).transform((address) => address?.mac),
+      mac: macRequest,
       "io.kubernetes.cri.pod-annotations": orAbsent(textMap()),
     }),
   ),
-  args: orAbsent(z.object({ cni: orAbsent(z.object({ ips: ipRequests })) })),
+  args: orAbsent(z.object({ cni: orAbsent(z.object({ ips: ipRequests, mac: macRequest })) })),
 });
 
 function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
@@ -145,7 +147,7 @@ function decodeCallParts(raw: Record<string, unknown>): CallParts {
   return {
     prevResult: raw.prevResult == null ? undefined : decodePrevResult(raw.prevResult),
     runtimeConfig: { ips, mac, podAnnotations },
-    args: { cni: { ips: args?.cni?.ips } },
+    args: { cni: { ips: args?.cni?.ips, mac: args?.cni?.mac } },
   };
 }
 

@@ -1,6 +1,7 @@
 /** Decodes one call of the container runtime from the shim's HTTP request. The shim answers VERSION itself. */
 import { describeValue } from "../lib/describe.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
+import { type Mac, parseMac } from "../net/mac.ts";
 import { CniError, ErrorCode } from "./error.ts";
 import {
   type ContainerId,
@@ -252,4 +253,16 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
     }
   }
   return [...requested.values()];
+}
+
+/** Returns the MAC address that the request itself asks for. Throws {@link CniError} code 7 for a malformed one in CNI_ARGS. */
+export function requestedMac({ netConf: { runtimeConfig, args }, ...request }: CniRequest): Mac | undefined {
+  const text = request.args.get("MAC") ?? "";
+  const mac = runtimeConfig.mac ?? args.cni.mac ?? parseMac(text);
+  if (mac !== undefined || text === "") return mac;
+  const wanted = "a MAC address of six octets";
+  throw new CniError(
+    ErrorCode.InvalidNetworkConfig,
+    `Requested MAC address in CNI_ARGS MAC: found ${describeValue(text)}, want ${wanted}`,
+  );
 }

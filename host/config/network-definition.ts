@@ -7,6 +7,7 @@ import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
 import { pluginKeys } from "../cni/net-conf.ts";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 import { parsedText } from "../lib/schema.ts";
+import { type Mac, parseMac } from "../net/mac.ts";
 import { decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeCoordinatorConf } from "./coordinator-conf.ts";
 import type { CoordinatorSettings } from "./coordinator-settings.ts";
@@ -117,6 +118,24 @@ export function isNicDispensable(plugins: readonly PlacedEntry[]): boolean {
   return others.length > 0 && others.every(({ type }) => COORDINATOR_NAMES.includes(type));
 }
 
+/** Returns the MAC address that one of the plugins gives the NIC of every pod, and that plugin's type. */
+export function findMac(plugins: readonly PlacedEntry[]): { readonly mac: Mac; readonly type: string } | undefined {
+  for (const { entry } of plugins) {
+    const mac = typeof entry.mac === "string" ? parseMac(entry.mac) : undefined;
+    if (mac !== undefined) return { mac, type: entry.type };
+  }
+  return undefined;
+}
+
+/** Returns whether one of the plugins sets a MAC address that the runtime hands to it alone. */
+export function takesMac(plugins: readonly PlacedEntry[]): boolean {
+  return plugins.some(({ entry: { capabilities } }) => isObject(capabilities) && capabilities.mac === true);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
 function isBerth(ipam: unknown): boolean {
-  return typeof ipam === "object" && ipam !== null && "type" in ipam && ipam.type === "berth";
+  return isObject(ipam) && ipam.type === "berth";
 }

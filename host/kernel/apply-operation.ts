@@ -13,7 +13,7 @@ import { createAddress, deleteAddress, newAddress } from "./netlink/address/requ
 import type { Conversation, Request } from "./netlink/conversation.ts";
 import { NetlinkError } from "./netlink/error.ts";
 import type { LinkChange } from "./netlink/link/link.ts";
-import { findLink, linkChange, newLink, setLink } from "./netlink/link/requests.ts";
+import { addAltName, deleteAltName, findLink, linkChange, newLink, setLink } from "./netlink/link/requests.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import {
@@ -202,6 +202,12 @@ export function applyOperation(operation: Operation, namespaces: Namespaces, sta
     case "set-link": {
       const index = requireLink(indexOf(operation.link), operation.link);
       setKeepingNeighbours(source.route, index, changeFrom(operation.to, indexOf));
+      return;
+    }
+    case "add-alt-name":
+    case "delete-alt-name": {
+      const setName = kind === "add-alt-name" ? addAltName : deleteAltName;
+      setName(source.route, requireLink(indexOf(operation.link), operation.link), operation.altName);
       return;
     }
     case "set-sysctl":

@@ -23,6 +23,7 @@ const DEFAULT_METRICS = { 4: 0, 6: IP6_RT_PRIO_USER } as const;
 
 export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
   const { name, index, kind, mac, up, carrier, flags, alias, group, parent, parentNetnsId, master, mtu } = link;
+  const { altNames } = link;
   return {
     name,
     index,
@@ -32,6 +33,7 @@ export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
     carrier,
     loopback: (flags & IFF_LOOPBACK) !== 0,
     alias,
+    ...(altNames.length > 0 && { altNames }),
     group,
     parent,
     parentElsewhere: parentNetnsId !== undefined,

@@ -54,6 +54,12 @@ export type Operation =
       readonly from: LinkSettings;
       readonly to: LinkSettings;
     }
+  | {
+      readonly kind: "add-alt-name" | "delete-alt-name";
+      readonly place: Place;
+      readonly link: string;
+      readonly altName: string;
+    }
   /** `from` is undefined if the link did not exist before. */
   | {
       readonly kind: "set-sysctl";
@@ -77,6 +83,8 @@ export type Operation =
 const OPPOSITE = {
   "add-veth": "delete-veth",
   "add-device": "delete-device",
+  "add-alt-name": "delete-alt-name",
+  "delete-alt-name": "add-alt-name",
   "add-address": "delete-address",
   "delete-address": "add-address",
   "add-neighbour": "delete-neighbour",

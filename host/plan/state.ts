@@ -48,6 +48,8 @@ export interface LinkState {
   readonly carrier: boolean;
   readonly loopback: boolean;
   readonly alias: string;
+  /** Further names of the link; absent if there are none. */
+  readonly altNames?: readonly string[] | undefined;
   readonly group: number;
   /** Index of the parent, or of a veth's peer. */
   readonly parent: number | undefined;

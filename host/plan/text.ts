@@ -158,6 +158,9 @@ export function formatOperation(operation: Operation): string {
       return `${operation.place}: ip link set ${operation.link} master ${operation.bond} # in use?`;
     case "set-link":
       return `${operation.place}: ip link set ${operation.link} ${formatSettings(operation.to)}`;
+    case "add-alt-name":
+    case "delete-alt-name":
+      return `${operation.place}: ip link property ${verb} dev ${operation.link} altname ${operation.altName}`;
     case "set-sysctl":
       return `${operation.place}: sysctl net/${operation.key}=${operation.to}`;
     case "add-address":

@@ -14,7 +14,7 @@ import { startControlPlane } from "./control-plane.ts";
 import { addNode, type KubeProxyOptions, startKubeProxy } from "./kube-proxy.ts";
 import { ipPool, macvlan, vendorConf } from "./manifests.ts";
 import { addVeth, type Netns } from "./netns.ts";
-import { eventually, type LabNode, LabPod, NetnsWorld } from "./netns-world.ts";
+import { eventually, type LabNode, LabPod, NetnsWorld, type PodOptions } from "./netns-world.ts";
 import { isSameState, readNetworkState, readStableState, requireSameState } from "./network-state.ts";
 
 /** Addresses of pods of each node, within each segment. */
@@ -114,8 +114,12 @@ export function makeChainNode(prefix: string) {
       await withoutRetired(netns);
       return dumpNetns(netns);
     };
-    const withPod = async <T>(name: string, test: (pod: LabPod) => Promise<T>): Promise<T> => {
-      const pod = await world.addPod(node, name);
+    const withPod = async <T>(
+      name: string,
+      test: (pod: LabPod) => Promise<T>,
+      options: Partial<PodOptions> = {},
+    ): Promise<T> => {
+      const pod = await world.addPod(node, name, options);
       try {
         return await test(pod);
       } finally {

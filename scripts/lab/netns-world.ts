@@ -116,6 +116,10 @@ export interface PodOptions {
   readonly cniPath?: readonly string[];
   /** Seconds for which a plugin waits for an agent that is not there. Default: 0.3. */
   readonly connectWait?: string;
+  /** What the runtime hands to plugins by capability, such as `{ mac: "02:42:0a:00:00:07" }`. */
+  readonly capabilityArgs?: object;
+  /** A MAC address that the runtime passes in CNI_ARGS. */
+  readonly mac?: string;
 }
 
 /** A call of one plugin for a pod: what differs from the usual. */
@@ -146,15 +150,19 @@ export class LabPod {
   readonly containerId: string;
   readonly args: string | undefined;
   readonly #env: Record<string, string>;
+  readonly #capabilities: Pick<PodOptions, "capabilityArgs">;
   readonly #cniPath: Pick<PodOptions, "cniPath">;
   readonly #results = new Map<string, CniAnswer>();
 
-  constructor(node: LabNode, netns: Netns, { name, uid, connectWait = "0.3", ...path }: PodOptions) {
-    this.#cniPath = path;
+  constructor(node: LabNode, netns: Netns, options: PodOptions) {
+    const { name, uid, connectWait = "0.3", mac, capabilityArgs, cniPath } = options;
+    this.#cniPath = cniPath === undefined ? {} : { cniPath };
     this.node = node;
     this.netns = netns;
     this.containerId = `cnitool-${createHash("sha512").update(netns.path).digest("hex").slice(0, 20)}`;
-    this.args = name === undefined ? undefined : podArgs("shop", name, uid);
+    const args = name === undefined ? undefined : podArgs("shop", name, uid);
+    this.args = mac === undefined ? args : [args ?? "IgnoreUnknown=1", `MAC=${mac}`].join(";");
+    this.#capabilities = capabilityArgs === undefined ? {} : { capabilityArgs };
     this.#env = { ...node.agent.env, BERTH_CONNECT_WAIT: connectWait };
   }
 
@@ -169,6 +177,7 @@ export class LabPod {
       ifName,
       ...args,
       ...this.#cniPath,
+      ...this.#capabilities,
     });
   }
 

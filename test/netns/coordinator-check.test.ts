@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { coordinateEach } from "./coordinator-lab.ts";
 import { makeNic, type Nic, nicOf } from "./coordinator-world.ts";
-import { ipIn } from "./kernel-scene.ts";
+import { ipIn, showIn } from "./kernel-scene.ts";
 
 const eth0 = nicOf("eth0", 6);
 const net1 = nicOf("net1", 7);
@@ -80,4 +80,18 @@ it.each(losses)("%s that is missing is reported", async (_, where, line) => {
   await attach([eth0, net1]);
   ipIn(lab.names[where], line);
   await expect(lab.world.check(net1, {})).rejects.toThrow("is not as ADD left it; restoring it requires");
+});
+
+it("without a result of the chain, a changed MAC is reported if the coordinator has certainly set the one before", async () => {
+  const conf = { podMACPrefix: "0a:1b" };
+  makeNic(lab.names, eth0);
+  await lab.world.add(eth0, conf);
+  await lab.world.check(eth0, conf);
+  ipIn(lab.names.pod, "link set eth0 address 02:00:00:00:00:99");
+  await expect(lab.world.check(eth0, conf)).rejects.toThrow('requires "pod: ip link set eth0 address 0a:1b:0a:06:');
+  await lab.world.add(eth0, conf);
+  await lab.world.check(eth0, conf);
+  const record = /berth-mac-\S+/.exec(showIn(lab.names.pod, "link show dev eth0"))?.[0] ?? expect.unreachable();
+  ipIn(lab.names.pod, `link property del dev eth0 altname ${record}`, "link set eth0 address 02:00:00:00:00:99");
+  await lab.world.check(eth0, conf);
 });

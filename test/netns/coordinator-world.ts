@@ -237,7 +237,12 @@ export async function openWorld(
     faults: (point) => faults(point),
     logs: { for: () => log },
     definitions: { nicsOf: () => [], pluginsOf: () => undefined },
-    answered: { has: () => false, takeAnswer: () => undefined, isShared: (_attachment, ip) => isShared(ip) },
+    answered: {
+      has: () => false,
+      takeAnswer: () => undefined,
+      macOf: () => undefined,
+      isShared: (_attachment, ip) => isShared(ip),
+    },
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {

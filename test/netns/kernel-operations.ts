@@ -101,6 +101,7 @@ export function operationsFor(scene: Scene): Operation[] {
       from: { mac: mac("02:00:00:00:00:22") },
       to: { mac: mac("02:00:00:00:00:23") },
     },
+    { kind: "add-alt-name", place: "pod", link: "net1", altName: "berth-mac-020000000022-veth0123456789a-net1" },
     ...pod.rules
       .filter(({ preference }) => preference > 0 && preference < 32_000)
       .map((one): Operation => ({ kind: "delete-rule", place: "pod", rule: one })),

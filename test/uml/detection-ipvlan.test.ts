@@ -113,7 +113,7 @@ describe("an ipvlan NIC", () => {
       const deps: LateDetectionDeps = {
         registry: { findAttachment: async () => [], undo: async () => {} },
         prober: { conflict: () => Promise.reject(new Error("Berth did not allocate the address")) },
-        answered: { has: () => false, isShared: () => false, takeAnswer: () => undefined },
+        answered: { has: () => false, isShared: () => false, takeAnswer: () => undefined, macOf: () => undefined },
       };
       const input = { conf: { ...conf, detectOptions }, prevResult, pod: open, signal: new AbortController().signal };
       await detectOnNic(deps, request as AttachRequest, input);

@@ -3,13 +3,14 @@
  * Effects: changes both namespaces; probes on the NIC; announcements.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import type { AttachRequest } from "../../cni/request.ts";
+import { type AttachRequest, requestedMac } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { isNicDispensable } from "../../config/network-definition.ts";
+import { findMac, isNicDispensable, type PlacedEntry, takesMac } from "../../config/network-definition.ts";
 import type { Announcement } from "../../coordinator/announcer.ts";
 import { isRoutable, type RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
+import { hasFormerMac, recordFormerMac } from "../../coordinator/plan/former-mac.ts";
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
@@ -27,10 +28,10 @@ import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
-import type { Mac } from "../../net/mac.ts";
+import { type Mac, parseMac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
-import type { NamespaceState } from "../../plan/state.ts";
+import type { LinkState, NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
@@ -105,14 +106,67 @@ async function readRegistryFacts(
   return { pod, isFirstNicBerth: isBerth, routable };
 }
 
+/** Returns the MAC address that the pod requests for the NIC, and in which words. Throws CniError 7 for a malformed one. */
+function findRequestedMac(
+  { deps }: AttachContext,
+  request: AttachRequest,
+  link: LinkState,
+  plugins: readonly PlacedEntry[],
+): { readonly mac: Mac; readonly by: string } | undefined {
+  const { requested, found } = deps.answered.macOf(request) ?? {};
+  const own = requestedMac(request) ?? requested;
+  if (own !== undefined) return { mac: own, by: "the pod" };
+  const defined = findMac(plugins);
+  if (defined !== undefined) return { mac: defined.mac, by: `the plugin "${defined.type}" of the network` };
+  const pair = nameVeth(request.containerId);
+  const isSet = found !== undefined && link.mac !== found && !hasFormerMac(link, { pair, ifName: request.ifName });
+  return isSet && link.mac !== undefined ? { mac: link.mac, by: "a plugin before the coordinator" } : undefined;
+}
+
+/**
+ * Returns the MAC address that podMACPrefix, or the pod's own request, demands for the NIC. A later plugin may have set another one: CHECK
+ * demands the `reported` one of the chain's result; without it nothing, unless the coordinator has certainly set the present one.
+ */
+function demandMac(
+  context: AttachContext,
+  request: AttachRequest,
+  link: LinkState,
+  { addresses, subject, reported }: MacQuestion,
+): { readonly mac?: Mac | undefined; readonly warnings: readonly string[] } {
+  const { conf, deps } = context;
+  const { podMACPrefix: prefix } = conf;
+  const { command, ifName, containerId, netConf } = request;
+  if (prefix === "") return { warnings: [] };
+  if (reported !== undefined) return { mac: reported, warnings: [] };
+  const plugins = pluginsOfNic(deps.definitions, { ifName, network: netConf.name, pod: subject });
+  if (command === "CHECK") {
+    const isOurs = hasFormerMac(link, { pair: nameVeth(containerId), ifName });
+    const isJudged = isOurs && findMac(plugins) === undefined && !takesMac(plugins);
+    return { mac: isJudged ? planMac(prefix, link, addresses) : undefined, warnings: [] };
+  }
+  const requested = findRequestedMac(context, request, link, plugins);
+  const mac = planMac(prefix, link, addresses, requested?.mac);
+  if (requested === undefined) return { mac, warnings: [] };
+  const text = `podMACPrefix "${prefix}" is not applied to interface "${ifName}": ${requested.by} requests the MAC address ${requested.mac}`;
+  return { mac, warnings: [text] };
+}
+
+interface MacQuestion {
+  readonly addresses: readonly Ip[];
+  readonly subject: PodIdentity["subject"];
+  readonly reported: Mac | undefined;
+}
+
 /** Returns the changes that the request needs; undefined in mode `disable`. Synchronous, so that nothing changes between observing and applying. */
 function decide(
-  { deps, conf, networks }: AttachContext,
+  context: AttachContext,
   request: AttachRequest,
   pod: OpenNamespace,
   prevResult: CniResult,
   facts: RegistryFacts,
+  reportedMac?: Mac,
 ): Decision | undefined {
+  const { deps, conf, networks } = context;
   const { containerId, ifName, netConf } = request;
   const { owner, namespace, name, subject } = facts.pod;
   const found = observePod(pod, ifName, conf.podDefaultCniNic);
@@ -125,6 +179,7 @@ function decide(
   const addresses = addressesOf(prevResult, ifName);
   const known = knownAddresses(addresses, observed);
   const link = observed.links.find((each) => each.name === ifName);
+  const demand = link && demandMac(context, request, link, { addresses, subject, reported: reportedMac });
   const current: PlanInput = {
     conf,
     mode: mode.mode,
@@ -137,7 +192,7 @@ function decide(
     clusterTable: deps.snapshot().coordinator?.spec.hostRuleTable,
     gateways: observeGateways(deps.host),
     routable: facts.routable,
-    mac: link && planMac(conf.podMACPrefix, link, addresses),
+    mac: demand?.mac,
     observed: {
       pod: observed,
       host: observeHost(deps.host, {
@@ -151,9 +206,11 @@ function decide(
   };
   const input = request.command === "CHECK" ? ignoreLaterChanges(current, networks.collected) : current;
   const { plan, warnings } = planAttachment(input);
+  const operations = diffPlan(input.observed, plan);
+  const isAdd = request.command === "ADD";
   return {
-    operations: diffPlan(input.observed, plan),
-    warnings: [...warnings, ...warnAboutAbsentNic(current, subject)],
+    operations: isAdd && link !== undefined ? recordFormerMac(operations, link, { pair, ifName }) : operations,
+    warnings: [...(demand?.warnings ?? []), ...warnings, ...warnAboutAbsentNic(current, subject)],
     input,
     mode,
     identity: { namespace, pod: name },
@@ -246,7 +303,9 @@ async function undoLater(
   await undoChanges(context, pod, operations);
 }
 
+/** Returns whether the operation changes the NIC's MAC, or the record of it. */
 function setsMac(operation: Operation, ifName: string): boolean {
+  if (operation.kind === "add-alt-name" || operation.kind === "delete-alt-name") return true;
   return operation.kind === "set-link" && operation.link === ifName && operation.to.mac !== undefined;
 }
 
@@ -381,14 +440,21 @@ export interface Comparison {
   readonly override?: Override | undefined;
 }
 
-/** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
-export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
+/**
+ * Returns no difference in mode `disable`. `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. Throws CniError 106 if the
+ * attachment conflicts with what exists.
+ */
+export async function compareAttachment(
+  context: AttachContext,
+  request: AttachRequest,
+  reportedMac?: Mac,
+): Promise<Comparison> {
   const { conf } = context;
   if (conf.mode === "disable") return { operations: [] };
   const prevResult = requirePrevResult(request);
   const facts = await readRegistryFacts(context, request);
   using pod = openPodNamespace(request.netns);
-  const decision = decide(context, request, pod, prevResult, facts);
+  const decision = decide(context, request, pod, prevResult, facts, reportedMac);
   if (decision === undefined) return { operations: [] };
   return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
 }
@@ -424,9 +490,14 @@ function requireOwnNamespace({ netns, ifName }: AttachRequest, { addresses, obse
   );
 }
 
+function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefined {
+  const nic = prevResult?.interfaces.find(({ name, sandbox = "" }) => name === ifName && sandbox !== "");
+  return parseMac(nic?.mac ?? "");
+}
+
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
-  const { operations } = await compareAttachment(context, request);
+  const { operations } = await compareAttachment(context, request, macOf(request));
   const lines = operations.map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";

@@ -7,11 +7,15 @@ import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "../../coordinator/plan/constants.ts";
+import { planReturn } from "../../coordinator/plan/former-mac.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { hostTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { planDetachment } from "../../coordinator/plan/plan-detachment.ts";
-import { ApplyError, applyOperations } from "../../kernel/apply.ts";
+import { ApplyError, applyOperations, undoOperations } from "../../kernel/apply.ts";
+import { linkOf } from "../../kernel/netlink/link/link.ts";
+import { findLinks } from "../../kernel/netlink/link/requests.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import { linkStateOf } from "../../kernel/state-values.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { diffPlan } from "../../plan/diff.ts";
@@ -138,6 +142,34 @@ async function removeAll(
 }
 
 /**
+ * Gives the NIC its former MAC back, or the node's links theirs if the NIC has left the pod already. A refusal of the kernel is logged: the record stays
+ * on the NIC, for the next DEL or GC. Returns what was done in the pod.
+ */
+async function returnMac(
+  { host, faults }: CoordinatorDeps,
+  { podMACPrefix }: CoordinatorConf,
+  { containerId, ifName, netns }: DetachInput,
+  log: Log,
+  logPlanned: (operation: Operation) => void,
+): Promise<readonly Operation[]> {
+  try {
+    using pod = openPod(netns);
+    const links = pod === undefined ? [] : findLinks(pod.route, [ifName]).map(linkOf);
+    const states = links.map((link) => linkStateOf(link, () => undefined));
+    const own = planReturn("pod", states, { pair: nameVeth(containerId), ifName });
+    const isLost = states.length === 0 && podMACPrefix !== "";
+    const operations = isLost ? planReturn("host", observeNamespace(host, {}).links) : own;
+    operations.forEach(logPlanned);
+    await applyOperations(operations, { pod: pod ?? host, host }, { faults });
+    return own;
+  } catch (error) {
+    if (!isOfKernel(error instanceof ApplyError ? error.cause : error)) throw error;
+    log.warn({ err: error, interface: ifName }, "Giving a NIC its former MAC address back failed");
+    return [];
+  }
+}
+
+/**
  * Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and deleted soon; with
  * `nics`, the NIC is gone.
  */
@@ -152,13 +184,21 @@ export async function detach(
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
   const logPlanned = (operation: Operation): void =>
     log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
-  const retired = await retirePair(deps, conf, request, logPlanned, nics);
-  const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];
-  log.info({ ...about, operations: operations.length }, "Detached");
+  // A NIC that is deleted needs no address.
+  const returned = nics === undefined ? await returnMac(deps, conf, request, log, logPlanned) : [];
+  try {
+    const retired = await retirePair(deps, conf, request, logPlanned, nics);
+    const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];
+    log.info({ ...about, operations: returned.length + operations.length }, "Detached");
+  } catch (error) {
+    using pod = openPod(request.netns);
+    if (pod !== undefined) await undoOperations(returned, { pod, host: deps.host });
+    throw error;
+  }
 }
 
-/** Deletes the pairs of this network's containers that the runtime does not know. Returns their names. */
-export async function collect({ host, remover }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
+/** Deletes the pairs of this network's containers that the runtime does not know, and gives NICs that are back their former MACs. Returns the pairs' names. */
+export async function collect({ host, remover, faults }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
   const { validAttachments } = netConf;
   if (validAttachments === undefined) return [];
   const known = new Set<string>(validAttachments.map(({ containerId }) => containerId));
@@ -168,5 +208,6 @@ export async function collect({ host, remover }: CoordinatorDeps, { netConf }: N
     return owner?.network === netConf.name && !known.has(owner.containerId);
   });
   for (const { index } of dead) await remover.removeLink(index);
+  await applyOperations(planReturn("host", links), { pod: host, host }, { faults });
   return dead.map(({ name }) => name);
 }

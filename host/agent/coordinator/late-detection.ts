@@ -29,7 +29,7 @@ export interface LateDetectionDeps {
   readonly registry: Pick<Registry, "findAttachment" | "undo">;
   readonly prober: Pick<QuarantineProber, "conflict">;
   /** What Berth has just answered for the NIC, addresses that the early stage has probed, and those that two pods share while a machine migrates. */
-  readonly answered: Pick<AnsweredAttachments, "has" | "isShared" | "takeAnswer">;
+  readonly answered: Pick<AnsweredAttachments, "has" | "isShared" | "takeAnswer" | "macOf">;
 }
 
 interface LateDetectionInput {

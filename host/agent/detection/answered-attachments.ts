@@ -1,10 +1,11 @@
 /**
  * What an ADD of `berth` leaves for the coordinator of the same chain, which comes a moment later: the addresses that it has just answered, so that the
- * registry need not be asked, and those that were probed before they were on the NIC, which need not be probed again. In memory only: after a restart
- * of the agent the coordinator asks and probes.
+ * registry need not be asked, those that were probed before they were on the NIC, which need not be probed again, and the MAC of the NIC. In memory
+ * only: after a restart of the agent the coordinator asks and probes.
  */
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 
 /** How long after an ADD of `berth` the coordinator believes its answer without asking the registry: milliseconds. @limit */
@@ -18,9 +19,18 @@ interface Answered {
   readonly untilMs: number;
 }
 
+/** What `berth` knows of a NIC's MAC when it answers. */
+interface AnsweredMac {
+  /** What the runtime hands to the main plugin. */
+  readonly requested: Mac | undefined;
+  /** What the NIC has; undefined if it does not exist yet. Another one later was set by a plugin between `berth` and the coordinator. */
+  readonly found: Mac | undefined;
+}
+
 export class AnsweredAttachments {
   readonly #answered = new BoundedMap<string, Answered>(MAX_REMEMBERED_ANSWERS);
   readonly #addresses = new Map<string, readonly Ip[]>();
+  readonly #macs = new BoundedMap<string, AnsweredMac>(MAX_REMEMBERED_ANSWERS);
   readonly #shared = new Map<string, readonly Ip[]>();
   readonly #nowMs: () => number;
 
@@ -39,6 +49,14 @@ export class AnsweredAttachments {
     const found = this.#answered.get(keyOf(attachment));
     this.#answered.delete(keyOf(attachment));
     return found !== undefined && this.#nowMs() < found.untilMs ? found.allocations : undefined;
+  }
+
+  setMac(attachment: Attachment, mac: AnsweredMac): void {
+    this.#macs.set(keyOf(attachment), mac);
+  }
+
+  macOf(attachment: Attachment): AnsweredMac | undefined {
+    return this.#macs.get(keyOf(attachment));
   }
 
   /** Adds to the addresses of earlier calls: a repeated ADD probes only addresses that are not on the NIC yet. */
@@ -66,6 +84,7 @@ export class AnsweredAttachments {
     this.#answered.delete(keyOf(attachment));
     this.#addresses.delete(keyOf(attachment));
     this.#shared.delete(keyOf(attachment));
+    this.#macs.delete(keyOf(attachment));
   }
 
   get size(): number {

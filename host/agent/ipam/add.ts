@@ -63,11 +63,22 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, requested: requestedIps(request) };
-    return await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
+    const addition = await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
+    rememberMac(deps, request, identity);
+    return addition;
   } catch (error) {
     if (!signal.aborted) cluster?.reportRefusal(identity, error);
     throw error;
   }
+}
+
+/** A coordinator with podMACPrefix does not see what the runtime hands to other plugins of the chain alone. */
+function rememberMac({ networks, detection }: AddDeps, request: AttachRequest, { subject }: PodIdentity): void {
+  const { ifName, netns, netConf } = request;
+  const { podMACPrefix, mode } = networks.settingsFor({ ifName, network: netConf.name, pod: subject });
+  if (podMACPrefix === "" || mode === "disable") return;
+  const requested = netConf.runtimeConfig.mac ?? netConf.args.cni.mac;
+  detection.answered.setMac(request, { requested, found: detection.links.observe(netns, ifName)?.mac });
 }
 
 function reportForeign({ cluster, inventory }: AddDeps, identity: PodIdentity, ifName: string): void {

@@ -5,8 +5,11 @@ import type { Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { LinkState } from "../../plan/state.ts";
 
-/** Returns undefined without a prefix. Throws CniError 106 for a link that cannot have a MAC of its own, or has no address. */
-export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[]): Mac | undefined {
+/**
+ * Returns `requested` if the pod requests a MAC, else that of the prefix; undefined without a prefix. Throws CniError 106 for a link
+ * that cannot have a MAC of its own, or has no address.
+ */
+export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[], requested?: Mac): Mac | undefined {
   if (prefix === "") return undefined;
   if (link.kind === "ipvlan" || link.mac === undefined) {
     const what = link.kind === "" ? "has no MAC address" : `is of kind ${link.kind}, which has none of its own`;
@@ -15,6 +18,7 @@ export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[
       `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it ${what}; remove podMACPrefix, or use macvlan`,
     );
   }
+  if (requested !== undefined) return requested;
   const ip = addresses.find(({ family }) => family === 4) ?? addresses[0];
   if (ip === undefined) {
     const text = `podMACPrefix "${prefix}" cannot be applied to interface "${link.name}": it has no IP address to derive a MAC address from`;

@@ -20,6 +20,9 @@ export const NETLINK_CAP_ACK = 10;
 export const NETLINK_EXT_ACK = 11;
 export const NETLINK_GET_STRICT_CHK = 12;
 
+/** In the type of an attribute whose value is a list of attributes. */
+export const NLA_F_NESTED = 0x8000;
+
 export const NLMSG_NOOP = 1;
 export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;

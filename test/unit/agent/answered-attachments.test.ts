@@ -6,7 +6,7 @@ import {
   MAX_REMEMBERED_ANSWERS,
 } from "../../../host/agent/detection/answered-attachments.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
-import { ip } from "../../world/values.ts";
+import { ip, mac } from "../../world/values.ts";
 
 const nic = { containerId: "c-a", ifName: "eth0" };
 const held: readonly Allocation[] = [];
@@ -96,4 +96,16 @@ it("an answer is valid by a clock that runs on", () => {
   const memory = new AnsweredAttachments();
   memory.answer(nic, held);
   expect(memory.takeAnswer(nic)).toBe(held);
+});
+
+describe("the MAC of a NIC", () => {
+  it("is known for its own attachment until that is deleted", () => {
+    const memory = new AnsweredAttachments();
+    const known = { requested: undefined, found: mac("02:00:00:00:00:01") };
+    memory.setMac(nic, known);
+    expect(memory.macOf(nic)).toBe(known);
+    expect(memory.macOf({ ...nic, ifName: "net1" })).toBeUndefined();
+    memory.delete(nic);
+    expect(memory.macOf(nic)).toBeUndefined();
+  });
 });

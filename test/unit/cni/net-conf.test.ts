@@ -153,6 +153,7 @@ const wrong: [patch: object, message: string][] = [
   [{ runtimeConfig: { ips: "10.0.0.1" } }, 'field "runtimeConfig.ips": found "10.0.0.1", want a list'],
   [{ runtimeConfig: { ips: ["10.0.0.x"] } }, 'field "runtimeConfig.ips[0]": found "10.0.0.x", want an address'],
   [{ runtimeConfig: { mac: "aa" } }, 'field "runtimeConfig.mac": found "aa", want a MAC address'],
+  [{ args: { cni: { mac: 7 } } }, 'field "args.cni.mac": found 7, want a MAC address'],
   [{ args: { cni: { ips: [3] } } }, 'field "args.cni.ips[0]": found 3, want an address'],
   [{ prevResult: "x" }, 'Invalid prevResult: found "x", want an object'],
   [{ "cni.dev/valid-attachments": {} }, 'field "[\\"cni.dev/valid-attachments\\"]": found an object, want a list'],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../../host/cni/error.ts";
-import { decodePodArgs, decodeRequest, requestedIps } from "../../../host/cni/request.ts";
+import { decodePodArgs, decodeRequest, requestedIps, requestedMac } from "../../../host/cni/request.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { cases } from "../../world/rows.ts";
 
@@ -176,6 +176,25 @@ describe("requestedIps", () => {
     const request = decodeWith({ "cni-args": args });
     expect(() => requestedIps(request)).toThrow(
       expect.objectContaining({ code: ErrorCode.InvalidNetworkConfig, message: expect.stringContaining(message) }),
+    );
+  });
+});
+
+describe("requestedMac", () => {
+  const [one, two, three] = ["02:42:ac:11:00:01", "02:42:ac:11:00:02", "02:42:ac:11:00:03"];
+  it.each<[title: string, conf: object, args: string, expected: string | undefined]>([
+    ["none", {}, "IgnoreUnknown=1;MAC=", undefined],
+    ["runtimeConfig.mac first", { runtimeConfig: { mac: one }, args: { cni: { mac: two } } }, `MAC=${three}`, one],
+    ["args.cni.mac before CNI_ARGS", { args: { cni: { mac: two } } }, `MAC=${three}`, two],
+    ["CNI_ARGS MAC", {}, `MAC=${three.toUpperCase()}`, three],
+  ])("%s", (_title, conf, args, expected) => {
+    expect(requestedMac(decodeWith({ "cni-args": args }, { ...CONF, ...conf }))).toBe(expected);
+  });
+
+  it("refuses a malformed one in CNI_ARGS with code 7", () => {
+    const message = 'Requested MAC address in CNI_ARGS MAC: found "02:42", want a MAC address of six octets';
+    expect(() => requestedMac(decodeWith({ "cni-args": "MAC=02:42" }))).toThrow(
+      expect.objectContaining({ code: ErrorCode.InvalidNetworkConfig, message }),
     );
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isNicDispensable } from "../../../host/config/network-definition.ts";
+import { findMac, isNicDispensable, takesMac } from "../../../host/config/network-definition.ts";
 
 const berth = { type: "berth" };
 const coordinator = { type: "coordinator" };
@@ -23,5 +23,30 @@ describe("whether a DEL needs the NIC", () => {
     ["no plugin", false, []],
   ])("%s: dispensable %s", (_what, isDispensable, plugins) => {
     expect(isNicDispensable(plugins.map((entry) => ({ entry, place: "" })))).toBe(isDispensable);
+  });
+});
+
+describe("the MAC address of a network's NICs", () => {
+  const MAC = "02:42:ac:11:00:09";
+  it.each<[string, { readonly type: string; readonly [key: string]: unknown }[], string | undefined, boolean]>([
+    ["none", [{ type: "macvlan" }, coordinator], undefined, false],
+    ["of the main plugin", [{ type: "macvlan", mac: MAC }, coordinator], "macvlan", false],
+    ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: MAC.toUpperCase() }], "tuning", false],
+    [
+      "no address",
+      [
+        { type: "tuning", mac: "" },
+        { type: "macvlan", mac: 7 },
+      ],
+      undefined,
+      false,
+    ],
+    ["by capability", [{ type: "tuning", capabilities: { mac: true } }], undefined, true],
+    ["by capability, switched off", [{ type: "tuning", capabilities: { mac: false } }], undefined, false],
+    ["malformed capabilities", [{ type: "tuning", capabilities: null }], undefined, false],
+  ])("%s", (_what, entries, type, takes) => {
+    const plugins = entries.map((entry) => ({ entry, place: "" }));
+    expect(findMac(plugins)).toEqual(type === undefined ? undefined : { mac: MAC, type });
+    expect(takesMac(plugins)).toBe(takes);
   });
 });

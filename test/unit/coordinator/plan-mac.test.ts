@@ -36,6 +36,13 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     expect(planMac("0a:1b", link("macvlan"), ips(...addresses))).toBe(parseMac(mac));
   });
 
+  it("unless the pod requests another one", () => {
+    const requested = parseMac("02:42:ac:11:00:09");
+    expect(planMac("0a:1b", link("macvlan"), ips("10.6.0.200"), requested)).toBe(requested);
+    expect(planMac("0a:1b", link("macvlan"), [], requested), "without an address").toBe(requested);
+    expect(() => planMac("0a:1b", link("ipvlan"), ips("10.6.0.200"), requested)).toThrow("which has none of its own");
+  });
+
   it("and nothing without a prefix, whatever the NIC is", () => {
     expect(planMac("", link("ipvlan"), [])).toBe(undefined);
   });

@@ -184,6 +184,9 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
     case "set-bond":
     case "try-member":
       throw new Error(`The coordinator makes no devices: ${operation.kind}`);
+    case "add-alt-name":
+    case "delete-alt-name":
+      throw new Error(`The planners record no addresses: ${operation.kind}`);
     case "set-sysctl": {
       const { place, key, to } = operation;
       const [, , link = "all"] = key.split("/");

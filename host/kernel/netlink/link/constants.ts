@@ -6,6 +6,8 @@
 export const RTM_NEWLINK = 16;
 export const RTM_DELLINK = 17;
 export const RTM_GETLINK = 18;
+export const RTM_NEWLINKPROP = 108;
+export const RTM_DELLINKPROP = 109;
 
 export const IFLA_ADDRESS = 1;
 export const IFLA_IFNAME = 3;
@@ -21,6 +23,7 @@ export const IFLA_EXT_MASK = 29;
 export const IFLA_NUM_TX_QUEUES = 31;
 export const IFLA_NUM_RX_QUEUES = 32;
 export const IFLA_LINK_NETNSID = 37;
+export const IFLA_PROP_LIST = 52;
 export const IFLA_ALT_IFNAME = 53;
 
 export const IFLA_INFO_KIND = 1;

@@ -4,21 +4,25 @@ import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import {
   type Attribute,
   attribute,
+  decodeAttributes,
   decodeString,
   decodeUint32,
   encodeString,
   encodeUint32,
+  findValue,
   nest,
   optional,
   present,
   readValue,
 } from "../attribute.ts";
+import { NLA_F_NESTED } from "../constants.ts";
 import { malformed } from "../error.ts";
 import {
   IFF_LOWER_UP,
   IFF_UP,
   IFLA_ADDRESS,
   IFLA_AF_SPEC,
+  IFLA_ALT_IFNAME,
   IFLA_GROUP,
   IFLA_IFALIAS,
   IFLA_IFNAME,
@@ -30,6 +34,7 @@ import {
   IFLA_NET_NS_FD,
   IFLA_NUM_RX_QUEUES,
   IFLA_NUM_TX_QUEUES,
+  IFLA_PROP_LIST,
   VETH_INFO_PEER,
 } from "./constants.ts";
 import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
@@ -60,6 +65,8 @@ export interface Link {
   readonly master: number | undefined;
   /** Free text (IFLA_IFALIAS); "" if there is none. */
   readonly alias: string;
+  /** Further names of the link. */
+  readonly altNames: readonly string[];
   readonly group: number;
 }
 
@@ -73,11 +80,21 @@ export const LINK_ATTRIBUTES: ReadonlySet<number> = new Set([
   IFLA_LINK_NETNSID,
   IFLA_MASTER,
   IFLA_IFALIAS,
+  IFLA_PROP_LIST,
   IFLA_GROUP,
 ]);
 
 /** The same, and those that {@link readLinkSetting} of setting.ts reads. */
 export const LINK_AND_SETTINGS: ReadonlySet<number> = new Set([...LINK_ATTRIBUTES, IFLA_AF_SPEC]);
+
+const NO_NAMES: readonly string[] = [];
+
+function decodeAltNames(attributes: readonly Attribute[]): readonly string[] {
+  const list = findValue(attributes, IFLA_PROP_LIST);
+  if (list === undefined) return NO_NAMES;
+  const names = decodeAttributes(list).filter(({ type }) => type === IFLA_ALT_IFNAME);
+  return names.map(({ value }) => decodeString(value));
+}
 
 /** Throws NetlinkError for a value of the wrong length, and for a link without a name. */
 export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): Link {
@@ -97,6 +114,7 @@ export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): L
     parentNetnsId: readValue(attributes, IFLA_LINK_NETNSID, decodeUint32),
     master: readValue(attributes, IFLA_MASTER, decodeUint32),
     alias: readValue(attributes, IFLA_IFALIAS, decodeString) ?? "",
+    altNames: decodeAltNames(attributes),
     group: readValue(attributes, IFLA_GROUP, decodeUint32) ?? 0,
   };
 }
@@ -183,4 +201,10 @@ export function encodeLinkSpec(demand: LinkSpec): Uint8Array {
 /** Encodes new options of an existing bond: only the data of `kind`, nothing else of the link. */
 export function encodeKindChange(index: number, kind: LinkKind): Uint8Array {
   return encodeLink({ index, attributes: [encodeKind(kind)] });
+}
+
+/** Encodes one alternative name of an existing link, to be added or removed. */
+export function encodeAltName(index: number, name: string): Uint8Array {
+  const names = nest(IFLA_PROP_LIST, [attribute(IFLA_ALT_IFNAME, encodeString(name))], NLA_F_NESTED);
+  return encodeLink({ index, attributes: [names] });
 }

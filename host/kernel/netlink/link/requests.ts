@@ -1,7 +1,7 @@
 /**
  * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a worker thread.
  */
-import { ENODEV } from "../../errno.ts";
+import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
@@ -14,11 +14,14 @@ import {
   IFLA_IFNAME,
   RTEXT_FILTER_SKIP_STATS,
   RTM_DELLINK,
+  RTM_DELLINKPROP,
   RTM_GETLINK,
   RTM_NEWLINK,
+  RTM_NEWLINKPROP,
 } from "./constants.ts";
 import { kindName, type LinkKind } from "./kind.ts";
 import {
+  encodeAltName,
   encodeKindChange,
   encodeLinkChange,
   encodeLinkSpec,
@@ -148,6 +151,19 @@ export function setLink(conversation: Conversation, index: number, change: LinkC
 export function setLinkKind(conversation: Conversation, index: number, kind: LinkKind): void {
   const operation = `set link ${index} type ${kindName(kind)}`;
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeKindChange(index, kind) });
+}
+
+/** Gives the link a further name, which it keeps in every namespace. Throws NetlinkError with EEXIST if a link has the name. */
+export function addAltName(conversation: Conversation, index: number, name: string): void {
+  const operation = `add alternative name "${name}" to link ${index}`;
+  conversation.request({ operation, type: RTM_NEWLINKPROP, payload: encodeAltName(index, name) });
+}
+
+/** A name that the link does not have is no error. */
+export function deleteAltName(conversation: Conversation, index: number, name: string): void {
+  const operation = `delete alternative name "${name}" of link ${index}`;
+  const request = { operation, type: RTM_DELLINKPROP, payload: encodeAltName(index, name) };
+  unlessRefused([ENOENT], () => conversation.request(request));
 }
 
 function linkDeletion(index: number): Request {

@@ -14,11 +14,11 @@ import {
   nest,
   viewOf,
 } from "../attribute.ts";
+import { NLA_F_NESTED } from "../constants.ts";
 import { malformed } from "../error.ts";
 import type { Message } from "../message.ts";
 
 const FIXED_BYTES = 4;
-const NLA_F_NESTED = 0x8000;
 
 export interface NftMessage {
   /** NFPROTO_* */
