@@ -214,6 +214,19 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
     expect(log.includes(line), `${line} in ${log.split("\n").slice(-4).join("\n")}`).toBe(true);
   }
 
+  it("of tuning: another sandbox of the pod does not take the NIC of the first for another machine", async () => {
+    const network = `${NETWORK}-sandboxes`;
+    const detection = { detectIPConflict: true, detectOptions: { window: "50ms" } };
+    await node.define(network, [MACVLAN, { ...TUNING }, { ...ENTRY, ...detection }]);
+    const options = { ...byCapability("02:42:ac:11:00:0f"), name: "sandboxes", uid: "uid-sandboxes" };
+    const next = { ...options, ...byCapability("02:42:ac:11:00:0e") };
+    const [first, second] = [await node.addPod(node, "one", options), await node.addPod(node, "two", next)];
+    await first.attach(network);
+    await second.attach(network);
+    expect(second.address(4)).toBe(first.address(4));
+    for (const pod of [second, first]) await pod.detach(network);
+  });
+
   it("that is malformed in CNI_ARGS is refused, and nothing is changed", () =>
     node.withPod(
       "malformed",

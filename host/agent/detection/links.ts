@@ -2,6 +2,7 @@
  * The links that detection needs: a pod's NIC, the node's link under it or to a pool's segment, and an old sandbox's NIC that still has the address.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";
+import { nameVeth } from "../../coordinator/plan/names.ts";
 import { macOfAddress } from "../../coordinator/plan/plan-mac.ts";
 import type { ProbeLink } from "../../coordinator/probe.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
@@ -74,7 +75,7 @@ function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMes
  * another machine's; undefined if no NIC has the address.
  */
 export function withdrawAddress(
-  { netns, ifName, ip, mac }: Pick<Allocation, "netns" | "ifName" | "ip" | "mac">,
+  { containerId, netns, ifName, ip, mac }: Pick<Allocation, "containerId" | "netns" | "ifName" | "ip" | "mac">,
   current: { readonly netns: string; readonly ifName: string },
 ): Mac | undefined {
   try {
@@ -88,7 +89,8 @@ export function withdrawAddress(
     const left = addresses.find((address) => address !== undefined && equalIp(address.prefix.ip, ip));
     const ips = addresses.filter((address) => address !== undefined).map(({ prefix }) => prefix.ip);
     // A different link of that name, in a path that was used again: leave it.
-    if (left === undefined || !mayHaveMac(link, mac, ips)) return undefined;
+    const isOwn = mayHaveMac(link, mac, ips) || hasPair(conversation, containerId);
+    if (left === undefined || !isOwn) return undefined;
     deleteAddress(conversation, left);
     return link.mac;
   } catch (error) {
@@ -101,6 +103,13 @@ export function withdrawAddress(
 function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
   if (recorded === undefined || found === recorded) return true;
   return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);
+}
+
+/** Returns whether the namespace has the attachment's end of a pair: then another plugin has changed the MAC of its NIC, as `tuning` does. */
+function hasPair(conversation: Conversation, containerId: string): boolean {
+  const { pod } = nameVeth(containerId);
+  const found = findLink(conversation, pod.name);
+  return found !== undefined && linkOf(found).mac === pod.mac;
 }
 
 function isSameNetns(one: string, other: string): boolean {
