@@ -4,6 +4,7 @@
  *   node_modules/.bin/node scripts/uml.ts                                    all of them
  *   node_modules/.bin/node scripts/uml.ts test/uml/kernel-links.test.ts -t bond
  *   node_modules/.bin/node scripts/uml.ts -- ip -d link                      another command, in the repository's root
+ *   node_modules/.bin/node scripts/uml.ts --kernel=ipv6.disable=1 -- ip addr a word of the kernel's command line
  *
  * Effects: a guest, see uml/machine.ts; a temporary folder. The exit code is the command's.
  */
@@ -12,11 +13,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
+const KERNEL = "--kernel=";
 const words = process.argv.slice(2);
+const kernel: string[] = [];
+while (words[0]?.startsWith(KERNEL)) kernel.push(words.shift()?.slice(KERNEL.length) ?? "");
 const command = words[0] === "--" ? words.slice(1) : umlVitest(words);
 const directory = await mkdtemp(join(tmpdir(), "berth-uml-"));
 try {
-  process.exitCode = await runInMachine(command, { directory });
+  process.exitCode = await runInMachine(command, { directory, kernel });
 } catch (error) {
   if (!(error instanceof MachineError)) throw error;
   console.error(error.message);

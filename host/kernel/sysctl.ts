@@ -2,7 +2,7 @@
  * Reads and writes sysctls (net.*) of a namespace, synchronously from inside.
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
-import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync, writeSync } from "node:fs";
 import { ENOENT, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
@@ -33,6 +33,11 @@ const EINVAL = 22;
 
 /** The node's directory by another path, for a container whose /proc/sys is read-only. It shows the settings of the reader's namespace there, too. */
 const DIRECTORY = process.env.BERTH_SYSCTL_DIR || "/proc/sys/net";
+
+/** Returns whether the kernel has IPv6: it may be started without (`ipv6.disable=1`). In whichever namespace. */
+export function hasIpv6(): boolean {
+  return existsSync(`${DIRECTORY}/ipv6`);
+}
 
 /** Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings. */
 function pathOf(key: SysctlKey): string | undefined {

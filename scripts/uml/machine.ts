@@ -31,6 +31,8 @@ const PROGRESS_MS = 5_000;
 export interface MachineOptions {
   /** A folder that is there; its path must do without quotes and commas. */
   readonly directory: string;
+  /** Further words of the kernel's command line, such as `ipv6.disable=1`, which its modules read, too. */
+  readonly kernel?: readonly string[];
   /** How long the guest may take until the command starts. Default: 60,000. */
   readonly bootMs?: number;
   /** How long all of it may take. Default: 600,000. */
@@ -79,9 +81,21 @@ async function buildPreload(place: string): Promise<void> {
 const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
 
 /** The kernel's command line: memory in a file of `place`, the console on stdout and nowhere else, `init` first. */
-function spawnKernel(place: string, init: string): ChildProcessByStdio<null, Readable, Readable> {
+function spawnKernel(
+  place: string,
+  init: string,
+  words: readonly string[],
+): ChildProcessByStdio<null, Readable, Readable> {
   const console = ["con=null", "con0=null,fd:1", "con1=null", "quiet", "loglevel=2"];
-  const files = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", `uml_dir=${place}/`, `init="${init}"`];
+  const files = [
+    "root=/dev/root",
+    "rootfstype=hostfs",
+    "rootflags=/",
+    "ro",
+    `uml_dir=${place}/`,
+    `init="${init}"`,
+    ...words,
+  ];
   const kernel = ["linux.uml", `mem=${MEMORY_MB}M`, ...files, ...console];
   // When this process ends, so does unshare, and with it the kernel and every process of the guest, however far they are.
   const [file = "", ...args] = [
@@ -134,7 +148,7 @@ class Listener {
 
 /** Resolves when it is off, with the reason for the case that it left no exit code. */
 function boot(place: string, init: string, options: MachineOptions): Promise<string> {
-  const { bootMs = 60_000, deadlineMs = 600_000, print = console.log } = options;
+  const { bootMs = 60_000, deadlineMs = 600_000, print = console.log, kernel = [] } = options;
   const startMs = performance.now();
   const seconds = () => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
   let why: string | undefined;
@@ -156,7 +170,7 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   const progress = setInterval(() => {
     if (listener.isBooting) print(`User-Mode Linux: booting for ${seconds()}`);
   }, PROGRESS_MS);
-  const child = spawnKernel(place, init);
+  const child = spawnKernel(place, init, kernel);
   for (const input of [child.stdout, child.stderr])
     createInterface({ input }).on("line", (line) => listener.receive(line));
   return new Promise<string>((resolve, reject) => {

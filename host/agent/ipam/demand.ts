@@ -9,6 +9,7 @@ import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
+import { hasIpv6 } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Workload } from "../../resources/ip-allocation.ts";
@@ -51,13 +52,14 @@ interface Prepared {
   readonly demand: AddressDemand & { readonly nic: NicReference };
 }
 
-/** Throws what selectPools throws, and ConfigError for an annotation of the namespace. */
+/** Throws what selectPools throws, ConfigError for an annotation of the namespace, and CniError 108 on a kernel without IPv6. */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { subject, selection } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns } = nic;
   const annotations = identity.subject?.annotations ?? {};
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
+  requireFamilies(nics);
   const { workloads, requested } = followClaims(deps, nic, nics);
   const { owner, namespace, name, workload, isMigrationTarget } = identity;
   // Two families for each NIC that it announces, and what is demanded now.
@@ -83,6 +85,17 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
       deadline,
     },
   };
+}
+
+/** Throws CniError 108 for an address that no main plugin could put on a NIC of this node. */
+function requireFamilies(nics: readonly NicDemand[]): void {
+  const six = nics.find(({ families }) => families.some(({ family }) => family === 6));
+  if (six === undefined || hasIpv6()) return;
+  throw new CniError(
+    ErrorCode.KernelRefused,
+    `Interface "${six.ifName}" is to get an IPv6 address, but this node's kernel runs without IPv6 (ipv6.disable=1); ` +
+      "start the node with IPv6, or set enableIPv6 to false in vendor-conf",
+  );
 }
 
 /** Returns whether the IPAMClaim of another NIC requests addresses: only that NIC's ADD has all requests for it. */

@@ -1,6 +1,6 @@
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
-import { EADDRNOTAVAIL, ENODEV } from "../../errno.ts";
+import { EADDRNOTAVAIL, ENODEV, EOPNOTSUPP } from "../../errno.ts";
 import { attribute } from "../attribute.ts";
 import { AF_INET6, AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
@@ -36,7 +36,8 @@ export function hasAnyAddress(conversation: Conversation, ips: readonly Ip[]): b
   });
   return conversation.pipeline(requests).some((outcome) => {
     if (!(outcome instanceof Refusal)) return true;
-    if (outcome.errno === EADDRNOTAVAIL) return false;
+    // The second, of a kernel without IPv6
+    if (outcome.errno === EADDRNOTAVAIL || outcome.errno === EOPNOTSUPP) return false;
     throw outcome.toError();
   });
 }

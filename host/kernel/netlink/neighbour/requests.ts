@@ -1,5 +1,5 @@
 import { formatIp, type Ip } from "../../../net/ip.ts";
-import { ENODEV, ENOENT } from "../../errno.ts";
+import { EAFNOSUPPORT, ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, encodeUint32, optional, present } from "../attribute.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
@@ -28,11 +28,11 @@ function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }
 
-/** Returns the entry of that address on the link; undefined if there is none, or no such link. */
+/** Returns the entry of that address on the link; undefined if there is none, no such link, or no IPv6 in the kernel. */
 export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
   const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
   const payload = encodeNeighbourOf(linkIndex, ip);
-  const answers = unlessRefused([ENOENT, ENODEV], () =>
+  const answers = unlessRefused([ENOENT, ENODEV, EAFNOSUPPORT], () =>
     conversation.request({ operation, type: RTM_GETNEIGH, payload }),
   );
   return answers?.map(decodeNeighbourMessage)[0];

@@ -42,13 +42,17 @@ function isLocal({ payload }: Message): boolean {
   return payload[TABLE_OFFSET] === RT_TABLE_LOCAL;
 }
 
-/** Returns routes without the cached copies that lookups make. A table that does not exist has no routes. */
+/**
+ * Returns routes without the cached copies that lookups make. A table that does not exist has no routes. A kernel without IPv6 (`ipv6.disable=1`) answers
+ * with the routes of all other families; those are left out.
+ */
 export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
   const families = filter.family === undefined ? FAMILIES : [filter.family];
   const messages = families.flatMap((family) => {
     const payload = encodeRouteDump(family, filter);
     const operation = `list IPv${family} routes${filter.table === undefined ? "" : ` of table ${filter.table}`}`;
-    return unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
+    const found = unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
+    return found.filter((message) => message.payload[0] === encodeFamily(family));
   });
   const wanted = filter.withoutLocal ? messages.filter((message) => !isLocal(message)) : messages;
   return wanted.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);

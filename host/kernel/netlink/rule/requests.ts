@@ -1,5 +1,5 @@
 import { FAMILIES, type Family } from "../../../net/ip.ts";
-import { EBUSY, ENOENT } from "../../errno.ts";
+import { EAFNOSUPPORT, EBUSY, ENOENT } from "../../errno.ts";
 import { findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
@@ -13,12 +13,16 @@ function encodeRuleDump(family: Family): Uint8Array {
   return encodeRuleMessage({ family: encodeFamily(family), attributes: [] });
 }
 
-/** Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. */
+/**
+ * Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. A kernel without IPv6 (`ipv6.disable=1`)
+ * has no rules of it.
+ */
 export function listRules(conversation: Conversation, family?: Family): RuleMessage[] {
   const families = family === undefined ? FAMILIES : [family];
   return families.flatMap((one) => {
     const operation = `list IPv${one} rules`;
-    return conversation.dump({ operation, type: RTM_GETRULE, payload: encodeRuleDump(one) }).map(decodeRuleMessage);
+    const ask = () => conversation.dump({ operation, type: RTM_GETRULE, payload: encodeRuleDump(one) });
+    return unlessRefused([EAFNOSUPPORT], ask)?.map(decodeRuleMessage) ?? [];
   });
 }
 
