@@ -49,7 +49,7 @@ function isAbsence(error: unknown): boolean {
 const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, readonly [DetectionReason, string]>> = {
   absent: ["link", "it does not exist any more"],
   down: ["link", "it is down"],
-  noArp: ["kind", "it has no neighbours (NOARP)"],
+  noArp: ["kind", "it has no ARP (NOARP), as ipvlan in the modes l3 and l3s"],
   noCarrier: ["link", "it has lost its carrier"],
 };
 

@@ -17,7 +17,7 @@ import type { Netns } from "./netns.ts";
 
 /** Where Berth's built plugins are. */
 export const berthBin = join(root, "dist", "bin");
-/** Where the reference plugins are: bridge, host-device, host-local, loopback, macvlan, portmap, ptp, static, tuning. */
+/** Where the reference plugins are: bridge, host-device, host-local, ipvlan, loopback, macvlan, portmap, ptp, static, tuning, vlan. */
 export const referenceBin = referenceTool("plugins").directory;
 /** CNI_PATH of every call by default: Berth's plugins first. */
 export const defaultCniPath: readonly string[] = [berthBin, referenceBin];

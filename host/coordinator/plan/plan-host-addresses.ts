@@ -21,22 +21,23 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
 }
 
 /**
- * Returns the source address that the kernel selects for IPv4 over a link without one, such as the pair's: the first of all links
- * (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
+ * Returns the source address that the kernel selects for IPv4 over the link `end`: its own, as a bridge has, else, over a link without one such as the pair's,
+ * the first of all links (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
  */
-function kernelSourceAddress(host: NamespaceState, family: Family): AddressState[] {
+function kernelSourceAddress(host: NamespaceState, family: Family, end: string): AddressState[] {
   const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
-  return family === 4 ? candidates.slice(0, 1) : [];
+  const own = candidates.filter(({ link }) => link === end);
+  return family === 4 ? [...own, ...candidates].slice(0, 1) : [];
 }
 
 /**
  * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses, then the others
- * in the kernel's order of links, and last the kernel's default source address towards the pod.
+ * in the kernel's order of links, and last the kernel's default source address towards the pod, over the link `end`.
  */
-export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[]): Ip[] {
+export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[], end = ""): Ip[] {
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
-  const ordered = [...own.filter(isNear), ...own, ...(own.length === 0 ? [] : kernelSourceAddress(host, family))];
+  const ordered = [...own.filter(isNear), ...own, ...(own.length === 0 ? [] : kernelSourceAddress(host, family, end))];
   return uniqueIps(ordered.map(({ prefix }) => prefix.ip));
 }

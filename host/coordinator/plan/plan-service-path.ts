@@ -43,13 +43,13 @@ export interface ServicePath {
   readonly families: readonly Family[];
 }
 
-function hostAddressesOf({ host }: Observed, ips: readonly Ip[]): Record<Family, Ip[]> {
-  return { 4: findHostAddresses(host, 4, ips), 6: findHostAddresses(host, 6, ips) };
+function hostAddressesOf({ host }: Observed, ips: readonly Ip[], end: string): Record<Family, Ip[]> {
+  return { 4: findHostAddresses(host, 4, ips, end), 6: findHostAddresses(host, 6, ips, end) };
 }
 
 /** Returns the path over the pair of an underlay pod. */
 export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip[]): ServicePath {
-  const hostAddresses = hostAddressesOf(observed, ips);
+  const hostAddresses = hostAddressesOf(observed, ips, pair.host.name);
   const families = FAMILIES.filter((family) => hostAddresses[family].length > 0);
   return {
     pod: { link: pair.pod.name, mac: pair.pod.mac },
@@ -88,7 +88,7 @@ export function findOverlayPath(
   const link = observed.pod.links.find(({ name }) => name === conf.podDefaultCniNic);
   const end = link && findHostEnd(observed, link);
   if (link?.mac === undefined || end === undefined) return undefined;
-  const hostAddresses = hostAddressesOf(observed, ips);
+  const hostAddresses = hostAddressesOf(observed, ips, end.name);
   const hasDefault = (family: Family): boolean =>
     first.defaults.some((route) => route.destination.ip.family === family);
   const families = FAMILIES.filter((family) => hostAddresses[family].length > 0 && hasDefault(family));

@@ -141,6 +141,16 @@ describe("an ADD that asks before it answers", () => {
       expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
     }));
 
+  it("a NIC of a kind that cannot be probed is code 106, for which no runtime need try again", () =>
+    withSegment([BLUE], async (world) => {
+      world.broken = new DetectionError("unfit", "eth0", "it has no ARP");
+      await expect(world.add("a", FOUR)).rejects.toMatchObject({
+        code: 106,
+        message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it has no ARP$/),
+      });
+      expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
+    }));
+
   it("whatever else fails, nothing is kept", () =>
     withSegment([BLUE], async (world) => {
       world.broken = new TypeError("a bug");

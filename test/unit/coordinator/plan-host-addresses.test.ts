@@ -6,9 +6,9 @@ import { ip } from "../../world/values.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";
 import { readStatement } from "./plan-words.ts";
 
-function find(family: Family, pod: string, lines: readonly string[]): string[] {
+function find(family: Family, pod: string, lines: readonly string[], end?: string): string[] {
   const { host } = lines.map((line) => readStatement(`host: addr ${line}`)).reduce(applyStatement, NOTHING);
-  return findHostAddresses(host, family, [ip(pod)]).map(formatIp);
+  return findHostAddresses(host, family, [ip(pod)], end).map(formatIp);
 }
 
 describe("the address of a link", () => {
@@ -40,5 +40,12 @@ describe("the node's addresses", () => {
     ],
   ])("%s", (_, family, lines, expected) => {
     expect(find(family, "10.6.0.21", lines)).toEqual(expected);
+  });
+
+  it.each<[what: string, end: string, expected: string[]]>([
+    ["has an address of its own, as a bridge or the end of a ptp", "cni0", ["10.6.0.2", "10.244.1.1"]],
+    ["has none", "cali7", ["10.6.0.2"]],
+  ])("end with the kernel's source address over the link to the pod, which %s", (_, end, expected) => {
+    expect(find(4, "10.6.0.21", ["10.6.0.2/24 dev eth0", "10.244.1.1/24 dev cni0"], end)).toEqual(expected);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * The coordinator and a pod whose NIC is an ipvlan, on a kernel that has it: the built shim and agent, and the agent's own functions.
+ * The coordinator and a pod whose NIC is an ipvlan or a VLAN, on a kernel that has them: the built shim and agent, and the agent's own functions.
  *
  * This kernel has no nftables for IP, so that an underlay pod cannot have its reply path and the agent refuses it. All else that the
  * agent would do is done here by the functions it does it with; the agent's CHECK then says that the tables are what is missing.
@@ -15,11 +15,11 @@ import { applyOperations } from "../../host/kernel/apply.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNamespace, openNode } from "../../host/kernel/open-namespace.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { FAMILIES, type Family } from "../../host/net/ip.ts";
+import { FAMILIES, type Family, type Ip } from "../../host/net/ip.ts";
 import { diffPlan } from "../../host/plan/diff.ts";
 import type { Operation } from "../../host/plan/operation.ts";
 import { formatOperation } from "../../host/plan/text.ts";
-import { lengthOf, NODE_HOSTS, segmentAddress } from "../../scripts/lab/addressing.ts";
+import { lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
 import { ALLOW_LAB, PreparedPod, withoutRetired } from "../../scripts/lab/coordinator-worlds.ts";
 import { addVeth } from "../../scripts/lab/netns.ts";
 import { NetnsWorld } from "../../scripts/lab/netns-world.ts";
@@ -30,21 +30,32 @@ import { ip } from "../world/values.ts";
 const PORT = 8080;
 const PREFIX = "0a:1b";
 const conf = { serviceSnat: "off" };
-const addressOf = {
-  node: (family: Family) => segmentAddress(0, NODE_HOSTS[0], family),
-  other: (family: Family) => segmentAddress(0, NODE_HOSTS[1], family),
-  pod: (family: Family) => segmentAddress(0, 50, family),
-};
+/** Pods of the modes l3 and l3s are behind their node, in a subnet of their own: ipvlan answers no ARP for them. */
+const KINDS = [
+  { type: "ipvlan mode l2", segment: 0 },
+  { type: "ipvlan mode l3", segment: 1 },
+  { type: "ipvlan mode l3s", segment: 1 },
+  { type: "vlan id 30", segment: 0 },
+] as const;
+type Kind = (typeof KINDS)[number];
 
 let world: Awaited<ReturnType<typeof makeWorld>>;
 let before: string[];
+
+const addressesIn = ({ segment }: Kind) => ({
+  node: (family: Family) => segmentAddress(0, NODE_HOSTS[0], family),
+  other: (family: Family) => segmentAddress(0, NODE_HOSTS[1], family),
+  pod: (family: Family) => segmentAddress(segment, 50, family),
+  gateway: (family: Family) => segmentAddress(segment, segment === 0 ? NODE_HOSTS[1] : 1, family),
+});
 
 /**
  * The smallest place for an ipvlan pod; its default routes go to the other machine.
  *
  *   pod eth0 (ipvlan) ── node eth0 ───── eth0 other
  */
-function makeWorld() {
+function makeWorld(place: Kind) {
+  const addressOf = addressesIn(place);
   return NetnsWorld.build("uci", async (world) => {
     const [node, other, pod] = [
       await world.addNetns("node"),
@@ -55,18 +66,28 @@ function makeWorld() {
     // Link-local addresses come by themselves, and the kernel would wait for their duplicates.
     for (const netns of [node, other, pod]) writeSysctl(netns.path, "ipv6/conf/default/addr_gen_mode", "1");
     await addVeth({ netns: node, name: "eth0" }, { netns: other, name: "eth0" });
-    await node.ip("link add link eth0 name ipvl0 type ipvlan mode l2");
+    await node.ip(`link add link eth0 name ipvl0 type ${place.type}`);
     await node.ip(`link set ipvl0 netns ${pod.name} name eth0`);
     await pod.ip("link set eth0 up");
-    for (const family of FAMILIES) {
-      for (const [name, netns] of Object.entries({ node, other, pod }))
-        await netns.ip(
-          `addr add ${addressOf[name as "node"](family)}/${lengthOf(family)} dev eth0${family === 6 ? " nodad" : ""}`,
-        );
-      await pod.ip(`route add default via ${addressOf.other(family)}`);
+    const isTagged = place.type.startsWith("vlan");
+    if (isTagged) {
+      await other.ip(`link add link eth0 name eth1 type ${place.type}`);
+      await other.ip("link set eth1 up");
     }
-    const lab = await world.addNode(node, ALLOW_LAB);
-    return Object.assign(world, { node, other, pod, prepared: new PreparedPod(lab, pod, 50) });
+    for (const family of FAMILIES) {
+      for (const [name, netns] of Object.entries({ node, other, pod })) {
+        const link = isTagged && netns === other ? "eth1" : "eth0";
+        const address = `${addressOf[name as "node"](family)}/${lengthOf(family)}`;
+        await netns.ip(`addr add ${address} dev ${link}${family === 6 ? " nodad" : ""}`);
+      }
+      await pod.ip(`route add default via ${addressOf.gateway(family)}`);
+      if (place.segment !== 0)
+        await other.ip(`route add ${segmentSubnet(place.segment, family)} via ${addressOf.node(family)}`);
+    }
+    const prepared = new PreparedPod(await world.addNode(node, ALLOW_LAB), pod, 50);
+    const ips = FAMILIES.map((family) => ({ address: `${addressOf.pod(family)}/${lengthOf(family)}`, interface: 0 }));
+    prepared.adopt("eth0", { interfaces: [{ name: "eth0", sandbox: pod.path }], ips });
+    return Object.assign(world, { node, other, pod, prepared });
   });
 }
 
@@ -76,18 +97,10 @@ async function readState(): Promise<string[]> {
   return [...(await readNetworkState(world.node, options)), ...(await readNetworkState(world.pod, options))];
 }
 
-beforeAll(async () => {
-  world = await makeWorld();
-  before = await readState();
-});
-
-afterAll(() => world.delete());
-
 /** What the agent would do for an ADD. */
-function operationsOfAdd(): Operation[] {
+function operationsOfAdd(addresses: readonly Ip[]): Operation[] {
   const { containerId } = world.prepared;
   const pair = nameVeth(containerId);
-  const addresses = FAMILIES.map((family) => ip(addressOf.pod(family)));
   using pod = openNamespace(world.pod.path);
   using host = openNode(world.node.path);
   const settings = { ...DEFAULT_COORDINATOR_CONF, serviceSnat: "off" } as const;
@@ -115,32 +128,33 @@ async function apply(operations: readonly Operation[]): Promise<void> {
   }
 }
 
-describe("podMACPrefix", () => {
-  it("is refused by ADD with the kind of the link, and nothing is changed", async () => {
-    const refusal = await world.prepared.refused("ADD", { conf: { ...conf, podMACPrefix: PREFIX } });
-    expect(refusal).toMatchObject({
-      code: 106,
-      msg:
-        `podMACPrefix "${PREFIX}" cannot be applied to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
-        "remove podMACPrefix, or use macvlan",
+/** Before its ADD. */
+function testIpvlan(addressOf: ReturnType<typeof addressesIn>): void {
+  describe("podMACPrefix", () => {
+    it("is refused by ADD with the kind of the link, and nothing is changed", async () => {
+      const refusal = await world.prepared.refused("ADD", { conf: { ...conf, podMACPrefix: PREFIX } });
+      expect(refusal).toMatchObject({
+        code: 106,
+        msg:
+          `podMACPrefix "${PREFIX}" cannot be applied to interface "eth0": it is of kind ipvlan, which has none of its own; ` +
+          "remove podMACPrefix, or use macvlan",
+      });
+      expect(await readState()).toEqual(before);
     });
-    expect(await readState()).toEqual(before);
+
+    it("is refused for the link as it is observed, and made for its parent", () => {
+      using pod = openNamespace(world.pod.path);
+      using host = openNamespace(world.node.path);
+      const linkOf = (namespace: typeof pod) =>
+        observePod(namespace, "eth0", "eth0").links.find(({ name }) => name === "eth0") ?? expect.unreachable();
+      const addresses = [ip("10.6.0.21")];
+      expect(linkOf(pod)).toMatchObject({ kind: "ipvlan", mac: linkOf(host).mac });
+      expect(() => planMac(PREFIX, linkOf(pod), addresses)).toThrow("it is of kind ipvlan");
+      expect(planMac("", linkOf(pod), addresses)).toBeUndefined();
+      expect(planMac(PREFIX, linkOf(host), addresses)).toBe("0a:1b:0a:06:00:15");
+    });
   });
 
-  it("is refused for the link as it is observed, and made for its parent", () => {
-    using pod = openNamespace(world.pod.path);
-    using host = openNamespace(world.node.path);
-    const linkOf = (namespace: typeof pod) =>
-      observePod(namespace, "eth0", "eth0").links.find(({ name }) => name === "eth0") ?? expect.unreachable();
-    const addresses = [ip("10.6.0.21")];
-    expect(linkOf(pod)).toMatchObject({ kind: "ipvlan", mac: linkOf(host).mac });
-    expect(() => planMac(PREFIX, linkOf(pod), addresses)).toThrow("it is of kind ipvlan");
-    expect(planMac("", linkOf(pod), addresses)).toBeUndefined();
-    expect(planMac(PREFIX, linkOf(host), addresses)).toBe("0a:1b:0a:06:00:15");
-  });
-});
-
-describe("an underlay pod", () => {
   it("is refused by a kernel without nftables, and all that was done before is taken back", async () => {
     const refusal = await world.prepared.refused("ADD", { conf });
     expect(refusal).toMatchObject({ code: 108 });
@@ -154,9 +168,20 @@ describe("an underlay pod", () => {
       expect(await ping(world.pod, addressOf.node(family), { count: 1 })).toBe(false);
     }
   });
+}
 
-  it("gets its pair, and with it the node, both ways; the segment stays on the ipvlan", async () => {
-    const operations = operationsOfAdd();
+describe.each(KINDS)("an underlay pod with $type", (place) => {
+  const addressOf = addressesIn(place);
+  beforeAll(async () => {
+    world = await makeWorld(place);
+    before = await readState();
+  });
+  afterAll(() => world.delete());
+
+  if (place === KINDS[0]) testIpvlan(addressOf);
+
+  it("gets its pair, and with it the node, both ways; the segment stays on its NIC", async () => {
+    const operations = operationsOfAdd(FAMILIES.map((family) => ip(addressOf.pod(family))));
     expect(operations.filter(isTable).map(formatOperation)).toEqual(["pod: nft add table inet berth"]);
     await apply(operations.filter((operation) => !isTable(operation)));
     const { node, other, pod } = world;
