@@ -10,9 +10,11 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { requireSuccess } from "../../scripts/lab/cnitool.ts";
 import { requireCommand } from "../../scripts/lab/command.ts";
 import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addBridge, addVeth, type Netns } from "../../scripts/lab/netns.ts";
+import { addBridge, addVeth } from "../../scripts/lab/netns.ts";
 import { LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
 import { ping } from "../../scripts/lab/traffic.ts";
+import { ipBatch } from "./ip-batch.ts";
+import { ofRun } from "./long-cases.ts";
 
 const VLAN = 30;
 const OTHER = "10.66.0.1";
@@ -77,8 +79,8 @@ interface Case {
   readonly master: string;
   readonly plugins: (pool: string) => object[];
   readonly hasArp: boolean;
-  /** Whether another case has shown what detection finds on it. */
-  readonly isShown?: boolean;
+  /** Much like another case: only the long tests run it. */
+  readonly isLong?: boolean;
 }
 
 const ipam = (name: string) => ({ type: "berth", default_ipv4_ippool: [name] });
@@ -90,14 +92,14 @@ const onDevice = (master: string, ifacer: object) => (name: string) => [
 const CASES: Case[] = [
   { name: "ipvlan l2", segment: "br0", master: "e0", plugins: ipvlan("l2"), hasArp: true },
   { name: "ipvlan l3", segment: "br0", master: "e0", plugins: ipvlan("l3"), hasArp: false },
-  { name: "ipvlan l3s", segment: "br0", master: "e0", plugins: ipvlan("l3s"), hasArp: false, isShown: true },
+  { name: "ipvlan l3s", segment: "br0", master: "e0", plugins: ipvlan("l3s"), hasArp: false, isLong: true },
   {
     name: "vlan",
     segment: `br0.${VLAN}`,
     master: "e0",
     plugins: (name) => [{ type: "vlan", master: "e0", vlanId: VLAN, ipam: ipam(name) }],
     hasArp: true,
-    isShown: true,
+    isLong: true,
   },
   {
     name: "macvlan on a VLAN",
@@ -105,7 +107,7 @@ const CASES: Case[] = [
     master: `e0.${VLAN}`,
     plugins: onDevice(`e0.${VLAN}`, { interfaces: ["e0"] }),
     hasArp: true,
-    isShown: true,
+    isLong: true,
   },
   {
     name: "macvlan on a VLAN of a bond",
@@ -116,27 +118,21 @@ const CASES: Case[] = [
   },
 ];
 
-/** Several commands of `ip` at once: each process is slow on this kernel. */
-async function batch(netns: Netns, ...lines: string[]): Promise<void> {
-  await requireCommand(netns.enter(["ip", "-batch", "-"]), { stdin: `${lines.join("\n")}\n` });
-}
-
 /** A pod with the first NIC of another network plugin; the node's end has the gateway's address, as `ptp` makes it. */
 async function addPod(name: string): Promise<LabPod> {
   const pod = new LabPod(world.node, await world.addNetns(name), { name: undefined, connectWait: "5" });
   const [{ netns }, end] = [pod, `veth-${name}`];
-  await batch(
-    world.netns,
+  await ipBatch(world.netns, [
     `link add ${end} type veth peer name eth0 netns ${netns.name}`,
     `addr add ${GATEWAY}/32 dev ${end}`,
     `link set ${end} up`,
     `route replace ${FIRST_NIC} dev ${end}`,
-  );
-  await batch(netns, `addr add ${FIRST_NIC}/24 dev eth0`, "link set eth0 up", `route add default via ${GATEWAY}`);
+  ]);
+  await ipBatch(netns, [`addr add ${FIRST_NIC}/24 dev eth0`, "link set eth0 up", `route add default via ${GATEWAY}`]);
   return pod;
 }
 
-describe.each(CASES.map((each, index) => ({ ...each, index })))("$name", (each) => {
+describe.each(ofRun(CASES).map((each, index) => ({ ...each, index })))("$name", (each) => {
   const { index, segment, master, plugins, hasArp } = each;
   const network = `over${index}`;
   const call = async (verb: "add" | "check" | "del", pool: string, settings: object) => {
@@ -153,20 +149,19 @@ describe.each(CASES.map((each, index) => ({ ...each, index })))("$name", (each) 
     if (master !== "e0")
       requireSuccess(await pod.run("ifacer", "ADD", { ifName: "net1", conf: { name: network, ...first } }), "ifacer");
     await netns.ip(`addr add ${NODE}/24 dev ${master}`);
-    await batch(
-      other,
+    await ipBatch(other, [
       `addr add ${OTHER}/24 dev ${segment}`,
       `addr add ${RIVAL}/24 dev ${segment}`,
       `link set ${segment} up`,
       `route replace 10.67.0.0/24 via ${NODE}`,
-    );
+    ]);
   });
 
   afterAll(async () => {
     const { other, netns } = world;
     await other.ip(`addr flush dev ${segment}`);
     await netns.ip(`addr flush dev ${master}`);
-    await batch(netns, `link del veth-p${index}`, ...(master === "e0" ? [] : [`link del ${master}`]));
+    await ipBatch(netns, [`link del veth-p${index}`, ...(master === "e0" ? [] : [`link del ${master}`])]);
   });
 
   it("reaches segment, node and services; CHECK passes; DEL leaves nothing", async () => {
@@ -187,8 +182,6 @@ describe.each(CASES.map((each, index) => ({ ...each, index })))("$name", (each) 
     expect(await pod.netns.ip("rule")).not.toContain("proto 98");
     expect(await node.ip("route show table 500")).toBe("");
   });
-
-  if (each.isShown) return;
 
   it(
     hasArp ? "detects a conflict, and a gateway that is not there" : "has no ARP, which detection says at once",
