@@ -91,7 +91,7 @@ const ARPHRD_ETHER = 1;
 
 function requireProbeLink(netnsPath: string, { index, name, mac, deviceType, kind }: Link): ProbeLink {
   if (mac === undefined || deviceType !== ARPHRD_ETHER)
-    throw new DetectionError("unfit", name, "it is not an Ethernet link");
+    throw new DetectionError("kind", name, "it is not an Ethernet link");
   return { netnsPath, index, name, mac, kind: kind && kindName(kind) };
 }
 

@@ -143,10 +143,10 @@ describe("an ADD that asks before it answers", () => {
 
   it("a NIC of a kind that cannot be probed is code 106, for which no runtime need try again", () =>
     withSegment([BLUE], async (world) => {
-      world.broken = new DetectionError("unfit", "eth0", "it has no ARP");
+      world.broken = new DetectionError("kind", "eth0", "it has no ARP");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({
         code: 106,
-        message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it has no ARP$/),
+        message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it has no ARP; set "detectIPConflict"/),
       });
       expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
     }));
