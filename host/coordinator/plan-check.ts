@@ -35,7 +35,7 @@ function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): Add
 function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: AddressState): boolean {
   const { addresses, ifName, observed } = situation;
   const { pod, host } = observed;
-  if (includesIp(addresses, ip) || host.routes.some((route) => isTo(route, ip))) return true;
+  if (link === POD_VETH || includesIp(addresses, ip) || host.routes.some((route) => isTo(route, ip))) return true;
   const isFrom = ({ protocol, from }: RuleState): boolean =>
     protocol === BERTH_PROTOCOL && from !== undefined && equalIp(from.ip, ip);
   return link !== ifName && pod.rules.some(isFrom);

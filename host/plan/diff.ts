@@ -59,7 +59,11 @@ const neighbourIdentity: Identity<NeighbourState> = {
   value: formatNeighbour,
 };
 
-const addressIdentity: Identity<AddressState> = { key: formatAddress, value: formatAddress };
+/** A link has an address once, whatever its scope. */
+const addressIdentity: Identity<AddressState> = {
+  key: ({ prefix, link }) => formatAddress({ prefix, link, scope: 0 }),
+  value: formatAddress,
+};
 
 function tableText({ sets, ...table }: NftTable): string {
   const inOrder = sets.map(({ name, interfaces }) => ({ name, interfaces: [...interfaces].sort() }));
@@ -293,11 +297,11 @@ function placeOperations(place: Place, plan: Plan, observed: NamespaceState, gon
     rule,
   }));
   const addresses = operationsOf(
-    compare(addressIdentity, [], observed.addresses, owned.addresses),
+    compare(addressIdentity, wanted.addresses, observed.addresses, owned.addresses),
     (verb, address) => ({ kind: `${verb}-address`, place, address }),
   );
   return {
-    adds: [neighbours, routes, rules, tables].flatMap(({ adds }) => adds),
+    adds: [addresses, neighbours, routes, rules, tables].flatMap(({ adds }) => adds),
     deletes: [rules, tables, routes, neighbours, addresses].flatMap(({ deletes }) => deletes),
   };
 }

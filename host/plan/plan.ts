@@ -11,6 +11,7 @@ export interface Wanted {
   /** Settings by name of links that exist or that the plan creates. */
   readonly links: ReadonlyMap<string, LinkSettings>;
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
+  readonly addresses: readonly AddressState[];
   readonly neighbours: readonly NeighbourState[];
   readonly routes: readonly RouteState[];
   readonly rules: readonly RuleState[];
@@ -36,6 +37,7 @@ export interface Plan {
 export const EMPTY_WANTED: Wanted = {
   links: new Map(),
   sysctls: new Map(),
+  addresses: [],
   neighbours: [],
   routes: [],
   rules: [],

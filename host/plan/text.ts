@@ -109,8 +109,10 @@ export function formatNeighbour({ ip, mac, link }: NeighbourState): string {
   return `${formatIp(ip)} lladdr ${mac} dev ${link} nud permanent`;
 }
 
-export function formatAddress({ prefix, link }: AddressState): string {
-  return `${formatPrefix(prefix)} dev ${link}`;
+/** The scope of an IPv6 address follows from the address. */
+export function formatAddress({ prefix, link, scope }: Pick<AddressState, "prefix" | "link" | "scope">): string {
+  const scoped = prefix.ip.family === 4 && scope !== 0;
+  return words(`${formatPrefix(prefix)} dev ${link}`, scoped && `scope ${SCOPES.get(scope) ?? scope}`);
 }
 
 function formatSettings({ up, mac, alias, group, master }: LinkSettings): string {

@@ -9,6 +9,7 @@ import { PairRemover } from "../../host/agent/coordinator/pair-remover.ts";
 import { createCoordinatorPlugin } from "../../host/agent/coordinator/plugin.ts";
 import { type Identifier, openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { type AttachRequest, type CniRequest, decodeRequest } from "../../host/cni/request.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 import { decodeVendorConf } from "../../host/config/vendor-conf.ts";
 import { openLinkRemover } from "../../host/kernel/link-remover.ts";
 import { openNode } from "../../host/kernel/open-namespace.ts";
@@ -236,7 +237,12 @@ export async function openWorld(
     identifier,
     faults: (point) => faults(point),
     logs: { for: () => log },
-    definitions: { nicsOf: () => [], pluginsOf: () => undefined },
+    definitions: {
+      nicsOf: () => [],
+      pluginsOf: () => undefined,
+      isCoordinated: () => false,
+      settingsFor: () => DEFAULT_COORDINATOR_CONF,
+    },
     answered: {
       has: () => false,
       takeAnswer: () => undefined,

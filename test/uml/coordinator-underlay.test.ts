@@ -125,7 +125,14 @@ function operationsOfAdd(addresses: readonly Ip[]): Operation[] {
   };
   const alias = formatAlias({ owner: containerId, containerId, network: "lab", pod: "" });
   const nic = { mode: "underlay", ifName: "eth0", defaultNic: "", addresses, pair, alias, owner: containerId } as const;
-  const { plan, warnings } = planAttachment({ conf: settings, ...nic, routable: undefined, gateways: [], observed });
+  const { plan, warnings } = planAttachment({
+    conf: settings,
+    ...nic,
+    routable: undefined,
+    gateways: [],
+    attached: [],
+    observed,
+  });
   expect(warnings).toEqual([]);
   return diffPlan(observed, plan);
 }

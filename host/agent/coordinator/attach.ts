@@ -2,6 +2,7 @@
  * ADD and CHECK of `coordinator`: observe, plan and diff; then apply the difference, or report it.
  * Effects: changes both namespaces; probes on the NIC; announcements.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedMac } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
@@ -14,14 +15,17 @@ import { hasFormerMac, recordFormerMac } from "../../coordinator/plan/former-mac
 import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
+import { hostTablesOf, includesIp } from "../../coordinator/plan/own-objects.ts";
 import { findOverridingFilter, type Override, planAttachment } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { withoutForeignRoutes } from "../../coordinator/plan/plan-nics.ts";
+import type { AttachedNic } from "../../coordinator/plan/plan-sources.ts";
 import { ignoreLaterChanges, isDifference } from "../../coordinator/plan-check.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
-import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
+import { readFirstLinkNames } from "../../kernel/link-names.ts";
+import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { findLinkName } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
@@ -33,11 +37,12 @@ import { diffPlan } from "../../plan/diff.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import { pluginsOfNic } from "../nic-definition.ts";
 import type { Addition } from "../plugin.ts";
 import type { AttachmentFacts } from "./attachments.ts";
+import { isNoNic } from "./clean-pod.ts";
 import { detectOnNic, type LateDetectionDeps } from "./late-detection.ts";
 import { addressesOf, knownAddresses, observeGateways, observeHost, observePod, requirePrevResult } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
@@ -67,43 +72,67 @@ interface RegistryFacts {
   readonly pod: PodIdentity;
   readonly isFirstNicBerth: boolean;
   readonly routable: RoutableAddresses | undefined;
+  readonly attached: readonly AttachedNic[];
 }
 
-/** Returns whether Berth allocated the address of the pod's first NIC. Not computed for the first NIC itself; see plan/mode.ts. */
-async function isFirstNicBerth({ deps, conf }: AttachContext, request: AttachRequest): Promise<boolean> {
-  const first = conf.podDefaultCniNic;
-  if (conf.mode !== "auto" || request.ifName === first) return false;
-  const found = await deps.registry.findAttachment({ containerId: request.containerId, ifName: first });
-  return found.some(({ state }) => state === "Bound");
+/** What the registry has bound to one NIC of the pod. */
+interface BoundNic {
+  readonly ifName: string;
+  readonly rows: readonly Allocation[];
 }
 
-/** Returns what Berth allocated to the NIC, and what the administrator allows besides. `answered`: what the ADD of `berth` has just answered. */
-async function findRoutable(
-  { deps: { registry, snapshot } }: AttachContext,
-  { containerId, ifName }: AttachRequest,
-  answered?: readonly Allocation[],
-): Promise<RoutableAddresses> {
-  const found = answered ?? (await registry.findAttachment({ containerId, ifName }));
-  const bound = found.filter(({ state }) => state === "Bound");
+async function findBound({ registry }: Pick<CoordinatorDeps, "registry">, nic: Attachment): Promise<BoundNic> {
+  const found = await registry.findAttachment(nic);
+  return { ifName: nic.ifName, rows: found.filter(({ state }) => state === "Bound") };
+}
+
+/** Returns the pod, and what Berth allocated to the NIC. CHECK passes no signal: it does not ask the API server, and does not fail for what the watch does not know of the pod. */
+function readOwnFacts(
+  { deps }: AttachContext,
+  request: AttachRequest,
+  signal?: AbortSignal,
+): Promise<[PodIdentity, BoundNic]> {
+  const { containerId, ifName } = request;
+  const answer = request.command === "ADD" ? deps.answered.takeAnswer({ containerId, ifName }) : undefined;
+  const rows = answer?.filter(({ state }) => state === "Bound");
+  return Promise.all([
+    signal ? deps.identifier.recognize(request, signal) : identifyRequest(request, deps.snapshot()),
+    rows ? { ifName, rows } : findBound(deps, { containerId, ifName }),
+  ]);
+}
+
+/** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
+function routableOf({ deps }: Pick<AttachContext, "deps">, { rows }: BoundNic): RoutableAddresses {
   return {
-    allocated: bound.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
-    allowed: snapshot().vendorConf.hostRouteCIDR,
+    allocated: rows.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
+    allowed: deps.snapshot().vendorConf.hostRouteCIDR,
   };
 }
 
-/** CHECK passes no signal: it does not ask the API server, and does not fail for what the watch does not know of the pod. */
+/** Adds what is known of the pod's other NICs; a pod with one NIC costs no question. */
 async function readRegistryFacts(
-  context: AttachContext,
-  request: AttachRequest,
-  signal?: AbortSignal,
+  { deps, conf }: AttachContext,
+  { command, containerId, ifName }: AttachRequest,
+  netns: OpenNamespace,
+  [pod, own]: readonly [PodIdentity, BoundNic],
 ): Promise<RegistryFacts> {
-  const { identifier, snapshot } = context.deps;
-  const [pod, isBerth, routable] = await Promise.all([
-    signal ? identifier.recognize(request, signal) : identifyRequest(request, snapshot()),
-    isFirstNicBerth(context, request),
-    request.command === "ADD" ? findRoutable(context, request, context.deps.answered.takeAnswer(request)) : undefined,
-  ]);
-  return { pod, isFirstNicBerth: isBerth, routable };
+  const names = readFirstLinkNames(netns).filter((name) => name !== ifName && !isNoNic(name));
+  const others = await Promise.all(names.map((name) => findBound(deps, { containerId, ifName: name })));
+  const isCoordinated = ({ ifName: name, rows: [row] }: BoundNic): boolean => {
+    const nic = row && { ifName: name, network: row.network, pod: pod.subject };
+    return (
+      nic !== undefined && deps.definitions.isCoordinated(nic) && deps.definitions.settingsFor(nic).mode !== "disable"
+    );
+  };
+  return {
+    pod,
+    isFirstNicBerth: others.some((nic) => nic.ifName === conf.podDefaultCniNic && nic.rows.length > 0),
+    routable: command === "ADD" ? routableOf({ deps }, own) : undefined,
+    attached: [own, ...others.filter(isCoordinated)].map(({ ifName: name, rows }) => ({
+      ifName: name,
+      addresses: rows.map(({ ip }) => ip),
+    })),
+  };
 }
 
 /** Returns the MAC address that the pod requests for the NIC, and in which words. Throws CniError 7 for a malformed one. */
@@ -193,11 +222,13 @@ function decide(
     gateways: observeGateways(deps.host),
     routable: facts.routable,
     mac: demand?.mac,
+    attached: facts.attached,
     observed: {
       pod: observed,
       host: observeHost(deps.host, {
         pair,
-        tables: [conf.hostRuleTable],
+        // other NICs of the pod may have theirs
+        tables: hostTablesOf(deps.host.mirror.read(), conf.hostRuleTable),
         addresses: known,
         isUnderlay: mode.mode === "underlay",
         link: mode.mode === "overlay" ? observed.links.find(({ name }) => name === first)?.parent : undefined,
@@ -221,6 +252,34 @@ function decide(
 function linkNameIn({ route }: OpenNamespace, { links }: NamespaceState, name: string): string {
   const isKnown = name === "" || links.some((link) => link.name === name);
   return isKnown ? name : (findLinkName(route, name) ?? name);
+}
+
+/** How long an ADD waits until the kernel has probed the NIC's IPv6 addresses: milliseconds. Most main plugins have done so. @limit */
+export const MAX_DUPLICATE_DETECTION_MS = 5_000;
+
+/** How often an ADD looks whether the kernel has probed the addresses: milliseconds. */
+const LOOK_MS = 20;
+
+function isProbing({ ifName, addresses, observed }: PlanInput): boolean {
+  return observed.pod.addresses.some(
+    ({ link, prefix, flags }) =>
+      link === ifName &&
+      (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) === IFA_F_TENTATIVE &&
+      includesIp(addresses, prefix.ip),
+  );
+}
+
+/** Decides once the kernel has probed the NIC's addresses, or takes too long: it refuses routes from an address that it is probing. */
+async function decideWhenProbed(
+  signal: AbortSignal,
+  ...situation: Parameters<typeof decide>
+): Promise<Decision | undefined> {
+  const endMs = performance.now() + MAX_DUPLICATE_DETECTION_MS;
+  for (;;) {
+    const decision = decide(...situation);
+    if (decision === undefined || !isProbing(decision.input) || performance.now() > endMs) return decision;
+    await sleep(LOOK_MS, undefined, { signal });
+  }
 }
 
 /** The default route moves when its NIC is attached. If no annotation announces that NIC, nothing else would report that it never came. */
@@ -353,11 +412,11 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   const prevResult = requirePrevResult(request);
   const unchanged = { result: prevResult, undo: async () => {} };
   requireServiceNetworks(context.networks);
-  const reading = readRegistryFacts(context, request, signal);
+  const reading = readOwnFacts(context, request, signal);
   reading.catch(() => {}); // awaited below, unless the namespace is gone
   using pod = openPodNamespace(request.netns);
-  const facts = await reading;
-  const decision = decide(context, request, pod, prevResult, facts);
+  const facts = await readRegistryFacts(context, request, pod, await reading);
+  const decision = await decideWhenProbed(signal, context, request, pod, prevResult, facts);
   if (decision === undefined) return unchanged;
   const { host, remover, faults } = deps;
   const applyOptions: ApplyOptions = { remover, faults };
@@ -401,11 +460,13 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const { conf, deps } = context;
   if (conf.mode === "disable") return [];
   const prevResult = requirePrevResult(request);
-  const [found, routable] = await Promise.all([readRegistryFacts(context, request), findRoutable(context, request)]);
+  const own = await readOwnFacts(context, request);
+  const routable = routableOf(context, own[1]);
   using pod = openPodNamespace(request.netns);
   const addresses = addressesOf(prevResult, request.ifName);
   if (!addresses.every((ip) => isRoutable(ip, routable)) || !hasAddresses(pod, request, addresses)) return [];
-  const decision = decide(context, request, pod, prevResult, { ...found, routable });
+  const facts = await readRegistryFacts(context, request, pod, own);
+  const decision = decide(context, request, pod, prevResult, { ...facts, routable });
   // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
   if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
@@ -452,8 +513,9 @@ export async function compareAttachment(
   const { conf } = context;
   if (conf.mode === "disable") return { operations: [] };
   const prevResult = requirePrevResult(request);
-  const facts = await readRegistryFacts(context, request);
+  const own = await readOwnFacts(context, request);
   using pod = openPodNamespace(request.netns);
+  const facts = await readRegistryFacts(context, request, pod, own);
   const decision = decide(context, request, pod, prevResult, facts, reportedMac);
   if (decision === undefined) return { operations: [] };
   return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
@@ -467,8 +529,9 @@ export async function repairAttachment(context: AttachContext, request: AttachRe
   const { conf, deps, log } = context;
   if (conf.mode === "disable") return [];
   const prevResult = requirePrevResult(request);
-  const facts = await readRegistryFacts(context, request);
+  const own = await readOwnFacts(context, request);
   using pod = openPodNamespace(request.netns);
+  const facts = await readRegistryFacts(context, request, pod, own);
   const decision = decide(context, request, pod, prevResult, facts);
   const operations = differencesOf(context, request, decision);
   if (decision === undefined || operations.length === 0) return [];

@@ -86,6 +86,11 @@ export function isSameNetns(one: NetnsIdentity, { device, inode }: NetnsIdentity
 /** Links that the kernel adds to every namespace when their module is loaded (net.core.fb_tunnels_only_for_init_net). */
 const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
 
+/** Returns whether a link of this name in a pod is none of its NICs. */
+export function isNoNic(name: string): boolean {
+  return name === "lo" || name === POD_VETH || FALLBACK_TUNNELS.includes(name);
+}
+
 /**
  * Returns the pod that the namespace at `path` is of, "gone" if there is no such namespace, or "in use" if it has links besides the
  * NIC and its pair: other NICs need their routes and rules to be right when the DEL is answered.
@@ -94,8 +99,7 @@ export function findDetachedPod(path: string | undefined, ifName: IfName): Detac
   if (path === undefined) return "gone";
   try {
     using netns = openNetns(path);
-    const known = ["lo", POD_VETH, ifName, ...FALLBACK_TUNNELS];
-    const isAlone = readFirstLinkNames({ fd: netns.fd, path }).every((name) => known.includes(name));
+    const isAlone = readFirstLinkNames({ fd: netns.fd, path }).every((name) => name === ifName || isNoNic(name));
     return isAlone ? { path, identity: netns.identity, ifName } : "in use";
   } catch (error) {
     if (error instanceof NetnsError) return "gone";

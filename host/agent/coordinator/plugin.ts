@@ -24,7 +24,6 @@ import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
-import type { NicSettings } from "../nic-definition.ts";
 import type { Plugin } from "../plugin.ts";
 import {
   type AttachContext,
@@ -213,7 +212,6 @@ export interface OpenCoordinator {
 interface OpenCoordinatorOptions
   extends Omit<CoordinatorDeps, "host" | "remover">,
     Omit<LateDetectionDeps, "registry"> {
-  readonly definitions: Pick<NicSettings, "settingsFor" | "nicsOf" | "pluginsOf">;
   /** Whether pools, pods and settings are known. */
   readonly isReady: () => boolean;
   /** Restores the devices of an entry of the ifacer; returns what was missing. */

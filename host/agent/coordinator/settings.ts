@@ -32,7 +32,7 @@ export interface CoordinatorDeps {
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;
-  readonly definitions: Pick<NicSettings, "nicsOf" | "pluginsOf">;
+  readonly definitions: Pick<NicSettings, "nicsOf" | "pluginsOf" | "isCoordinated" | "settingsFor">;
   /** There is a controller, which collects the cluster's networks. */
   readonly isCluster: boolean;
   readonly faults: Faults;

@@ -1,8 +1,7 @@
 /** Finds and builds Berth's own routes and rules, for plans of attachments and detachments. */
 import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_TO_TBL } from "../../kernel/netlink/rule/constants.ts";
-import { equalIp, type Family, type Ip } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
 import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL } from "./constants.ts";
 
@@ -13,18 +12,9 @@ export function uniqueIps(ips: readonly Ip[]): Ip[] {
 
 export const includesIp = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => equalIp(ip, other));
 
-/**
- * Returns the routes over the path to the node of the main table, for one family; `added` replace existing ones to the same
- * destination.
- */
-export function serviceRoutes(pod: NamespaceState, added: readonly RouteState[], family: Family): RouteState[] {
-  const present = pod.routes.filter(
-    ({ table, protocol, destination }) =>
-      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && destination.ip.family === family,
-  );
-  const mine = added.filter(({ destination }) => destination.ip.family === family);
-  const named = new Set(mine.map(({ destination }) => formatPrefix(destination)));
-  return [...mine, ...present.filter(({ destination }) => !named.has(formatPrefix(destination)))];
+/** Returns Berth's routes of the pod's main table: the path to the node, and what leads through it. */
+export function serviceRoutesIn({ routes }: NamespaceState): RouteState[] {
+  return routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
 }
 
 /** Returns Berth's routes on the node, in one of the tables, to addresses of the pod. */

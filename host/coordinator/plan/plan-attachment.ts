@@ -4,15 +4,23 @@
  * responsible only for the families of its addresses.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
+import { formatPrefix, parsePrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
-import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
+import type { AddressState, LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
-import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
-import { hostRoutesOf, includesIp, serviceRoutes } from "./own-objects.ts";
+import {
+  BERTH_PROTOCOL,
+  NFT_TABLE,
+  POD_VETH,
+  POD_VETH_ADDRESS,
+  REPLY_RULE_PREFERENCE,
+  REPLY_TABLE,
+  SNAT_GROUPS,
+} from "./constants.ts";
+import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
 import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
@@ -25,34 +33,39 @@ import {
   hostRoutes,
   hostRule,
   podNeighbours,
-  podRoutes,
   requireOwnTable,
   requireUnusedAddresses,
   type ServicePath,
+  serviceRoutes,
 } from "./plan-service-path.ts";
+import { findSources, type Source, sourceOf } from "./plan-sources.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
 const NO_ADDRESS_GENERATION = "1";
 
-/** Returns Berth's routes of the main table to the destinations of `added`: one that leads elsewhere is replaced. */
-function ownedServiceRoutes(pod: NamespaceState, added: readonly RouteState[]): RouteState[] {
-  const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
-  return pod.routes.filter(
-    ({ table, protocol, destination }) =>
-      table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL && named.has(formatPrefix(destination)),
-  );
+const PAIR_ADDRESSES: readonly AddressState[] = [parsePrefix(POD_VETH_ADDRESS)].flatMap((prefix) =>
+  prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }],
+);
+
+const isPairAddress = ({ link, prefix }: AddressState): boolean =>
+  link === POD_VETH && formatPrefix(prefix) === POD_VETH_ADDRESS;
+
+/** Returns the present routes to the destinations of those that are wanted: one that leads elsewhere is replaced. */
+function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly RouteState[]): RouteState[] {
+  const named = new Set(wanted.map(({ destination }) => formatPrefix(destination)));
+  return present.filter(({ destination }) => named.has(formatPrefix(destination)));
 }
 
 /** Plans the reply path of an underlay pod for some families. */
 function planReplyPath(
   pod: NamespaceState,
   path: ServicePath,
-  families: readonly Family[],
+  { families, sources }: { readonly families: readonly Family[]; readonly sources: readonly Source[] },
 ): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
   const usable = families.filter((family) => path.families.includes(family));
   return {
     wanted: {
-      routes: usable.flatMap((family) => replyRoute(path, family)),
+      routes: usable.flatMap((family) => replyRoute(path, family, sourceOf(sources, family))),
       rules: usable.map(replyRule),
       tables: [replyTable(path.pod.link)],
     },
@@ -166,6 +179,7 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
         ...(families.includes(6) ? withIpv6(ofUnderlay) : []),
         ...withoutLinkLocal(observed.host, ofUnderlay),
       ]),
+      addresses: [],
       neighbours: hostNeighbours(path, ips),
       routes: hostRoutes(path, ips, conf.hostRuleTable),
       rules: families.map((family) => hostRule(family, conf.hostRuleTable)),
@@ -201,15 +215,20 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const path = findPath(situation, nics);
   const families = familiesOf(ips);
   const { networks, warnings } = findNetworks(situation, nics);
-  const added = path === undefined ? [] : families.flatMap((family) => podRoutes(path, family, networks));
-  const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, families) : undefined;
+  const sources = findSources(situation, nics, ips);
+  const present = serviceRoutesIn(pod);
+  const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
+  const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, { families, sources }) : undefined;
+  // Without a source the kernel would take the address of the pair.
+  const hasPairAddress = mode === "underlay" && families.includes(4) && sourceOf(sources, 4) !== undefined;
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({
         pod,
         nics,
         ifName,
         defaultNic: situation.defaultNic,
-        servicePath: (family) => serviceRoutes(pod, added, family),
+        servicePath: path === undefined ? present : service,
+        sources,
       })
     : undefined;
   if (path !== undefined) {
@@ -233,8 +252,9 @@ export function planAttachment(situation: PlanInput): PlanResult {
             ...(families.includes(4) ? rpFilter(conf.hostRPFilter, carriers) : []),
             ...(families.includes(6) ? withIpv6(pairEnd) : []),
           ]),
+          addresses: hasPairAddress ? PAIR_ADDRESSES : [],
           neighbours: path === undefined ? [] : podNeighbours(path, families),
-          routes: [...added, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
+          routes: [...service, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
           tables: reply?.wanted.tables ?? [],
         },
@@ -242,9 +262,13 @@ export function planAttachment(situation: PlanInput): PlanResult {
       },
       owned: {
         pod: {
-          addresses: [],
+          addresses: hasPairAddress ? pod.addresses.filter(isPairAddress) : [],
           neighbours: pod.neighbours.filter(({ link, ip }) => link === POD_VETH && families.includes(ip.family)),
-          routes: [...ownedServiceRoutes(pod, added), ...(reply?.owned.routes ?? []), ...(routes?.owned.routes ?? [])],
+          routes: [
+            ...ownedServiceRoutes(present, service),
+            ...(reply?.owned.routes ?? []),
+            ...(routes?.owned.routes ?? []),
+          ],
           rules: [...(reply?.owned.rules ?? []), ...(routes?.owned.rules ?? [])],
           tables: reply?.owned.tables ?? [],
         },

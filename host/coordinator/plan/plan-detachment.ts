@@ -1,17 +1,19 @@
 /** Plans the state of a pod and its node with a NIC detached: nothing for this NIC, and no change for the others. */
-import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
+import type { RouteState } from "../../plan/state.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE } from "./constants.ts";
-import { hostRoutesOf, hostTablesOf, includesIp, serviceRoutes, uniqueIps } from "./own-objects.ts";
+import { hostRoutesOf, hostTablesOf, includesIp, serviceRoutesIn, uniqueIps } from "./own-objects.ts";
 import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { findNics } from "./plan-nics.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
+import { findUnderlayPath, renewRoute } from "./plan-service-path.ts";
+import { findSources } from "./plan-sources.ts";
 
 /** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
-  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable">,
+  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable" | "attached">,
 ): PlanResult {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
@@ -35,6 +37,15 @@ export function planDetachment(
     host.neighbours.some(
       (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
     );
+  const ours = serviceRoutesIn(pod);
+  const sources = findSources({ observed, pair, attached: [] }, nics, []);
+  const path = findUnderlayPath(
+    { pair, observed },
+    nics.slice(0, 1).flatMap(({ addresses }) => addresses),
+  );
+  const isLeft = ({ preferredSource }: RouteState): boolean =>
+    preferredSource === undefined || !includesIp(ips, preferredSource);
+  const service = isFirst || isAlone ? [] : ours.map((route) => renewRoute(route, path, sources)).filter(isLeft);
   // NIC tables that were never created are not created now
   const routes = hasNicTables(pod)
     ? planPodRoutes({
@@ -42,19 +53,22 @@ export function planDetachment(
         nics,
         ifName,
         defaultNic: "",
-        servicePath: (family) => (isFirst ? [] : serviceRoutes(pod, [], family)),
+        servicePath: service,
+        sources,
       })
     : undefined;
-  const ours = pod.routes.filter(({ table, protocol }) => table === RT_TABLE_MAIN && protocol === BERTH_PROTOCOL);
   const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
   return {
     plan: {
       ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
-      wanted: { pod: { ...EMPTY_WANTED, ...routes?.wanted }, host: EMPTY_WANTED },
+      wanted: {
+        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...service, ...(routes?.wanted.routes ?? [])] },
+        host: EMPTY_WANTED,
+      },
       owned: {
         pod: {
           ...EMPTY_OWNED,
-          routes: [...(routes?.owned.routes ?? []), ...(isFirst || isAlone ? ours : [])],
+          routes: [...(routes?.owned.routes ?? []), ...ours],
           rules: isFirst ? all : (routes?.owned.rules ?? []),
           tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
         },

@@ -6,6 +6,7 @@ import type { Veth } from "../../plan/operation.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Observed } from "../../plan/state.ts";
 import type { RoutableAddresses } from "./address-policy.ts";
+import type { AttachedNic } from "./plan-sources.ts";
 
 /** One NIC of one pod, with its configuration and the observed state. */
 export interface PlanInput {
@@ -33,6 +34,8 @@ export interface PlanInput {
   readonly gateways: readonly Ip[];
   /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
+  /** The pod's NICs that the registry knows and whose networks have a coordinator, this one too. */
+  readonly attached: readonly AttachedNic[];
 }
 
 export interface PlanResult {

@@ -11,6 +11,7 @@ import { formatRoute } from "../../plan/text.ts";
 import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
 import { ruleTo } from "./own-objects.ts";
 import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
+import { type Source, sourceOf } from "./plan-sources.ts";
 
 interface PodRoutesInput {
   readonly pod: NamespaceState;
@@ -19,8 +20,9 @@ interface PodRoutesInput {
   readonly ifName: string;
   /** The NIC that is to have the default route; "" leaves it unchanged. */
   readonly defaultNic: string;
-  /** Returns the routes to the node and through it for one family, as in the main table. */
-  readonly servicePath: (family: Family) => readonly RouteState[];
+  /** The routes to the node and through it, as in the main table. */
+  readonly servicePath: readonly RouteState[];
+  readonly sources: readonly Source[];
 }
 
 export interface PodRoutes {
@@ -102,6 +104,12 @@ function joinSame(routes: readonly RouteState[]): RouteState[] {
   });
 }
 
+/** Returns the copy for the NIC's table: its source, if the route has one, is the NIC's. */
+function fromNic(route: RouteState, { name }: Nic, sources: readonly Source[]): RouteState {
+  if (route.preferredSource === undefined) return route;
+  return { ...route, preferredSource: sourceOf(sources, familyOf(route), name) };
+}
+
 /**
  * Returns the routes of the NIC's table. A default route is moved even if the NIC has no address of its family, so that it is not
  * lost.
@@ -115,13 +123,14 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
   ];
   const others = foreignRoutesIn(pod, nic.table).map(keyOf);
   const taken = new Set(own.map(({ destination }) => formatPrefix(destination)));
-  const path = families
-    .flatMap(question.servicePath)
+  const path = question.servicePath
     .filter(
       (route) =>
+        families.includes(familyOf(route)) &&
         !taken.has(formatPrefix(route.destination)) &&
         !(isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined),
-    );
+    )
+    .map((route) => fromNic(route, nic, question.sources));
   return [...own, ...path].filter((route) => !others.includes(keyOf(route))).map((route) => moveTo(route, nic.table));
 }
 

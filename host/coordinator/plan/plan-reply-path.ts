@@ -67,9 +67,10 @@ export function replyRule(family: Family): RuleState {
 }
 
 /** Returns the route that sends all replies to the node; none if the node has no address of the family. */
-export function replyRoute({ pod, hostAddresses }: ServicePath, family: Family): RouteState[] {
+export function replyRoute({ pod, hostAddresses }: ServicePath, family: Family, source: Ip | undefined): RouteState[] {
   const nextHop = hostAddresses[family].slice(0, 1);
-  return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { link: pod.link, gateway }, REPLY_TABLE));
+  const way = { link: pod.link, preferredSource: source };
+  return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { ...way, gateway }, REPLY_TABLE));
 }
 
 /** Links of the node that lead to its pods, of Berth and of other plugins. */

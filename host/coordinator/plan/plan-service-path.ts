@@ -22,7 +22,8 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
 import type { PlanInput } from "./plan-input.ts";
-import { linkOf, type Nic } from "./plan-nics.ts";
+import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
+import { type Source, sourceOf } from "./plan-sources.ts";
 
 /**
  * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic, and rules are never deleted.
@@ -48,7 +49,10 @@ function hostAddressesOf({ host }: Observed, ips: readonly Ip[], end: string): R
 }
 
 /** Returns the path over the pair of an underlay pod. */
-export function findUnderlayPath({ pair, observed }: PlanInput, ips: readonly Ip[]): ServicePath {
+export function findUnderlayPath(
+  { pair, observed }: Pick<PlanInput, "pair" | "observed">,
+  ips: readonly Ip[],
+): ServicePath {
   const hostAddresses = hostAddressesOf(observed, ips, pair.host.name);
   const families = FAMILIES.filter((family) => hostAddresses[family].length > 0);
   return {
@@ -102,7 +106,11 @@ export function findOverlayPath(
 }
 
 /** Returns a route of Berth's without special attributes. */
-export function routeTo(destination: Prefix, way: Pick<RouteState, "link" | "gateway">, table: number): RouteState {
+export function routeTo(
+  destination: Prefix,
+  way: Pick<RouteState, "link" | "gateway" | "preferredSource">,
+  table: number,
+): RouteState {
   const { family } = destination.ip;
   return {
     destination,
@@ -124,7 +132,7 @@ function wayTo(ip: Ip, gateway: Ip | undefined): Pick<RouteState, "gateway"> {
 }
 
 /** Returns the pod's routes to the node's addresses and, through the first of them, to the networks behind the node. */
-export function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[]): RouteState[] {
+function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[]): RouteState[] {
   if (!path.families.includes(family)) return [];
   const { link } = path.pod;
   const addresses = path.hostAddresses[family];
@@ -136,6 +144,51 @@ export function podRoutes(path: ServicePath, family: Family, networks: readonly 
       .filter(({ ip, length }) => ip.family === family && !(length === bitsOf(family) && includesIp(addresses, ip)))
       .map((network) => routeTo(maskPrefix(network), { link, gateway: via }, RT_TABLE_MAIN)),
   ];
+}
+
+/** Returns a route that lies in the pod as it has to be now: over the pair from one of the pod's addresses, by way of the node's first one. */
+export function renewRoute(
+  route: RouteState,
+  { pod, hostAddresses }: ServicePath,
+  sources: readonly Source[],
+): RouteState {
+  const { family } = route.destination.ip;
+  const [next = route.gateway] = hostAddresses[family];
+  const preferredSource = sourceOf(sources, family) ?? route.preferredSource;
+  return route.link === pod.link ? { ...route, preferredSource, gateway: route.gateway && next } : route;
+}
+
+/**
+ * Returns the routes over the path of the pod's main table: for `families` to the node and to `networks`, and those that lie there for
+ * other networks and NICs. A default route over the node gives way to that of a NIC.
+ */
+export function serviceRoutes(
+  present: readonly RouteState[],
+  path: ServicePath,
+  { families, networks, sources, nics }: ServiceDemand,
+): RouteState[] {
+  const isOverPair = path.gateways === undefined;
+  const added = families.flatMap((family) => {
+    const preferredSource = isOverPair ? sourceOf(sources, family) : undefined;
+    return podRoutes(path, family, networks).map((route) => ({ ...route, preferredSource }));
+  });
+  const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
+  const stays = (route: RouteState): boolean =>
+    !named.has(formatPrefix(route.destination)) &&
+    !nics.some(({ defaults }) => isDefault(route) && defaults.some((other) => isSameFamily(other, route)));
+  const others = present.filter(stays);
+  return [...added, ...(isOverPair ? others.map((route) => renewRoute(route, path, sources)) : others)];
+}
+
+const isSameFamily = (one: RouteState, other: RouteState): boolean =>
+  one.destination.ip.family === other.destination.ip.family;
+
+/** What the path is to lead to, and from where. */
+interface ServiceDemand {
+  readonly families: readonly Family[];
+  readonly networks: readonly Prefix[];
+  readonly sources: readonly Source[];
+  readonly nics: readonly Nic[];
 }
 
 /**

@@ -7,6 +7,7 @@ import { type CoordinatorConf, resolveCoordinatorConf } from "../../../host/conf
 import { formatAlias } from "../../../host/coordinator/plan/alias.ts";
 import { decideMode } from "../../../host/coordinator/plan/mode.ts";
 import { nameVeth } from "../../../host/coordinator/plan/names.ts";
+import { hostTablesOf } from "../../../host/coordinator/plan/own-objects.ts";
 import { planAttachment } from "../../../host/coordinator/plan/plan-attachment.ts";
 import { planDetachment } from "../../../host/coordinator/plan/plan-detachment.ts";
 import type { PlanInput } from "../../../host/coordinator/plan/plan-input.ts";
@@ -67,7 +68,7 @@ function hostPart(
 ): NamespaceState {
   return {
     ...host,
-    routes: host.routes.filter(({ table }) => table === conf.hostRuleTable),
+    routes: host.routes.filter(({ table }) => hostTablesOf(host, conf.hostRuleTable).includes(table)),
     neighbours: host.neighbours.filter(({ link, ip }) =>
       pairName === undefined ? ips.some((each) => equalIp(each, ip)) : link === pairName,
     ),
@@ -109,6 +110,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     routable: isRestricted
       ? { allocated: (allocated ?? []).map(prefix), allowed: (allowed ?? []).map(prefix) }
       : undefined,
+    attached: [{ ifName, addresses: (allocated ?? []).map((each) => prefix(each).ip) }],
     gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed,

@@ -18,6 +18,7 @@ const routeOf = (line: string): RouteState => {
 const NOTHING_WANTED: Wanted = {
   links: new Map(),
   sysctls: new Map(),
+  addresses: [],
   neighbours: [],
   routes: [],
   rules: [],

@@ -1,0 +1,60 @@
+/**
+ * Which of a pod's addresses what leaves over its pair is sent from. The pair has none of its own to offer: without a preferred
+ * source the kernel takes one of another link, to which the node may have no route over the pair.
+ */
+import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
+import type { Family, Ip } from "../../net/ip.ts";
+import type { NamespaceState, RouteState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL } from "./constants.ts";
+import { includesIp } from "./own-objects.ts";
+import type { PlanInput } from "./plan-input.ts";
+import type { Nic } from "./plan-nics.ts";
+
+/** A NIC of the pod whose network has a coordinator. */
+export interface AttachedNic {
+  readonly ifName: string;
+  /** Those that Berth gave it. */
+  readonly addresses: readonly Ip[];
+}
+
+/** An address of a NIC that the node reaches over the pair. */
+export interface Source {
+  readonly nic: string;
+  readonly ip: Ip;
+}
+
+/** The kernel accepts no address as a source that it is still probing. */
+function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {
+  return addresses.some(
+    ({ link, prefix, flags }) =>
+      link === nic &&
+      includesIp([prefix.ip], ip) &&
+      (ip.family === 4 || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) === 0),
+  );
+}
+
+/**
+ * Returns the sources in order of preference: those of the first NIC before those of the others; of a NIC those that Berth gave it,
+ * then `ips`, of the request's NIC, to which the node is going to have routes, then the one that is in use.
+ */
+export function findSources(
+  { observed: { pod, host }, pair, attached }: Pick<PlanInput, "observed" | "pair" | "attached">,
+  nics: readonly Nic[],
+  ips: readonly Ip[],
+): Source[] {
+  const isOwn = ({ protocol }: RouteState): boolean => protocol === BERTH_PROTOCOL;
+  const routed = host.routes.filter((route) => isOwn(route) && route.link === pair.host.name);
+  const inUse = pod.routes.filter(isOwn).flatMap(({ preferredSource }) => preferredSource ?? []);
+  const reached = routed.map(({ destination }) => destination.ip);
+  return nics.flatMap(({ name }) => {
+    const given = attached.find(({ ifName }) => ifName === name)?.addresses ?? [];
+    const candidates = [...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached];
+    return candidates.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
+  });
+}
+
+/** Returns the preferred source of a family, of one NIC if it has one; undefined if there is none. */
+export function sourceOf(sources: readonly Source[], family: Family, nic?: string): Ip | undefined {
+  const own = sources.filter(({ ip }) => ip.family === family);
+  return (own.find((each) => each.nic === nic) ?? own[0])?.ip;
+}

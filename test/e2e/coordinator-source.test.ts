@@ -1,0 +1,133 @@
+/** What leaves over the pair carries the NIC's address, whatever other addresses the pod has; and a redirect in the pod answers the node. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { FAMILIES, type Family } from "../../host/net/ip.ts";
+import { segmentAddress } from "../../scripts/lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
+import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { offerServices, PORT, SERVICE, SERVICE_CIDRS } from "./coordinator-nics.ts";
+
+/** The port of the sidecar, to which the pod's rules redirect what is for {@link SERVED}. */
+const SIDECAR = 15_006;
+const SERVED = 8_081;
+/** On `lo`, as a pod behind direct server return or anycast has them; the second IPv6 address is nearer to the service's than the NIC's. */
+const ON_LOOPBACK = ["192.0.2.10/32", "2001:db8::10/128", "fd00:96::ffff/128"];
+const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
+
+let lab: Lab;
+const servers: Server[] = [];
+const network = (segment: number) => `cr${process.pid}-${segment}`;
+
+beforeAll(async () => {
+  lab = await makeLab("cr");
+  for (const segment of [0, 1]) await lab.define(network(segment), [macvlanOn(segment), ENTRY]);
+  for (const place of [lab.fabric.node1, lab.fabric.node2]) servers.push(await serve(place, PORT));
+  await offerServices(lab);
+});
+
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  await lab.delete();
+});
+
+async function addLoopbackAddresses(pod: LabPod): Promise<void> {
+  for (const address of ON_LOOPBACK) await pod.netns.ip(`addr add ${address} dev lo`);
+}
+
+/** A link that is older than the pod's NICs, with addresses. */
+async function addBridge(pod: LabPod): Promise<void> {
+  await pod.netns.ip("link add br0 type bridge");
+  await pod.netns.ip("link set br0 up");
+  for (const address of ["172.30.0.1/24", "fd00:96::1:1/120"]) await pod.netns.ip(`addr add ${address} dev br0`);
+}
+
+/** Services on the node and behind it and the node itself, each from the address of `ifName`. */
+async function expectSource(pod: LabPod, ifName: string, families: readonly Family[] = FAMILIES): Promise<void> {
+  for (const family of families) {
+    const own = pod.address(family, ifName);
+    const node = { server: lab.fabric.node1.name, seenPeer: own };
+    expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject(node);
+    expect(await ask(pod.netns, SERVICE[family], 81)).toMatchObject({ server: lab.fabric.node2.name });
+    expect(await ask(pod.netns, segmentAddress(0, 11, family), PORT)).toMatchObject(node);
+  }
+}
+
+it.each([
+  ["addresses on lo from before", addLoopbackAddresses, async () => {}],
+  ["addresses on lo that come later", async () => {}, addLoopbackAddresses],
+  ["a link with addresses that is older than its NIC", addBridge, async () => {}],
+] as const)("a pod with %s reaches services and its node from its own address", async (what, before, after) => {
+  const pod = await lab.addPod(lab.node1, what.replaceAll(/[^a-z]/g, "").slice(-12));
+  await before(pod);
+  await pod.attach(network(0));
+  await after(pod);
+  await expectSource(pod, "eth0");
+  await pod.attach(network(1), "net1");
+  await expectSource(pod, "eth0");
+  for (const [segment, ifName] of [
+    [0, "eth0"],
+    [1, "net1"],
+  ] as const)
+    await pod.check(network(segment), ifName);
+  await pod.detach(network(1), "net1");
+  await expectSource(pod, "eth0");
+  await pod.detach(network(0));
+});
+
+it("the source is the address that Berth gave, not another one on the NIC, after the ADD of a second NIC too", async () => {
+  const pod = await lab.addPod(lab.node1, "later");
+  await addLoopbackAddresses(pod);
+  await pod.attach(network(0));
+  await pod.netns.ip(`addr add ${segmentAddress(0, 240, 4)}/24 dev eth0`);
+  await pod.attach(network(1), "net1");
+  await expectSource(pod, "eth0");
+  await pod.check(network(0));
+  await pod.detach(network(1), "net1");
+  await pod.detach(network(0));
+});
+
+it("CHECK finds a route over the pair without its source, and the pair's end without its address", async () => {
+  const pod = await lab.addPod(lab.node1, "checked");
+  await pod.attach(network(0));
+  const check = async (): Promise<string> => (await pod.coordinate("CHECK", network(0), { entry: ENTRY })).text;
+  expect(await check()).toBe("");
+  const [via, own] = [segmentAddress(0, 11, 4), pod.address(4)];
+  await pod.netns.ip(`route replace 10.96.0.0/16 via ${via} dev veth0 proto 98`);
+  expect(await check()).toContain(`route add 10.96.0.0/16 via ${via} dev veth0 proto 98 src ${own}`);
+  await pod.netns.ip(`route replace 10.96.0.0/16 via ${via} dev veth0 proto 98 src ${own}`);
+  expect(await check()).toBe("");
+  await pod.netns.ip("addr del 169.254.255.98/32 dev veth0");
+  expect(await check()).toContain("ip addr add 169.254.255.98/32 dev veth0 scope link");
+  await pod.netns.ip("addr add 169.254.255.98/32 dev veth0");
+  expect(await check()).toContain("ip addr add 169.254.255.98/32 dev veth0 scope link");
+  await pod.coordinate("ADD", network(0), { entry: ENTRY });
+  expect(await check()).toBe("");
+  await pod.detach(network(0));
+});
+
+it("a redirect in the pod answers the node and clients behind it, and the pair's address is never a source", async () => {
+  const pod = await lab.addPod(lab.node1, "mesh");
+  await pod.attach(network(0));
+  const sidecar = await serve(pod.netns, SIDECAR, { protocols: ["tcp"] });
+  try {
+    const rule = `tcp dport ${SERVED} redirect to :${SIDECAR}`;
+    const table = `table inet mesh { chain inbound { type nat hook prerouting priority dstnat; ${rule}; }; }`;
+    const { exitCode, stderr } = await pod.netns.exec(["nft", table]);
+    expect(exitCode, stderr).toBe(0);
+    // Until the kernel has probed the link-local address of the pair's end.
+    const tentative = () => pod.netns.ip("-6 addr show dev veth0 tentative");
+    expect(await eventually(tentative, (text) => text === "")).toBe("");
+    for (const family of FAMILIES) {
+      const answer = await ask(lab.fabric.node1, pod.address(family), SERVED);
+      expect(answer).toMatchObject({ server: pod.netns.name, seenPeer: segmentAddress(0, 11, family) });
+      expect((await ask(lab.fabric.node2, pod.address(family), SERVED)).server).toBe(pod.netns.name);
+      const to = [SERVICE[family], segmentAddress(0, 11, family), segmentAddress(0, 12, family)];
+      for (const address of to)
+        expect(await pod.netns.ip(`-${family} route get ${address}`)).toContain(` src ${pod.address(family)} `);
+    }
+    await expectSource(pod, "eth0");
+  } finally {
+    await sidecar.close();
+  }
+  await pod.detach(network(0));
+});
