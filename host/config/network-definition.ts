@@ -136,6 +136,13 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
+/** Returns whether a plugin behind the coordinator moves the NIC's routes out of the main table. */
+export function losesMainRoutes(plugins: readonly PlacedEntry[]): boolean {
+  const types = plugins.map(({ entry }) => entry.type);
+  const at = types.findIndex((type) => COORDINATOR_NAMES.includes(type));
+  return at >= 0 && types.indexOf("sbr", at) >= 0;
+}
+
 function isBerth(ipam: unknown): boolean {
   return isObject(ipam) && ipam.type === "berth";
 }

@@ -14,7 +14,7 @@ import { formatHop } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
-import { isNicTable } from "./plan/plan-nics.ts";
+import { isNicTable } from "./plan/plan-tables.ts";
 
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
   protocol === BERTH_PROTOCOL && destination.length === bitsOf(ip.family) && equalIp(destination.ip, ip);

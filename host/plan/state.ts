@@ -137,6 +137,8 @@ export interface RuleState {
   readonly table: number;
   /** FR_ACT_* */
   readonly action: number;
+  /** Preference of the rule at which FR_ACT_GOTO goes on. */
+  readonly goto?: number | undefined;
   /** FIB_RULE_INVERT or 0. */
   readonly flags: number;
   readonly tos: number;

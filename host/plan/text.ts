@@ -99,7 +99,8 @@ export function formatRule(rule: RuleState): string {
     inputName !== undefined && `iif ${inputName}`,
     outputName !== undefined && `oif ${outputName}`,
     rule.tos !== 0 && `tos ${rule.tos}`,
-    action === TO_TABLE ? `lookup ${table}` : `action ${action}`,
+    rule.goto !== undefined && `goto ${rule.goto}`,
+    rule.goto === undefined && (action === TO_TABLE ? `lookup ${table}` : `action ${action}`),
     rule.rest.length > 0 && `and ${rule.rest.length} more`,
     rule.protocol !== 0 && `proto ${PROTOCOLS.get(rule.protocol) ?? rule.protocol}`,
   );

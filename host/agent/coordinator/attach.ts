@@ -7,7 +7,13 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedMac } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
-import { findMac, isNicDispensable, type PlacedEntry, takesMac } from "../../config/network-definition.ts";
+import {
+  findMac,
+  isNicDispensable,
+  losesMainRoutes,
+  type PlacedEntry,
+  takesMac,
+} from "../../config/network-definition.ts";
 import type { Announcement } from "../../coordinator/announcer.ts";
 import { isRoutable, type RoutableAddresses } from "../../coordinator/plan/address-policy.ts";
 import { formatAlias } from "../../coordinator/plan/alias.ts";
@@ -73,6 +79,15 @@ interface RegistryFacts {
   readonly isFirstNicBerth: boolean;
   readonly routable: RoutableAddresses | undefined;
   readonly attached: readonly AttachedNic[];
+}
+
+/** Returns the plugins of the request's network. */
+function findPlugins(
+  { definitions }: Pick<CoordinatorDeps, "definitions">,
+  { netConf: { name: network }, ifName }: AttachRequest,
+  { subject }: PodIdentity,
+): readonly PlacedEntry[] {
+  return pluginsOfNic(definitions, { ifName, network, pod: subject });
 }
 
 /** What the registry has bound to one NIC of the pod. */
@@ -223,6 +238,7 @@ function decide(
     routable: facts.routable,
     mac: demand?.mac,
     attached: facts.attached,
+    losesMainRoutes: request.command === "ADD" && losesMainRoutes(findPlugins(deps, request, facts.pod)),
     observed: {
       pod: observed,
       host: observeHost(deps.host, {
@@ -396,13 +412,8 @@ async function detectBeforeChanges(
 }
 
 /** Returns whether the NIC is the pod's first, and no plugin of its network needs it in its DEL. */
-function findsNicDispensable(
-  { deps: { definitions }, conf }: AttachContext,
-  { netConf: { name: network }, ifName }: AttachRequest,
-  { subject }: PodIdentity,
-): boolean {
-  if (ifName !== conf.podDefaultCniNic) return false;
-  return isNicDispensable(pluginsOfNic(definitions, { ifName, network, pod: subject }));
+function findsNicDispensable({ deps, conf }: AttachContext, request: AttachRequest, pod: PodIdentity): boolean {
+  return request.ifName === conf.podDefaultCniNic && isNicDispensable(findPlugins(deps, request, pod));
 }
 
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */

@@ -17,10 +17,10 @@ export const POD_VETH = "veth0";
  */
 export const POD_VETH_ADDRESS = "169.254.255.98/32";
 
-/** In the pod: replies to what came in through the pair go back through it. Used for nothing else. */
-export const REPLY_TABLE = POD_TABLES_FIRST;
+/** In the pod: replies to what came in through the pair go back through it. Used for nothing else; if it is taken, the next free table is. */
+export const FIRST_REPLY_TABLE = POD_TABLES_FIRST;
 
-/** In the pod: table of its first NIC; each other NIC has one of the following tables. */
+/** In the pod: table of its first NIC; each other NIC has one of the following tables. If it is taken, the next free table is. */
 export const FIRST_NIC_TABLE = POD_TABLES_FIRST + 1;
 
 export const LAST_NIC_TABLE = POD_TABLES_LAST;
@@ -32,6 +32,12 @@ export const HOST_RULE_PREFERENCE = 900;
 export const REPLY_RULE_PREFERENCE = 900;
 
 export const NIC_RULE_PREFERENCE = 910;
+
+/** In the pod, before all rules but the kernel's for local addresses: goes on at Berth's rules, past those that another plugin puts before them. */
+export const GUARD_RULE_PREFERENCE = 0;
+
+/** In the pod, after the kernel's own rules: the default route of a NIC whose routes another plugin moves out of the main table. */
+export const DEFAULT_RULE_PREFERENCE = 33_000;
 
 /** One bit, in the pod, on connections and packets; other software may use the other bits. */
 export const REPLY_MARK = 0x0100_0000;

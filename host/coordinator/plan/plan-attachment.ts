@@ -17,7 +17,6 @@ import {
   POD_VETH,
   POD_VETH_ADDRESS,
   REPLY_RULE_PREFERENCE,
-  REPLY_TABLE,
   SNAT_GROUPS,
 } from "./constants.ts";
 import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
@@ -39,6 +38,7 @@ import {
   serviceRoutes,
 } from "./plan-service-path.ts";
 import { findSources, type Source, sourceOf } from "./plan-sources.ts";
+import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
 const NO_ADDRESS_GENERATION = "1";
@@ -56,23 +56,29 @@ function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly Rou
   return present.filter(({ destination }) => named.has(formatPrefix(destination)));
 }
 
+interface ReplyDemand {
+  readonly families: readonly Family[];
+  readonly sources: readonly Source[];
+  readonly table: number;
+}
+
 /** Plans the reply path of an underlay pod for some families. */
 function planReplyPath(
   pod: NamespaceState,
   path: ServicePath,
-  { families, sources }: { readonly families: readonly Family[]; readonly sources: readonly Source[] },
+  { families, sources, table }: ReplyDemand,
 ): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
   const usable = families.filter((family) => path.families.includes(family));
   return {
     wanted: {
-      routes: usable.flatMap((family) => replyRoute(path, family, sourceOf(sources, family))),
-      rules: usable.map(replyRule),
+      routes: usable.flatMap((family) => replyRoute(path, family, { table, source: sourceOf(sources, family) })),
+      rules: usable.map((family) => replyRule(family, table)),
       tables: [replyTable(path.pod.link)],
     },
     owned: {
       routes: pod.routes.filter(
-        ({ table, protocol, destination }) =>
-          table === REPLY_TABLE && protocol === BERTH_PROTOCOL && families.includes(destination.ip.family),
+        ({ protocol, destination, ...route }) =>
+          route.table === table && protocol === BERTH_PROTOCOL && families.includes(destination.ip.family),
       ),
       rules: pod.rules.filter(
         ({ protocol, preference, family }) =>
@@ -218,7 +224,17 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const sources = findSources(situation, nics, ips);
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
-  const reply = path !== undefined && mode === "underlay" ? planReplyPath(pod, path, { families, sources }) : undefined;
+  const reply =
+    path !== undefined && mode === "underlay"
+      ? planReplyPath(pod, path, {
+          families,
+          sources,
+          table: replyTableOf(
+            pod,
+            nics.map(({ table }) => table),
+          ),
+        })
+      : undefined;
   // Without a source the kernel would take the address of the pair.
   const hasPairAddress = mode === "underlay" && families.includes(4) && sourceOf(sources, 4) !== undefined;
   const routes: PodRoutes | undefined = conf.tunePodRoutes
@@ -227,6 +243,8 @@ export function planAttachment(situation: PlanInput): PlanResult {
         nics,
         ifName,
         defaultNic: situation.defaultNic,
+        losesMainRoutes: situation.losesMainRoutes,
+        replyFamilies: [...replyFamiliesOf(pod), ...(reply?.wanted.rules ?? []).map(({ family }) => family)],
         servicePath: path === undefined ? present : service,
         sources,
       })

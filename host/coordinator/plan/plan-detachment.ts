@@ -1,4 +1,5 @@
 /** Plans the state of a pod and its node with a NIC detached: nothing for this NIC, and no change for the others. */
+import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { RouteState } from "../../plan/state.ts";
@@ -10,6 +11,7 @@ import { findNics } from "./plan-nics.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
 import { findUnderlayPath, renewRoute } from "./plan-service-path.ts";
 import { findSources } from "./plan-sources.ts";
+import { replyFamiliesOf, replyRoutesIn } from "./plan-tables.ts";
 
 /** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
@@ -45,7 +47,8 @@ export function planDetachment(
   );
   const isLeft = ({ preferredSource }: RouteState): boolean =>
     preferredSource === undefined || !includesIp(ips, preferredSource);
-  const service = isFirst || isAlone ? [] : ours.map((route) => renewRoute(route, path, sources)).filter(isLeft);
+  const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => renewRoute(route, path, sources)).filter(isLeft);
+  const wanted = isFirst || isAlone ? [] : renewed;
   // NIC tables that were never created are not created now
   const routes = hasNicTables(pod)
     ? planPodRoutes({
@@ -53,7 +56,8 @@ export function planDetachment(
         nics,
         ifName,
         defaultNic: "",
-        servicePath: service,
+        replyFamilies: replyFamiliesOf(pod),
+        servicePath: wanted.filter(({ table }) => table === RT_TABLE_MAIN),
         sources,
       })
     : undefined;
@@ -62,13 +66,13 @@ export function planDetachment(
     plan: {
       ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
       wanted: {
-        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...service, ...(routes?.wanted.routes ?? [])] },
+        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...wanted, ...(routes?.wanted.routes ?? [])] },
         host: EMPTY_WANTED,
       },
       owned: {
         pod: {
           ...EMPTY_OWNED,
-          routes: [...(routes?.owned.routes ?? []), ...ours],
+          routes: [...(routes?.owned.routes ?? []), ...ours, ...replyRoutesIn(pod)],
           rules: isFirst ? all : (routes?.owned.rules ?? []),
           tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
         },

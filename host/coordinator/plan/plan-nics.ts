@@ -1,17 +1,20 @@
 /** The NICs of a pod that the coordinator manages: their addresses, their tables, and their default routes in whichever table. */
-import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, FIRST_NIC_TABLE, LAST_NIC_TABLE, POD_VETH } from "./constants.ts";
+import { BERTH_PROTOCOL, POD_VETH } from "./constants.ts";
 import { includesIp } from "./own-objects.ts";
+import { isNicTable, NicTables, sourceTablesOf } from "./plan-tables.ts";
 
 export interface Nic {
   readonly name: string;
-  /** The NIC's own table, used if the pod has several NICs. */
+  readonly isFirst: boolean;
+  /** The NIC's own table, used if the pod has several NICs, or another plugin directs what comes from the NIC's addresses. */
   readonly table: number;
+  /** Tables of another plugin (`sbr`) for what comes from the NIC's addresses, to which it has moved the NIC's routes. */
+  readonly others: readonly number[];
   readonly addresses: readonly Ip[];
-  /** Default routes over this NIC only, as routes of the main table; they may be in its own table at the moment. */
+  /** Default routes over this NIC only, as routes of the main table; they may be in another table at the moment. */
   readonly defaults: readonly RouteState[];
 }
 
@@ -64,18 +67,6 @@ function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]):
   return rule?.table ?? route?.table;
 }
 
-export function isNicTable(table: number): boolean {
-  return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;
-}
-
-function requireTable(taken: ReadonlySet<number | undefined>, name: string): number {
-  for (let table = FIRST_NIC_TABLE + 1; table <= LAST_NIC_TABLE; table++) if (!taken.has(table)) return table;
-  throw new CniError(
-    ErrorCode.InterfaceRefused,
-    `Interface "${name}": all routing tables for NICs of a pod (${FIRST_NIC_TABLE} to ${LAST_NIC_TABLE}) are in use`,
-  );
-}
-
 /**
  * Returns the managed NICs: the first one, the one of the request, those that already have a table, and those with a default
  * route in the main table. A NIC keeps its table; a new one gets the lowest free one.
@@ -91,18 +82,26 @@ export function findNics(pod: NamespaceState, first: string, ifName: string): Ni
     ({ name, table }) =>
       name === first || name === ifName || table !== undefined || mainDefaults.some((route) => linkOf(route) === name),
   );
-  const taken = new Set(managed.map(({ table }) => table));
+  const kept = managed.map(({ table }) => table);
+  const tables = new NicTables(pod, kept);
   const firstLast = [...managed.filter(({ name }) => name === first), ...managed.filter(({ name }) => name !== first)];
   return firstLast.map(({ name, addresses, table: before }) => {
-    const table = name === first ? FIRST_NIC_TABLE : (before ?? requireTable(taken, name));
-    taken.add(table);
-    const inMain = mainDefaults.filter((route) => linkOf(route) === name);
-    const moved = defaultsIn(pod, table).filter(
-      (route) => linkOf(route) === name && !inMain.some((other) => isInPlaceOf(other, route)),
-    );
-    const defaults = [...inMain, ...moved.map((route) => ({ ...route, table: RT_TABLE_MAIN }))];
-    return { name, addresses, table, defaults };
+    const isFirst = name === first;
+    const table = before ?? tables.take(name, isFirst);
+    const others = sourceTablesOf(pod, name, addresses);
+    return { name, isFirst, addresses, table, others, defaults: defaultsOf(pod, name, [table, ...others]) };
   });
+}
+
+/** Returns the default routes over the NIC: those of the main table, and those of `tables` in whose place there is none before. */
+function defaultsOf(pod: NamespaceState, name: string, tables: readonly number[]): RouteState[] {
+  const found: RouteState[] = [];
+  for (const table of [RT_TABLE_MAIN, ...tables]) {
+    const own = defaultsIn(pod, table).filter((route) => linkOf(route) === name);
+    const isNew = (route: RouteState): boolean => !found.some((other) => isInPlaceOf(other, route));
+    found.push(...own.filter(isNew).map((route) => ({ ...route, table: RT_TABLE_MAIN })));
+  }
+  return found;
 }
 
 /** Returns whether a route of the main table takes the place of its copy in the NIC's table. */

@@ -4,14 +4,22 @@
  * arrived. The main table has the default route of one NIC.
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
+import { FR_ACT_GOTO } from "../../kernel/netlink/rule/constants.ts";
 import { FAMILIES, type Family, type Ip, isLinkLocal, isMulticast } from "../../net/ip.ts";
 import { formatPrefix, wholePrefix } from "../../net/prefix.ts";
 import type { NamespaceState, NextHopState, RouteState, RuleState } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
-import { BERTH_PROTOCOL, FIRST_NIC_TABLE, NIC_RULE_PREFERENCE } from "./constants.ts";
+import {
+  BERTH_PROTOCOL,
+  DEFAULT_RULE_PREFERENCE,
+  GUARD_RULE_PREFERENCE,
+  NIC_RULE_PREFERENCE,
+  REPLY_RULE_PREFERENCE,
+} from "./constants.ts";
 import { ruleTo } from "./own-objects.ts";
-import { defaultsIn, familiesOf, isDefault, isNicTable, linkOf, type Nic } from "./plan-nics.ts";
+import { defaultsIn, familiesOf, isDefault, linkOf, type Nic } from "./plan-nics.ts";
 import { type Source, sourceOf } from "./plan-sources.ts";
+import { isTableOfNic } from "./plan-tables.ts";
 
 interface PodRoutesInput {
   readonly pod: NamespaceState;
@@ -20,6 +28,10 @@ interface PodRoutesInput {
   readonly ifName: string;
   /** The NIC that is to have the default route; "" leaves it unchanged. */
   readonly defaultNic: string;
+  /** A plugin behind the coordinator moves the routes of the request's NIC out of the main table. */
+  readonly losesMainRoutes?: boolean | undefined;
+  /** Families with a rule for replies, which comes before those of NICs. */
+  readonly replyFamilies: readonly Family[];
   /** The routes to the node and through it, as in the main table. */
   readonly servicePath: readonly RouteState[];
   readonly sources: readonly Source[];
@@ -47,10 +59,10 @@ function moveTo(route: RouteState, table: number): RouteState {
 }
 
 /** Returns the routes over the NIC except for the default route: connected prefixes, and routes of its pool. */
-function specificRoutes(pod: NamespaceState, { name }: Nic): RouteState[] {
+function specificRoutes(pod: NamespaceState, { name, others }: Nic): RouteState[] {
   return pod.routes.filter(
     (route) =>
-      route.table === RT_TABLE_MAIN &&
+      [RT_TABLE_MAIN, ...others].includes(route.table) &&
       route.link === name &&
       route.type === RTN_UNICAST &&
       route.protocol !== BERTH_PROTOCOL &&
@@ -58,6 +70,40 @@ function specificRoutes(pod: NamespaceState, { name }: Nic): RouteState[] {
       !isOfLink(route),
   );
 }
+
+/** Returns whether the main table does not keep the NIC's routes: another plugin moves them to a table for what comes from the NIC. */
+function isMovedOut({ ifName, losesMainRoutes = false }: PodRoutesInput, { name, others }: Nic): boolean {
+  return others.length > 0 || (losesMainRoutes && name === ifName);
+}
+
+/** Returns the rule that leads what has no way by the main table to that of the NIC with the default route, if the main table does not keep that. */
+function defaultRule(question: PodRoutesInput, family: Family): RuleState[] {
+  const { pod, ifName, losesMainRoutes = false } = question;
+  const nic = findDefaultNic(question, family);
+  if (nic === undefined || !isMovedOut(question, nic)) return [];
+  const isInMain = defaultsIn(pod, RT_TABLE_MAIN).some(
+    (route) => linkOf(route) === nic.name && familyOf(route) === family,
+  );
+  if (isInMain && !(losesMainRoutes && nic.name === ifName)) return [];
+  return [ruleTo(nic.table, { family, preference: DEFAULT_RULE_PREFERENCE })];
+}
+
+/**
+ * Returns the rules by which the pod's packets pass over the rules of a plugin that moves routes, and come to Berth's. The kernel puts
+ * a rule without a preference before all others but the first (net/core/fib_rules.c, fib_default_rule_pref), and behind those that
+ * have the first one's preference: there is no other place that stays before it.
+ */
+function guardRules({ replyFamilies }: PodRoutesInput, moved: readonly Nic[]): RuleState[] {
+  return familiesOf(moved.flatMap(({ addresses }) => addresses)).map((family) => {
+    const goto = replyFamilies.includes(family) ? REPLY_RULE_PREFERENCE : NIC_RULE_PREFERENCE;
+    return { ...ruleTo(0, { family, preference: GUARD_RULE_PREFERENCE }), action: FR_ACT_GOTO, goto };
+  });
+}
+
+const isOwnRule = ({ protocol }: RuleState): boolean => protocol === BERTH_PROTOCOL;
+
+/** Preferences of the rules that serve NICs. */
+const PREFERENCES: readonly number[] = [GUARD_RULE_PREFERENCE, NIC_RULE_PREFERENCE, DEFAULT_RULE_PREFERENCE];
 
 function nicRule(ip: Ip, table: number): RuleState {
   return ruleTo(table, { family: ip.family, preference: NIC_RULE_PREFERENCE, from: wholePrefix(ip) });
@@ -73,8 +119,14 @@ function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefin
   const wanted = able.find(({ name }) => name === defaultNic);
   if (wanted !== undefined) return wanted;
   const inMain = defaultsIn(pod, RT_TABLE_MAIN).filter((route) => familyOf(route) === family);
-  const holders = inMain.flatMap((route) => able.find(({ name }) => name === linkOf(route)) ?? []);
-  const first = holders.find(({ table }) => table === FIRST_NIC_TABLE);
+  const last = pod.rules.find(
+    (rule) => isOwnRule(rule) && rule.preference === DEFAULT_RULE_PREFERENCE && rule.family === family,
+  );
+  const holders = [
+    ...inMain.flatMap((route) => able.find(({ name }) => name === linkOf(route)) ?? []),
+    ...able.filter(({ table }) => table === last?.table),
+  ];
+  const first = holders.find(({ isFirst }) => isFirst);
   return first ?? holders.find(({ name }) => name !== ifName) ?? holders[0] ?? able[0];
 }
 
@@ -146,7 +198,9 @@ function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: 
       route.table === RT_TABLE_MAIN && isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined,
   );
   const wanted = FAMILIES.flatMap((family) => {
-    const routes = findDefaultNic(question, family)?.defaults.filter((route) => familyOf(route) === family) ?? [];
+    const nic = findDefaultNic(question, family);
+    const routes = nic?.defaults.filter((route) => familyOf(route) === family) ?? [];
+    if (nic !== undefined && isMovedOut(question, nic)) return present.filter((route) => linkOf(route) === nic.name);
     return routes.map((route) => (route.protocol === BERTH_PROTOCOL ? { ...route, protocol: RTPROT_BOOT } : route));
   });
   return { wanted, owned: present };
@@ -166,34 +220,41 @@ function warnAboutForeignRoutes(pod: NamespaceState, nics: readonly Nic[]): stri
 }
 
 /** Returns whether the pod has tables or rules for its NICs. */
-export function hasNicTables({ routes, rules }: NamespaceState): boolean {
+export function hasNicTables(pod: NamespaceState): boolean {
+  const { routes, rules } = pod;
+  const isOfNic = isTableOfNic(pod);
   return (
-    routes.some(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)) ||
+    routes.some(({ table, protocol }) => protocol === BERTH_PROTOCOL && isOfNic(table)) ||
     rules.some(({ preference, protocol }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE)
   );
 }
 
 /**
- * Plans the tables and rules. With fewer than two NICs only the default routes of the main table are planned. A default route is
+ * Plans the tables and rules. With fewer than two NICs, of which no other plugin moves the routes, only the default routes of the
+ * main table are planned. A default route is
  * added to its NIC's table before it is removed from the main one, so that it is never lost.
  */
 export function planPodRoutes(question: PodRoutesInput): PodRoutes {
   const { pod, nics } = question;
   const main = mainDefaults(question);
-  const tables = nics.length < 2 ? [] : nics;
+  const moved = nics.filter((nic) => isMovedOut(question, nic));
+  const tables = nics.length > 1 || moved.length > 0 ? nics : [];
+  const isOfNic = isTableOfNic(pod);
   return {
     wanted: {
       routes: [...tables.flatMap((nic) => routesOfTable(question, nic)), ...main.wanted],
-      rules: tables.flatMap((nic) => nic.addresses.map((ip) => nicRule(ip, nic.table))),
+      rules: [
+        ...tables.flatMap((nic) => nic.addresses.map((ip) => nicRule(ip, nic.table))),
+        ...guardRules(question, moved),
+        ...FAMILIES.flatMap((family) => defaultRule(question, family)),
+      ],
     },
     owned: {
       routes: [
         ...main.owned,
-        ...pod.routes.filter(({ table, protocol }) => protocol === BERTH_PROTOCOL && isNicTable(table)),
+        ...pod.routes.filter(({ table, protocol }) => protocol === BERTH_PROTOCOL && isOfNic(table)),
       ],
-      rules: pod.rules.filter(
-        ({ protocol, preference }) => protocol === BERTH_PROTOCOL && preference === NIC_RULE_PREFERENCE,
-      ),
+      rules: pod.rules.filter((rule) => isOwnRule(rule) && PREFERENCES.includes(rule.preference)),
     },
     warnings: warnAboutForeignRoutes(pod, tables),
   };

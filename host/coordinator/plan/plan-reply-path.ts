@@ -23,7 +23,7 @@ import type { Family, Ip } from "../../net/ip.ts";
 import { EVERYWHERE, prefixContains } from "../../net/prefix.ts";
 import type { NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
-import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, REPLY_TABLE, SNAT_GROUPS } from "./constants.ts";
+import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
 import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
@@ -61,16 +61,20 @@ function makeReplyTable(link: string): NftTable {
   };
 }
 
-export function replyRule(family: Family): RuleState {
+export function replyRule(family: Family, table: number): RuleState {
   const mark = { value: REPLY_MARK, mask: REPLY_MARK };
-  return ruleTo(REPLY_TABLE, { family, preference: REPLY_RULE_PREFERENCE, mark });
+  return ruleTo(table, { family, preference: REPLY_RULE_PREFERENCE, mark });
 }
 
 /** Returns the route that sends all replies to the node; none if the node has no address of the family. */
-export function replyRoute({ pod, hostAddresses }: ServicePath, family: Family, source: Ip | undefined): RouteState[] {
+export function replyRoute(
+  { pod, hostAddresses }: ServicePath,
+  family: Family,
+  { table, source }: { readonly table: number; readonly source: Ip | undefined },
+): RouteState[] {
   const nextHop = hostAddresses[family].slice(0, 1);
   const way = { link: pod.link, preferredSource: source };
-  return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { ...way, gateway }, REPLY_TABLE));
+  return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { ...way, gateway }, table));
 }
 
 /** Links of the node that lead to its pods, of Berth and of other plugins. */

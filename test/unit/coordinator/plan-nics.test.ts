@@ -1,7 +1,7 @@
 /** What the vectors cannot show of a pod's NICs: very many of them, and attributes of routes that are not decoded. */
 import { describe, expect, it } from "vitest";
 import { LAST_NIC_TABLE, NIC_RULE_PREFERENCE } from "../../../host/coordinator/plan/constants.ts";
-import { isNicTable } from "../../../host/coordinator/plan/plan-nics.ts";
+import { isNicTable } from "../../../host/coordinator/plan/plan-tables.ts";
 import type { Observed, OpaqueAttribute, RouteState } from "../../../host/plan/state.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";
 import { answerRequest, readRequest } from "./plan-request.ts";
@@ -35,7 +35,7 @@ describe("the tables of a pod's NICs", () => {
 
   it("are not for one more", () => {
     expect(() => rulesFor(100)).toThrow(
-      'Interface "eth99": all routing tables for NICs of a pod (101 to 199) are in use',
+      'No routing table of the pod is free for interface "eth99": all from 101 to 199 are in use; attach fewer NICs, or',
     );
   });
 });

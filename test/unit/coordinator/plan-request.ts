@@ -38,6 +38,8 @@ const schema = z.strictObject({
   /** Prefixes that Berth allocated to the NIC, and `hostRouteCIDR`. Without either every address is routable. */
   allocated: z.array(z.string()).optional(),
   allowed: z.array(z.string()).optional(),
+  /** A plugin behind the coordinator moves the NIC's routes out of the main table. */
+  losesMainRoutes: z.boolean().default(false),
   /** For CHECK: keys of `conf` that were collected. */
   collected: z.array(z.enum(["overlayPodCIDR", "serviceCIDR"])).default([]),
   /** For DEL: another sandbox's namespace is none of this one's. */
@@ -110,6 +112,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
     routable: isRestricted
       ? { allocated: (allocated ?? []).map(prefix), allowed: (allowed ?? []).map(prefix) }
       : undefined,
+    losesMainRoutes: request.losesMainRoutes,
     attached: [{ ifName, addresses: (allocated ?? []).map((each) => prefix(each).ip) }],
     gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),

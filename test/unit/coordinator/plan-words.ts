@@ -169,6 +169,7 @@ function readRoute(words: Words, family: 4 | 6): RouteState {
 function readRule(words: Words, family: 4 | 6): RuleState {
   const from = words.find("from");
   const to = words.find("to");
+  const goto = words.findNumber("goto");
   const mark = words.find("fwmark")?.split("/").map(Number);
   return {
     family,
@@ -176,8 +177,9 @@ function readRule(words: Words, family: 4 | 6): RuleState {
     from: from === undefined || from === "all" ? undefined : prefix(from),
     to: to === undefined ? undefined : prefix(to),
     mark: mark && { value: mark[0] ?? 0, mask: mark[1] ?? 0xffff_ffff },
-    table: words.findNumber("lookup") ?? words.fail("No lookup"),
-    action: 1,
+    table: goto === undefined ? (words.findNumber("lookup") ?? words.fail("No lookup")) : 0,
+    action: goto === undefined ? 1 : 2,
+    goto,
     flags: 0,
     tos: 0,
     protocol: words.findNumber("proto") ?? 0,

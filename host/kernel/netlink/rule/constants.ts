@@ -10,6 +10,7 @@ export const RTM_GETRULE = 34;
 export const FRA_DST = 1;
 export const FRA_SRC = 2;
 export const FRA_IIFNAME = 3;
+export const FRA_GOTO = 4;
 export const FRA_PRIORITY = 6;
 export const FRA_FWMARK = 10;
 export const FRA_SUPPRESS_PREFIXLEN = 14;
@@ -20,6 +21,7 @@ export const FRA_PROTOCOL = 21;
 
 /** Look up the table. */
 export const FR_ACT_TO_TBL = 1;
+export const FR_ACT_GOTO = 2;
 
 /** The rule applies to packets that do not match. */
 export const FIB_RULE_INVERT = 0x2;

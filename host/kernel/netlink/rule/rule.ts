@@ -21,6 +21,7 @@ import {
   FRA_DST,
   FRA_FWMARK,
   FRA_FWMASK,
+  FRA_GOTO,
   FRA_IIFNAME,
   FRA_OIFNAME,
   FRA_PRIORITY,
@@ -46,6 +47,8 @@ export interface Rule {
   readonly table: number;
   /** FR_ACT_* */
   readonly action: number;
+  /** Preference of the rule at which FR_ACT_GOTO goes on. */
+  readonly goto?: number | undefined;
   /** FIB_RULE_INVERT or 0. */
   readonly flags: number;
   readonly tos?: number | undefined;
@@ -60,6 +63,7 @@ const KNOWN = new Set([
   FRA_SRC,
   FRA_IIFNAME,
   FRA_OIFNAME,
+  FRA_GOTO,
   FRA_PRIORITY,
   FRA_FWMARK,
   FRA_FWMASK,
@@ -92,6 +96,7 @@ export function ruleOf(message: RuleMessage): Rule | undefined {
     outputName: readValue(attributes, FRA_OIFNAME, decodeString),
     table: readValue(attributes, FRA_TABLE, decodeUint32) ?? message.table,
     action: message.action,
+    goto: readValue(attributes, FRA_GOTO, decodeUint32),
     flags: message.flags & ~FIB_RULE_STATE,
     tos: message.tos,
     protocol: readValue(attributes, FRA_PROTOCOL, decodeUint8) ?? 0,
@@ -109,6 +114,7 @@ export function encodeRule(rule: Rule): Uint8Array {
     optional(FRA_FWMASK, mark?.mask, encodeUint32),
     optional(FRA_IIFNAME, rule.inputName, encodeString),
     optional(FRA_OIFNAME, rule.outputName, encodeString),
+    optional(FRA_GOTO, rule.goto, encodeUint32),
     optional(FRA_TABLE, table > 255 ? table : undefined, encodeUint32),
     optional(FRA_PROTOCOL, protocol === 0 ? undefined : Uint8Array.of(protocol), (value) => value),
     ...rest,

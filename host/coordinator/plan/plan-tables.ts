@@ -1,0 +1,116 @@
+/**
+ * Which routing tables of a pod are Berth's, and which are free. A table with routes of other software, or to which its rules point,
+ * is not free: plugins such as `sbr` take tables in the same range.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { RT_TABLE_MAIN, RTPROT_KERNEL } from "../../kernel/netlink/route/constants.ts";
+import { bitsOf, type Family, type Ip } from "../../net/ip.ts";
+import { prefixContains } from "../../net/prefix.ts";
+import type { NamespaceState, RouteState, RuleState } from "../../plan/state.ts";
+import {
+  BERTH_PROTOCOL,
+  FIRST_NIC_TABLE,
+  FIRST_REPLY_TABLE,
+  LAST_NIC_TABLE,
+  POD_VETH,
+  REPLY_RULE_PREFERENCE,
+} from "./constants.ts";
+import { includesIp } from "./own-objects.ts";
+
+const isOwn = ({ protocol }: RouteState | RuleState): boolean => protocol === BERTH_PROTOCOL;
+
+export function isNicTable(table: number): boolean {
+  return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;
+}
+
+/** Returns the table of replies that the pod has; of one whose rule is gone, the one with nothing but Berth's routes over the pair. */
+function findReplyTable({ routes, rules }: NamespaceState): number | undefined {
+  const rule = rules.find((each) => isOwn(each) && each.preference === REPLY_RULE_PREFERENCE);
+  if (rule !== undefined) return rule.table;
+  const inRange = routes.filter(({ table }) => table === FIRST_REPLY_TABLE || isNicTable(table));
+  const isReply = (table: number): boolean =>
+    inRange.every((route) => route.table !== table || (isOwn(route) && route.link === POD_VETH)) &&
+    !rules.some((each) => each.table === table);
+  return inRange.find(({ table }) => isReply(table))?.table;
+}
+
+/** Returns the tables that other software uses. */
+function foreignTables({ routes, rules }: NamespaceState): number[] {
+  return [...routes, ...rules].filter((each) => !isOwn(each)).map(({ table }) => table);
+}
+
+function findFree(first: number, taken: ReadonlySet<number | undefined>): number | undefined {
+  for (let table = first; table <= LAST_NIC_TABLE; table++) if (!taken.has(table)) return table;
+  return undefined;
+}
+
+/** Returns the table of replies: the one that the pod has, else the first free one. Throws CniError 106 if there is none. */
+export function replyTableOf(pod: NamespaceState, nicTables: readonly number[]): number {
+  const taken = new Set([...foreignTables(pod), ...nicTables]);
+  return (
+    findReplyTable(pod) ?? findFree(FIRST_REPLY_TABLE, taken) ?? refuse("the replies to the node", FIRST_REPLY_TABLE)
+  );
+}
+
+/** Returns the families for which the pod has a rule for replies. */
+export function replyFamiliesOf({ rules }: NamespaceState): Family[] {
+  return rules.filter((rule) => isOwn(rule) && rule.preference === REPLY_RULE_PREFERENCE).map(({ family }) => family);
+}
+
+/** Returns Berth's routes of the table of replies. */
+export function replyRoutesIn(pod: NamespaceState): RouteState[] {
+  const reply = findReplyTable(pod);
+  return pod.routes.filter((route) => isOwn(route) && route.table === reply);
+}
+
+/** Returns whether the table is one of a NIC's, and not the one of replies. */
+export function isTableOfNic(pod: NamespaceState): (table: number) => boolean {
+  const reply = findReplyTable(pod);
+  return (table) => isNicTable(table) && table !== reply;
+}
+
+/** Hands out tables to NICs: the lowest that are free. `kept` are those that NICs have. */
+export class NicTables {
+  readonly #taken: Set<number | undefined>;
+
+  constructor(pod: NamespaceState, kept: readonly (number | undefined)[]) {
+    this.#taken = new Set([...foreignTables(pod), ...kept, findReplyTable(pod)]);
+  }
+
+  /** The first NIC's comes before those of the others. Throws CniError 106 if there is none. */
+  take(name: string, isFirst: boolean): number {
+    const table =
+      findFree(isFirst ? FIRST_NIC_TABLE : FIRST_NIC_TABLE + 1, this.#taken) ??
+      refuse(`interface "${name}"`, FIRST_NIC_TABLE);
+    this.#taken.add(table);
+    return table;
+  }
+}
+
+function refuse(what: string, first: number): never {
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `No routing table of the pod is free for ${what}: all from ${first} to ${LAST_NIC_TABLE} are in use; ` +
+      "attach fewer NICs, or give the other plugins of the pod tables outside of this range",
+  );
+}
+
+/** None, RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL. */
+const STANDARD_TABLES = [0, 253, RT_TABLE_MAIN, 255];
+
+/**
+ * Returns the tables to which other software directs what comes from the NIC's addresses, and to which it has moved the NIC's routes:
+ * the main table lacks those of the addresses' prefixes.
+ */
+export function sourceTablesOf({ rules, routes }: NamespaceState, name: string, addresses: readonly Ip[]): number[] {
+  const connected = routes.filter(
+    ({ table, protocol, link }) => table === RT_TABLE_MAIN && protocol === RTPROT_KERNEL && link === name,
+  );
+  const moving = rules.filter((rule) => {
+    const { from, table } = rule;
+    if (isOwn(rule) || from === undefined || from.length !== bitsOf(from.ip.family)) return false;
+    const isConnected = connected.some(({ destination }) => prefixContains(destination, from.ip));
+    return includesIp(addresses, from.ip) && !isConnected && !STANDARD_TABLES.includes(table);
+  });
+  return [...new Set(moving.map(({ table }) => table))];
+}
