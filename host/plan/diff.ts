@@ -20,7 +20,7 @@ import {
   type RouteState,
   type RuleState,
 } from "./state.ts";
-import { formatAddress, formatNeighbour, formatRoute, formatRule } from "./text.ts";
+import { formatNeighbour, formatRoute, formatRule } from "./text.ts";
 
 /**
  * How objects of one kind are compared: the kernel has room for one object per `key`; two objects with the same `value` are
@@ -59,11 +59,10 @@ const neighbourIdentity: Identity<NeighbourState> = {
   value: formatNeighbour,
 };
 
-/** A link has an address once, whatever its scope. */
-const addressIdentity: Identity<AddressState> = {
-  key: ({ prefix, link }) => formatAddress({ prefix, link, scope: 0 }),
-  value: formatAddress,
-};
+/** A link has an address once, whatever its scope. Replacing it would delete the link's IPv4 routes, if it is the last one. */
+const addressText = ({ prefix, link }: AddressState): string => `${formatPrefix(prefix)} dev ${link}`;
+
+const addressIdentity: Identity<AddressState> = { key: addressText, value: addressText };
 
 function tableText({ sets, ...table }: NftTable): string {
   const inOrder = sets.map(({ name, interfaces }) => ({ name, interfaces: [...interfaces].sort() }));

@@ -4,21 +4,13 @@
  * responsible only for the families of its addresses.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
-import { formatPrefix, parsePrefix } from "../../net/prefix.ts";
+import { formatPrefix } from "../../net/prefix.ts";
 import type { Owned, Wanted } from "../../plan/plan.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
-import type { AddressState, LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
+import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
-import {
-  BERTH_PROTOCOL,
-  NFT_TABLE,
-  POD_VETH,
-  POD_VETH_ADDRESS,
-  REPLY_RULE_PREFERENCE,
-  SNAT_GROUPS,
-} from "./constants.ts";
+import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
 import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
 import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
@@ -37,18 +29,11 @@ import {
   type ServicePath,
   serviceRoutes,
 } from "./plan-service-path.ts";
-import { findSources, type Source, sourceOf } from "./plan-sources.ts";
+import { findSources, PAIR_ADDRESSES, type Source, sourceOf } from "./plan-sources.ts";
 import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
 const NO_ADDRESS_GENERATION = "1";
-
-const PAIR_ADDRESSES: readonly AddressState[] = [parsePrefix(POD_VETH_ADDRESS)].flatMap((prefix) =>
-  prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }],
-);
-
-const isPairAddress = ({ link, prefix }: AddressState): boolean =>
-  link === POD_VETH && formatPrefix(prefix) === POD_VETH_ADDRESS;
 
 /** Returns the present routes to the destinations of those that are wanted: one that leads elsewhere is replaced. */
 function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly RouteState[]): RouteState[] {
@@ -221,7 +206,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
   const path = findPath(situation, nics);
   const families = familiesOf(ips);
   const { networks, warnings } = findNetworks(situation, nics);
-  const sources = findSources(situation, nics, ips);
+  const sources = findSources(situation, ips);
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
   const reply =
@@ -235,8 +220,12 @@ export function planAttachment(situation: PlanInput): PlanResult {
           ),
         })
       : undefined;
-  // Without a source the kernel would take the address of the pair.
-  const hasPairAddress = mode === "underlay" && families.includes(4) && sourceOf(sources, 4) !== undefined;
+  const isFirst = ifName === conf.podDefaultCniNic;
+  const isNewPair = mode === "underlay" && !pod.links.some(({ name }) => name === POD_VETH);
+  // Not by a later NIC in a pod of a former release: with the only IPv4 address of a link, which an undone ADD deletes, all routes over it go.
+  const addsPairAddress = isNewPair || (mode === "underlay" && isFirst);
+  // Without a source the kernel would take this address.
+  const hasPairAddress = addsPairAddress && families.includes(4) && sourceOf(sources, 4) !== undefined;
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({
         pod,
@@ -280,7 +269,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
       },
       owned: {
         pod: {
-          addresses: hasPairAddress ? pod.addresses.filter(isPairAddress) : [],
+          addresses: [],
           neighbours: pod.neighbours.filter(({ link, ip }) => link === POD_VETH && families.includes(ip.family)),
           routes: [
             ...ownedServiceRoutes(present, service),

@@ -39,15 +39,22 @@ export function planDetachment(
     host.neighbours.some(
       (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
     );
+  const staying = pod.addresses.filter(({ link }) => link !== ifName);
   const ours = serviceRoutesIn(pod);
-  const sources = findSources({ observed, pair, attached: [] }, nics, []);
+  const sources = findSources(
+    { observed: { pod: { ...pod, addresses: staying }, host }, pair, attached: [], conf },
+    [],
+  );
   const path = findUnderlayPath(
     { pair, observed },
     nics.slice(0, 1).flatMap(({ addresses }) => addresses),
   );
-  const isLeft = ({ preferredSource }: RouteState): boolean =>
-    preferredSource === undefined || !includesIp(ips, preferredSource);
-  const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => renewRoute(route, path, sources)).filter(isLeft);
+  // What a NIC has added to the path stays; without a NIC of the family there is no source for it.
+  const withoutGone = (route: RouteState): RouteState =>
+    route.preferredSource !== undefined && includesIp(ips, route.preferredSource)
+      ? { ...route, preferredSource: undefined }
+      : route;
+  const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => withoutGone(renewRoute(route, path, sources)));
   const wanted = isFirst || isAlone ? [] : renewed;
   // NIC tables that were never created are not created now
   const routes = hasNicTables(pod)

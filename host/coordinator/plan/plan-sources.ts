@@ -3,12 +3,13 @@
  * source the kernel takes one of another link, to which the node may have no route over the pair.
  */
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
+import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
-import type { NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL } from "./constants.ts";
+import { parsePrefix } from "../../net/prefix.ts";
+import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
+import { BERTH_PROTOCOL, POD_VETH, POD_VETH_ADDRESS } from "./constants.ts";
 import { includesIp } from "./own-objects.ts";
 import type { PlanInput } from "./plan-input.ts";
-import type { Nic } from "./plan-nics.ts";
 
 /** A NIC of the pod whose network has a coordinator. */
 export interface AttachedNic {
@@ -22,6 +23,11 @@ export interface Source {
   readonly nic: string;
   readonly ip: Ip;
 }
+
+/** The address of the pair's end in the pod. */
+export const PAIR_ADDRESSES: readonly AddressState[] = [parsePrefix(POD_VETH_ADDRESS)].flatMap((prefix) =>
+  prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }],
+);
 
 /** The kernel accepts no address as a source that it is still probing. */
 function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {
@@ -38,15 +44,15 @@ function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {
  * then `ips`, of the request's NIC, to which the node is going to have routes, then the one that is in use.
  */
 export function findSources(
-  { observed: { pod, host }, pair, attached }: Pick<PlanInput, "observed" | "pair" | "attached">,
-  nics: readonly Nic[],
+  { observed: { pod, host }, pair, attached, conf }: Pick<PlanInput, "observed" | "pair" | "attached" | "conf">,
   ips: readonly Ip[],
 ): Source[] {
   const isOwn = ({ protocol }: RouteState): boolean => protocol === BERTH_PROTOCOL;
   const routed = host.routes.filter((route) => isOwn(route) && route.link === pair.host.name);
   const inUse = pod.routes.filter(isOwn).flatMap(({ preferredSource }) => preferredSource ?? []);
   const reached = routed.map(({ destination }) => destination.ip);
-  return nics.flatMap(({ name }) => {
+  const names = pod.links.map(({ name }) => name).filter((name) => name !== conf.podDefaultCniNic);
+  return [conf.podDefaultCniNic, ...names].flatMap((name) => {
     const given = attached.find(({ ifName }) => ifName === name)?.addresses ?? [];
     const candidates = [...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached];
     return candidates.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
