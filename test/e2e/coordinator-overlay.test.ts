@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
+import { type Lab, macvlanOn, makeLab, pairsOf } from "../../scripts/lab/coordinator-worlds.ts";
 import { ipPool } from "../../scripts/lab/manifests.ts";
 import type { Netns } from "../../scripts/lab/netns.ts";
 import type { LabPod } from "../../scripts/lab/netns-world.ts";
@@ -190,22 +190,30 @@ describe.each(Object.keys(FIRST))("first NIC by %s", (plugin) => {
   });
 });
 
+describe("a later underlay NIC of a pod whose first NIC has no coordinator", () => {
+  it.each([
+    ["co-ptp-berth", "co-auto"],
+    ["co-bridge-host-local", "co-underlay"],
+  ])("makes the pair, and takes it along: %s, %s", async (first, network) => {
+    const pod = await addPod(`late${first.length}`, first);
+    await pod.attach(network, "net1");
+    for (const family of FAMILIES) {
+      const address = pod.address(family, "net1");
+      expect(await ask(lab.fabric.node1, address, PORT)).toMatchObject({ at: address });
+      expect(await ask(pod.netns, SERVICE[family], 80, { from: address })).toMatchObject({ seenPeer: address });
+    }
+    await pod.check(network, "net1");
+    expect(await pairsOf(lab.node1.netns)).toHaveLength(1);
+    await pod.detach(network, "net1");
+    expect(await pairsOf(lab.node1.netns)).toEqual([]);
+    expect((await pod.netns.exec(["nft", "list", "ruleset"])).stdout).toBe("");
+    await pod.detach(first);
+    await expectNothingLeft();
+  });
+});
+
 describe("a mode that cannot work is refused", () => {
   const rows = [
-    {
-      what: "auto, when the first NIC has its address from Berth and its network no coordinator",
-      ...{ first: "co-ptp-berth", network: "co-auto", ifName: "net1" },
-      text:
-        'Interface "net1" of network "co-auto" is underlay, but the pod has no "veth0": ' +
-        'add the coordinator to the network definition of the first interface, "eth0"',
-    },
-    {
-      what: "underlay without the pair",
-      ...{ first: "co-bridge-host-local", network: "co-underlay", ifName: "net1" },
-      text:
-        'Interface "net1" of network "co-underlay" is underlay, but the pod has no "veth0": ' +
-        'add the coordinator to the network definition of the first interface, "eth0"',
-    },
     {
       what: "overlay for the first NIC",
       first: undefined,

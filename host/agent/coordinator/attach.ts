@@ -133,20 +133,20 @@ async function readRegistryFacts(
 ): Promise<RegistryFacts> {
   const names = readFirstLinkNames(netns).filter((name) => name !== ifName && !isNoNic(name));
   const others = await Promise.all(names.map((name) => findBound(deps, { containerId, ifName: name })));
-  const isCoordinated = ({ ifName: name, rows: [row] }: BoundNic): boolean => {
+  /** Nothing for a NIC whose network has no coordinator. */
+  const attachedOf = ({ ifName: name, rows }: BoundNic): AttachedNic[] => {
+    const [row] = rows;
     const nic = row && { ifName: name, network: row.network, pod: pod.subject };
-    return (
-      nic !== undefined && deps.definitions.isCoordinated(nic) && deps.definitions.settingsFor(nic).mode !== "disable"
-    );
+    if (nic === undefined || !deps.definitions.isCoordinated(nic)) return [];
+    const settings = deps.definitions.settingsFor(nic);
+    if (settings.mode === "disable") return [];
+    return [{ ifName: name, addresses: rows.map(({ ip }) => ip), conf: settings }];
   };
   return {
     pod,
     isFirstNicBerth: others.some((nic) => nic.ifName === conf.podDefaultCniNic && nic.rows.length > 0),
     routable: command === "ADD" ? routableOf({ deps }, own) : undefined,
-    attached: [own, ...others.filter(isCoordinated)].map(({ ifName: name, rows }) => ({
-      ifName: name,
-      addresses: rows.map(({ ip }) => ip),
-    })),
+    attached: [{ ifName, addresses: own.rows.map(({ ip }) => ip), conf }, ...others.flatMap(attachedOf)],
   };
 }
 

@@ -40,15 +40,15 @@ export function openPod(netns: string | undefined): OpenNamespace | undefined {
  */
 export const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
 
-/** Observes what a detachment may change in the pod: nothing if the kernel refuses. The reply path goes with the first NIC. */
-export function observePod(pod: NamespaceSource | undefined, isFirst: boolean, log: Log): NamespaceState {
+/** Observes what a detachment may change in the pod: nothing if the kernel refuses. */
+export function observePod(pod: NamespaceSource | undefined, log: Log): NamespaceState {
   if (pod === undefined) return EMPTY_NAMESPACE;
   try {
     return observeNamespace(pod, {
       addresses: true,
       routeTables: "not local",
       rules: true,
-      tables: isFirst ? [NFT_TABLE] : [],
+      tables: [NFT_TABLE],
     });
   } catch (error) {
     if (!isOfKernel(error)) throw error;
@@ -123,10 +123,10 @@ export async function cleanPod(
   try {
     const end = findHostEnd(host, pair);
     if (end === undefined || !isSameNetns(pod.identity, identity) || !hasPodEnd(pod, pair)) return pod;
-    const observed = { pod: observePod(pod, true, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
+    const observed = { pod: observePod(pod, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
     // Other settings concern the node, where everything lies on the pair.
     const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };
-    const { plan } = planDetachment({ conf, ifName, addresses: [], pair, observed });
+    const { plan } = planDetachment({ conf, ifName, network: "", addresses: [], pair, observed });
     const operations = diffPlan(observed, plan).filter(({ kind }) => kind !== "delete-veth");
     await applyOperations(operations, { pod, host });
   } catch (error) {

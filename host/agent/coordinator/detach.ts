@@ -123,7 +123,7 @@ async function removeAll(
   const pair = nameVeth(containerId);
   const { host, remover, faults } = deps;
   using pod = openPod(request.netns);
-  const found = observePod(pod, ifName === conf.podDefaultCniNic, log);
+  const found = observePod(pod, log);
   const inside = isOfAttachment(found, pair, ifName, addresses) ? found : EMPTY_NAMESPACE;
   // The table may have changed since the ADD.
   const tables = hostTablesOf(host.mirror.read(), conf.hostRuleTable);
@@ -131,7 +131,7 @@ async function removeAll(
     pod: inside,
     host: observeHost(host, { pair, tables, addresses: knownAddresses(addresses, inside), isUnderlay: false }),
   };
-  const { plan } = planDetachment({ conf, ifName, addresses, pair, observed });
+  const { plan } = planDetachment({ conf, ifName, network: request.netConf.name, addresses, pair, observed });
   const operations = diffPlan(observed, plan);
   operations.forEach(logPlanned);
   // Nothing is planned in a pod that does not exist, so its namespace is not used.

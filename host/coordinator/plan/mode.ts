@@ -63,12 +63,6 @@ function requirePossible({ mode }: Mode, question: ModeInput): void {
   const hasPair = links.includes(POD_VETH);
   if (!links.includes(ifName))
     refuse(`Interface "${ifName}" does not exist in the pod; put the coordinator after the main plugin in "plugins"`);
-  if (mode === "underlay" && !isFirst && !hasPair) {
-    refuse(
-      `Interface "${ifName}" of network "${network}" is underlay, but the pod has no "${POD_VETH}": ` +
-        `add the coordinator to the network definition of the first interface, "${first}"`,
-    );
-  }
   if (mode === "overlay" && isFirst) {
     refuse(
       `Interface "${ifName}" is the pod's first NIC, which cannot be overlay: ` +

@@ -10,6 +10,7 @@ import type { Owned, Wanted } from "../../plan/plan.ts";
 import { EMPTY_OWNED, EMPTY_WANTED } from "../../plan/plan.ts";
 import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.ts";
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
+import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
 import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
 import type { PlanInput, PlanResult } from "./plan-input.ts";
@@ -29,7 +30,15 @@ import {
   type ServicePath,
   serviceRoutes,
 } from "./plan-service-path.ts";
-import { findSources, PAIR_ADDRESSES, type Source, sourceOf } from "./plan-sources.ts";
+import {
+  type AttachedNic,
+  findRestored,
+  findSources,
+  makesPair,
+  PAIR_ADDRESSES,
+  type Source,
+  sourceOf,
+} from "./plan-sources.ts";
 import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
@@ -154,12 +163,21 @@ function warnAboutHost(situation: PlanInput, families: readonly Family[], path: 
   return warnings;
 }
 
+/** Returns the alias of the pair. CHECK accepts the network of another NIC, whose ADD has made the pair. */
+function aliasFor({ alias, routable, observed, pair }: PlanInput): string {
+  const found = observed.host.links.find(({ name }) => name === pair.host.name)?.alias ?? "";
+  const isOfContainer = parseAlias(found)?.containerId === parseAlias(alias)?.containerId;
+  return routable === undefined && isOfContainer ? found : alias;
+}
+
 function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
-  const { conf, mode, alias, observed, ifName } = situation;
-  const isFirst = ifName === conf.podDefaultCniNic;
+  const { conf, mode, observed, ifName } = situation;
+  const isMaker = ifName === conf.podDefaultCniNic || makesPair(situation);
   const families = familiesOf(ips);
-  const snat = isFirst ? decideSnat(conf, ips) : "none";
-  const settings: LinkSettings = isFirst ? { up: true, alias, group: SNAT_GROUPS[snat] } : { up: true };
+  const snat = isMaker ? decideSnat(conf, ips) : "none";
+  const settings: LinkSettings = isMaker
+    ? { up: true, alias: aliasFor(situation), group: SNAT_GROUPS[snat] }
+    : { up: true };
   const { link } = path.host;
   const ofUnderlay = mode === "underlay" ? [link] : [];
   return {
@@ -185,6 +203,29 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
   };
 }
 
+/** Returns what the node has for the pod's other NICs whose way was deleted with an earlier pair. */
+function restoreOnHost(
+  path: ServicePath,
+  restored: readonly AttachedNic[],
+): Pick<Wanted, "neighbours" | "routes" | "rules"> {
+  return {
+    neighbours: restored.flatMap(({ addresses }) => hostNeighbours(path, addresses)),
+    routes: restored.flatMap(({ addresses, conf }) => hostRoutes(path, addresses, conf.hostRuleTable)),
+    rules: restored.flatMap(({ addresses, conf }) =>
+      familiesOf(addresses).map((family) => hostRule(family, conf.hostRuleTable)),
+    ),
+  };
+}
+
+function withRestored(wanted: Wanted, { neighbours, routes, rules }: ReturnType<typeof restoreOnHost>): Wanted {
+  return {
+    ...wanted,
+    neighbours: [...wanted.neighbours, ...neighbours],
+    routes: [...wanted.routes, ...routes],
+    rules: [...wanted.rules, ...rules],
+  };
+}
+
 /** The next hop is the same for all NICs: near the first. */
 function findPath(situation: PlanInput, nics: readonly Nic[]): ServicePath | undefined {
   const [first] = nics;
@@ -204,8 +245,9 @@ export function planAttachment(situation: PlanInput): PlanResult {
   requireSafeAddresses(situation, ips);
   if (mode === "underlay") requireFreeVethName(situation);
   const path = findPath(situation, nics);
-  const families = familiesOf(ips);
-  const { networks, warnings } = findNetworks(situation, nics);
+  const restored = findRestored(situation);
+  const families = familiesOf([...ips, ...restored.flatMap(({ addresses }) => addresses)]);
+  const { networks, warnings } = findNetworks(situation, nics, restored);
   const sources = findSources(situation, ips);
   const present = serviceRoutesIn(pod);
   const service = path === undefined ? [] : serviceRoutes(present, path, { families, networks, sources, nics });
@@ -221,11 +263,11 @@ export function planAttachment(situation: PlanInput): PlanResult {
         })
       : undefined;
   const isFirst = ifName === conf.podDefaultCniNic;
-  const isNewPair = mode === "underlay" && !pod.links.some(({ name }) => name === POD_VETH);
   // Not by a later NIC in a pod of a former release: with the only IPv4 address of a link, which an undone ADD deletes, all routes over it go.
-  const addsPairAddress = isNewPair || (mode === "underlay" && isFirst);
+  const addsPairAddress = isFirst || !present.some(({ destination }) => destination.ip.family === 4);
   // Without a source the kernel would take this address.
-  const hasPairAddress = addsPairAddress && families.includes(4) && sourceOf(sources, 4) !== undefined;
+  const hasPairAddress =
+    mode === "underlay" && addsPairAddress && families.includes(4) && sourceOf(sources, 4) !== undefined;
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({
         pod,
@@ -243,6 +285,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
     requireUnusedAddresses(situation, path, ips);
   }
   const host = path && planHost(situation, path, ips);
+  const hostWanted = path && host && withRestored(host.wanted, restoreOnHost(path, restored));
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
@@ -265,7 +308,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],
           tables: reply?.wanted.tables ?? [],
         },
-        host: host?.wanted ?? EMPTY_WANTED,
+        host: hostWanted ?? EMPTY_WANTED,
       },
       owned: {
         pod: {

@@ -15,7 +15,9 @@ import { replyFamiliesOf, replyRoutesIn } from "./plan-tables.ts";
 
 /** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
-  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable" | "attached">,
+  situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable" | "attached"> & {
+    readonly network: string;
+  },
 ): PlanResult {
   const { conf, ifName, observed, pair } = situation;
   const { pod, host } = observed;
@@ -24,7 +26,8 @@ export function planDetachment(
   const ips = uniqueIps([...situation.addresses, ...gone.map(({ prefix }) => prefix.ip)]);
   const links = pod.links.filter(({ name }) => name !== ifName);
   const nics = findNics({ ...pod, links }, conf.podDefaultCniNic, ifName);
-  const hasPair = host.links.some(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
+  const end = host.links.find(({ name, mac }) => name === pair.host.name && mac === pair.host.mac);
+  const hasPair = end !== undefined;
   const first = conf.podDefaultCniNic;
   const isAlone = !hasPair && pod.links.every(({ name, loopback }) => loopback || name === first || name === ifName);
   // The pair of another container that has been given the same address meanwhile keeps its neighbours and routes.
@@ -39,12 +42,12 @@ export function planDetachment(
     host.neighbours.some(
       (each) => equalIp(each.ip, ip) && (each.link === pair.host.name || ownMacs.includes(each.mac)),
     );
-  const staying = pod.addresses.filter(({ link }) => link !== ifName);
   const ours = serviceRoutesIn(pod);
-  const sources = findSources(
-    { observed: { pod: { ...pod, addresses: staying }, host }, pair, attached: [], conf },
-    [],
-  );
+  const left = {
+    pod: { ...pod, addresses: pod.addresses.filter(({ link }) => link !== ifName) },
+    host: { ...host, routes: host.routes.filter(({ destination }) => !includesIp(ips, destination.ip)) },
+  };
+  const sources = findSources({ observed: left, pair, attached: [], conf }, []);
   const path = findUnderlayPath(
     { pair, observed },
     nics.slice(0, 1).flatMap(({ addresses }) => addresses),
@@ -54,8 +57,13 @@ export function planDetachment(
     route.preferredSource !== undefined && includesIp(ips, route.preferredSource)
       ? { ...route, preferredSource: undefined }
       : route;
+  const hasFirst = links.some(({ name }) => name === first);
+  const isMaker = parseAlias(end?.alias ?? "")?.network === situation.network;
+  // The pair stays for other NICs. Without any, the first one takes it along; without a first one, the last; or the one that it was made for.
+  const isLast = isFirst || (pod.links.length > 0 && (!hasFirst || isMaker));
+  const goes = isLast && (!hasPair || sources.length === 0);
   const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => withoutGone(renewRoute(route, path, sources)));
-  const wanted = isFirst || isAlone ? [] : renewed;
+  const wanted = goes || isAlone ? [] : renewed;
   // NIC tables that were never created are not created now
   const routes = hasNicTables(pod)
     ? planPodRoutes({
@@ -71,7 +79,7 @@ export function planDetachment(
   const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
   return {
     plan: {
-      ...(isFirst && hasPair ? { veth: { pair, wanted: false } } : {}),
+      ...(goes && hasPair ? { veth: { pair, wanted: false } } : {}),
       wanted: {
         pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...wanted, ...(routes?.wanted.routes ?? [])] },
         host: EMPTY_WANTED,
@@ -80,8 +88,8 @@ export function planDetachment(
         pod: {
           ...EMPTY_OWNED,
           routes: [...(routes?.owned.routes ?? []), ...ours, ...replyRoutesIn(pod)],
-          rules: isFirst ? all : (routes?.owned.rules ?? []),
-          tables: isFirst ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
+          rules: goes ? all : (routes?.owned.rules ?? []),
+          tables: goes ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
         },
         host: {
           ...EMPTY_OWNED,

@@ -23,7 +23,7 @@ import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
 import type { PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
-import { type Source, sourceOf } from "./plan-sources.ts";
+import { type AttachedNic, type Source, sourceOf } from "./plan-sources.ts";
 
 /**
  * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic, and rules are never deleted.
@@ -229,9 +229,12 @@ export function hostRule(family: Family, table: number): RuleState {
 export function findNetworks(
   situation: PlanInput,
   nics: readonly Nic[],
+  restored: readonly AttachedNic[],
 ): { networks: readonly Prefix[]; warnings: readonly string[] } {
-  const { conf, observed } = situation;
-  const all = [...conf.overlayPodCIDR, ...conf.serviceCIDR, ...conf.hijackCIDR].map(maskPrefix);
+  const { observed } = situation;
+  const all = [situation, ...restored]
+    .flatMap(({ conf }) => [...conf.overlayPodCIDR, ...conf.serviceCIDR, ...conf.hijackCIDR])
+    .map(maskPrefix);
   const unique = new Map(all.map((network) => [formatPrefix(network), network]));
   const inMain = observed.pod.routes.filter(
     ({ table, protocol }) => table === RT_TABLE_MAIN && protocol !== BERTH_PROTOCOL,

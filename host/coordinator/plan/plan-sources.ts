@@ -2,6 +2,8 @@
  * Which of a pod's addresses what leaves over its pair is sent from. The pair has none of its own to offer: without a preferred
  * source the kernel takes one of another link, to which the node may have no route over the pair.
  */
+
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
@@ -16,6 +18,7 @@ export interface AttachedNic {
   readonly ifName: string;
   /** Those that Berth gave it. */
   readonly addresses: readonly Ip[];
+  readonly conf: CoordinatorConf;
 }
 
 /** An address of a NIC that the node reaches over the pair. */
@@ -57,6 +60,23 @@ export function findSources(
     const candidates = [...given, ...ips, ...inUse.filter((ip) => includesIp(reached, ip)), ...reached];
     return candidates.filter((ip) => isUsable(pod, name, ip)).map((ip) => ({ nic: name, ip }));
   });
+}
+
+/**
+ * Returns the pod's other NICs that are to be restored, with the addresses that they have, because the pair is made anew: it was
+ * deleted, and with it all that led over it.
+ */
+export function findRestored(situation: PlanInput): AttachedNic[] {
+  const { observed, attached, ifName } = situation;
+  if (!makesPair(situation)) return [];
+  return attached
+    .filter((nic) => nic.ifName !== ifName)
+    .map((nic) => ({ ...nic, addresses: nic.addresses.filter((ip) => isUsable(observed.pod, nic.ifName, ip)) }));
+}
+
+/** Returns whether the pod gets its pair now. */
+export function makesPair({ observed, mode }: Pick<PlanInput, "observed" | "mode">): boolean {
+  return mode === "underlay" && !observed.pod.links.some(({ name }) => name === POD_VETH);
 }
 
 /** Returns the preferred source of a family, of one NIC if it has one; undefined if there is none. */

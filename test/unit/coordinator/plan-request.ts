@@ -38,6 +38,8 @@ const schema = z.strictObject({
   /** Prefixes that Berth allocated to the NIC, and `hostRouteCIDR`. Without either every address is routable. */
   allocated: z.array(z.string()).optional(),
   allowed: z.array(z.string()).optional(),
+  /** The pod's other NICs with a coordinator, and their addresses, as the registry knows them. */
+  others: z.record(z.string(), z.array(z.string())).default({}),
   /** A plugin behind the coordinator moves the NIC's routes out of the main table. */
   losesMainRoutes: z.boolean().default(false),
   /** For CHECK: keys of `conf` that were collected. */
@@ -86,7 +88,7 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
   if (verb === "DEL") {
     const pod = request.podIsGone ? EMPTY_NAMESPACE : all.pod;
     const observed = { pod, host: hostPart(all.host, conf, undefined, knownAddresses(addresses, pod)) };
-    const { plan, warnings } = planDetachment({ conf, ifName, addresses, pair, observed });
+    const { plan, warnings } = planDetachment({ conf, ifName, network, addresses, pair, observed });
     return { mode: undefined, plan, operations: diffPlan(observed, plan), warnings, observed };
   }
   const isCheck = verb === "CHECK";
@@ -113,7 +115,10 @@ export function answerRequest({ verb, ...request }: Request, all: Observed): Ans
       ? { allocated: (allocated ?? []).map(prefix), allowed: (allowed ?? []).map(prefix) }
       : undefined,
     losesMainRoutes: request.losesMainRoutes,
-    attached: [{ ifName, addresses: (allocated ?? []).map((each) => prefix(each).ip) }],
+    attached: [
+      { ifName, addresses: (allocated ?? []).map((each) => prefix(each).ip), conf },
+      ...Object.entries(request.others).map(([name, ips]) => ({ ifName: name, addresses: ips.map(ip), conf })),
+    ],
     gateways: all.host.routes.flatMap(({ table, gateway }) => (table === RT_TABLE_MAIN && gateway ? [gateway] : [])),
     mac: link && planMac(conf.podMACPrefix, link, addresses),
     observed,

@@ -1,0 +1,105 @@
+/** Networks that a running pod is disconnected from and connected to again: its other NICs keep their way to the node. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { FAMILIES } from "../../host/net/ip.ts";
+import {
+  coordinate,
+  type Lab,
+  macvlanOn,
+  makeLab,
+  pairsOf,
+  withoutRetired,
+} from "../../scripts/lab/coordinator-worlds.ts";
+import type { LabPod } from "../../scripts/lab/netns-world.ts";
+import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import {
+  expectNodePort,
+  expectReplies,
+  expectServices,
+  type NicPlace,
+  offerServices,
+  openWatch,
+  PORT,
+  SERVICE_CIDRS,
+  type Watch,
+} from "./coordinator-nics.ts";
+
+const FIRST = { ifName: "eth0", segment: 0 };
+const SECOND = { ifName: "net1", segment: 1 };
+const THIRD = { ifName: "net2", segment: 2 };
+const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
+
+let lab: Lab;
+let watch: Watch;
+const servers: Server[] = [];
+const network = (segment: number): string => `cx${process.pid}-${segment}`;
+
+beforeAll(async () => {
+  lab = await makeLab("cx");
+  watch = await openWatch(lab);
+  for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
+  await offerServices(lab);
+  for (const segment of [0, 1, 2]) await lab.define(network(segment), [macvlanOn(segment), ENTRY]);
+});
+
+afterAll(async () => {
+  watch[Symbol.dispose]();
+  for (const server of servers) await server.close();
+  await lab.delete();
+});
+
+async function addPod(name: string, nics: readonly NicPlace[]): Promise<LabPod> {
+  const pod = await lab.addPod(lab.node1, name);
+  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  for (const { ifName, segment } of nics) await pod.attach(network(segment), ifName);
+  return pod;
+}
+
+/** Node and services both ways, replies by each NIC's own way, and CHECK passes. */
+async function expectAll(pod: LabPod, nics: readonly NicPlace[]): Promise<void> {
+  for (const family of FAMILIES) {
+    const expected = { lab, watch, pod, family, nics };
+    await expectReplies(expected);
+    await expectServices(expected);
+    await expectNodePort(expected);
+  }
+  for (const { ifName, segment } of nics) await pod.check(network(segment), ifName);
+}
+
+it.each([
+  ["the first of two", "a", [FIRST, SECOND], [FIRST]],
+  ["the second of two", "b", [FIRST, SECOND], [SECOND]],
+  ["the first and then the second of three", "c", [FIRST, SECOND, THIRD], [FIRST, SECOND]],
+  ["the second and then the first of three", "d", [FIRST, SECOND, THIRD], [SECOND, FIRST]],
+] as const)("%s: the others keep their ways, and all have theirs when it is back", async (_, name, nics, gone) => {
+  const pod = await addPod(name, nics);
+  let left: readonly NicPlace[] = nics;
+  for (const nic of gone) {
+    await pod.detach(network(nic.segment), nic.ifName);
+    left = left.filter((each) => each !== nic);
+    await expectAll(pod, left);
+  }
+  for (const nic of gone) {
+    await pod.attach(network(nic.segment), nic.ifName);
+    left = nics.filter((each) => left.includes(each) || each === nic);
+    await expectAll(pod, left);
+  }
+  for (const { ifName, segment } of nics) await pod.detach(network(segment), ifName);
+  await withoutRetired(lab.node1.netns);
+  expect(await pairsOf(lab.node1.netns)).toEqual([]);
+  for (const family of FAMILIES) {
+    expect(await lab.node1.netns.ip(`-${family} route show table all proto 98`)).toBe("");
+    expect(await pod.netns.ip(`-${family} route show table all proto 98`)).toBe("");
+  }
+});
+
+it.each([FIRST, SECOND])(
+  "the ADD of $ifName makes a lost pair anew, for the other NIC too, whatever it was told before",
+  async (nic) => {
+    const pod = await addPod(`lost${nic.segment}`, [FIRST, SECOND]);
+    for (const pair of await pairsOf(lab.node1.netns)) await lab.node1.netns.ip(`link del ${pair}`);
+    await lab.node1.agent.restart();
+    await coordinate(pod, "ADD", network(nic.segment), { entry: ENTRY, ifName: nic.ifName });
+    await expectAll(pod, [FIRST, SECOND]);
+    for (const { ifName, segment } of [SECOND, FIRST]) await pod.detach(network(segment), ifName);
+  },
+);
