@@ -113,19 +113,6 @@ describe("a request without what the coordinator stands on is refused", () => {
     await pod.expectState(before, "after refusals and DEL");
     await node1.ip("route del 192.0.2.0/24 dev eth1 table 300");
   });
-
-  it("an underlay NIC in a pod whose first NIC has no coordinator", async () => {
-    const { fabric, node } = world;
-    const nics = [0, 1].map((segment) => ({ segment, host: 78 }));
-    const netns = await fabric.addMacvlanPod(fabric.node1, "multi", nics);
-    const other = new PreparedPod(node, netns, 78);
-    const before = await other.state();
-    const refusal = await other.refused("ADD", { ifName: "net1", conf: { mode: "underlay" } });
-    expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
-    expect(refusal.msg).toContain('add the coordinator to the network definition of the first interface, "eth0"');
-    await other.expectState(before, "after the refusal");
-    await netns.delete();
-  });
 });
 
 describe("a pod named by an attacker", () => {
