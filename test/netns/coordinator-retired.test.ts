@@ -89,11 +89,17 @@ describe("a DEL of the first NIC", () => {
     if (isCoordinated) await lab.world.add(net1, CONF);
     await lab.world.delQuickly(nic, CONF);
     const answered = await snapshot(lab.names);
-    expect(pairLinks()).toEqual([]);
-    expectUnreached();
+    expect(pairLinks()).toEqual(isCoordinated ? [pairName()] : []);
+    if (!isCoordinated) expectUnreached();
     for (const family of [4, 6] as const) {
       const main = showIn(lab.names.pod, `-${family} route show default`);
       expect(main).toContain(`via ${addressOf(net1, family, 1)} dev net1`);
+      if (isCoordinated) {
+        const routes = showIn(lab.names.node, `-${family} route show table 500`);
+        expect(routes).toContain(`${addressOf(net1, family)} dev ${pairName()}`);
+        expect(routes).not.toContain(addressOf(nic, family));
+        continue;
+      }
       expect(showIn(lab.names.pod, `-${family} route show table all`)).not.toContain("dev veth0");
       expect(showIn(lab.names.pod, `-${family} rule show`)).not.toContain("proto 98");
     }
