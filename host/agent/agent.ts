@@ -18,6 +18,7 @@ import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
 import type { RegistryThread } from "../registry/sqlite/registry-thread.ts";
+import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { History } from "./audit/history.ts";
@@ -26,6 +27,7 @@ import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
 import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
+import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
 import { startKeeping } from "./keep-code.ts";
 import { startMaintenance } from "./maintenance.ts";
@@ -79,6 +81,8 @@ interface Agent {
   /** Waits for requests in progress; what is recorded stays. */
   stop(): Promise<void>;
 }
+
+const NONE: readonly OccupiedIp[] = [];
 
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
@@ -166,11 +170,14 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     isReady: () => backend.readiness().ready,
     restoreDevices: async (entry) => (await ifacer?.restore(entry)) ?? [],
     reportNode: (reason, sentence) => backend.reportNode?.(reason, sentence),
+    refused: ipam.inventory.refused,
     faults,
     logDirectory: options.logDirectory,
     metrics: set.metrics,
   });
   closers.push(() => coordinator.close());
+  const occupied = new OccupiedAddresses({ node: coordinator.readOccupied, cluster: () => NONE, log });
+  ipam.inventory.followOccupied(() => occupied.read());
   backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   ifacer = await openIfacer({
     stateDirectory,

@@ -4,7 +4,7 @@
 import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
-import type { Family } from "../net/ip.ts";
+import type { Family, Ip } from "../net/ip.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { SubnetPoolRequest } from "./subnet-pools.ts";
@@ -86,6 +86,17 @@ export interface NicDemand {
   readonly rule: string;
   readonly cleanGateway: boolean;
   readonly families: readonly FamilyDemand[];
+  /** The main plugin takes an address itself where it is told no gateway (withheld.ts). Absent: it does not. */
+  readonly takesFirst?: boolean;
+  /** Refused for this pod by a later plugin. Absent: none. */
+  readonly refused?: readonly RefusedIp[];
+}
+
+/** `why` is a clause. */
+export interface RefusedIp {
+  readonly space: string;
+  readonly ip: Ip;
+  readonly why: string;
 }
 
 export interface Selection {

@@ -2,11 +2,12 @@
  * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there. A guess: only the registry
  * decides whether the addresses are free.
  */
-import type { Family, Ip } from "../net/ip.ts";
+import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
+import { findWithholding } from "./withheld.ts";
 
 /** An address of a pool for a NIC. `replaces` is the version of the allocation to take over; `requested`: by name. */
 export interface Picked {
@@ -48,14 +49,13 @@ export function pickAddresses(poolCache: PoolCache, { nics, seedOf, assigned, ra
   for (const nic of nics) {
     for (const demand of nic.families) {
       const given = assigned.find(({ ifName, ip }) => ifName === nic.ifName && ip.family === demand.family);
-      const found =
-        given ?? pickOne(poolCache, nic.ifName, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
+      const found = given ?? pickOne(poolCache, nic, demand, { seed: seedOf(nic.ifName, demand.family), randomize });
       if (found === undefined) {
         cancelReservations(
           poolCache,
           picked.filter((each) => !assigned.includes(each)),
         );
-        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, demand) } };
+        return { kind: "short", shortage: { nic, demand, reasons: explainShortage(poolCache, nic, demand) } };
       }
       picked.push(found);
     }
@@ -69,15 +69,29 @@ export function cancelReservations(poolCache: PoolCache, picked: readonly Picked
 
 function pickOne(
   poolCache: PoolCache,
-  ifName: string,
+  nic: NicDemand,
   demand: FamilyDemand,
   { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
 ): Picked | undefined {
   for (const pool of poolsOf(demand)) {
-    const ip = poolCache.take(pool, seed, randomize?.(pool.name));
-    if (ip !== undefined) return { ifName, pool, ip };
+    const { ip } = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, randomize?.(pool.name)));
+    if (ip !== undefined) return { ifName: nic.ifName, pool, ip };
   }
   return undefined;
+}
+
+/** Takes the first address that the NIC may have; `withheld` are the free ones before it, which stay free. */
+function takeFor(
+  poolCache: PoolCache,
+  nic: NicDemand,
+  pool: IpPool,
+  take: () => Ip | undefined,
+): { readonly ip: Ip | undefined; readonly withheld: readonly Ip[] } {
+  const withheld: Ip[] = [];
+  let ip = take();
+  for (; ip !== undefined && findWithholding(nic, pool, ip) !== undefined; ip = take()) withheld.push(ip);
+  for (const each of withheld) poolCache.cancel(pool.spec.addressSpace, each);
+  return { ip, withheld };
 }
 
 /** Returns the pools that were not passed over, in order. */
@@ -85,12 +99,20 @@ export function poolsOf(demand: FamilyDemand): IpPool[] {
   return demand.candidates.flatMap((candidate) => (candidate.refusal === undefined ? [candidate.pool] : []));
 }
 
-function explainShortage(poolCache: PoolCache, demand: FamilyDemand): Map<string, string> {
+function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDemand): Map<string, string> {
   return new Map(
-    poolsOf(demand).map(({ name }) => {
+    poolsOf(demand).map((pool) => {
+      const { name } = pool;
       const counts = poolCache.counts(name);
-      if (counts === undefined || counts.total === 0n) return [name, "has no address that may be handed out"];
-      return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use or cooling)`];
+      const [exception, ...others] = poolCache.exceptionsOf(name);
+      const more = others.length === 0 ? "" : `, and ${others.length} more are others'`;
+      const except = exception === undefined ? "" : `; ${formatIp(exception.ip)} is none: ${exception.why}${more}`;
+      if (counts === undefined || counts.total === 0n) return [name, `has no address that may be handed out${except}`];
+      const { withheld } = takeFor(poolCache, nic, pool, () => poolCache.take(pool, 0));
+      const [first] = withheld;
+      const left = first && `${formatIp(first)} is not for this NIC: ${findWithholding(nic, pool, first)}`;
+      const used = `${counts.total - counts.free} of ${counts.total} in use or cooling`;
+      return [name, `has no free address (${used})${left === undefined ? except : `; ${left}`}`];
     }),
   );
 }

@@ -7,9 +7,11 @@ import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
-import { rangesOverlap } from "../net/range.ts";
+import { rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { poolShape } from "../resources/ip-pool-shape.ts";
+import { equalRouters, poolShape, routersOf as routersOfSpec } from "../resources/ip-pool-shape.ts";
+import { findExclusion } from "../resources/locate-address.ts";
+import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../resources/occupied-ips.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. @limit */
@@ -34,15 +36,22 @@ interface Reservation {
 }
 
 /** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
-type SubnetEntries = Set<PoolEntry>;
+interface Network {
+  readonly entries: Set<PoolEntry>;
+  /** Those that have an entry, and those that are about to get one. */
+  readonly pools: Set<IpPool>;
+  /** What its pools name as routers: none of them hands these out. */
+  routers: readonly Ip[];
+}
 
 export class PoolCache {
   readonly #core: PoolSpace;
   readonly #entries = new Map<string, PoolEntry>();
   /** By address space. The subnets of a space are disjoint. */
-  readonly #subnets = new Map<string, PrefixTable<SubnetEntries>>();
+  readonly #networks = new Map<string, PrefixTable<Network>>();
   readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
+  #occupied = NONE_OCCUPIED;
 
   /** Versions of the released allocations that an ADD of this node is taking over: other ADDs skip them. */
   readonly takeOvers = new Set<number>();
@@ -62,12 +71,18 @@ export class PoolCache {
         return [entry, { ...entry, otherNames, bits: pools[index] ?? entry.bits }] as const;
       }),
     );
-    for (const entry of copied.values()) copy.#enter(entry);
+    for (const entry of copied.values()) {
+      const network = copy.#networkOf(entry.pool);
+      network.routers = this.#networkOf(entry.pool).routers;
+      network.pools.add(entry.pool);
+      copy.#enter(entry, network);
+    }
     for (const [key, { ip, entries: own }] of this.#reservations) {
       copy.#reservations.set(key, { ip, entries: new Set([...own].flatMap((entry) => copied.get(entry) ?? [])) });
     }
     for (const version of this.takeOvers) copy.takeOvers.add(version);
     copy.#reserved = this.#reserved;
+    copy.#occupied = this.#occupied;
     return copy;
   }
 
@@ -89,39 +104,84 @@ export class PoolCache {
     // Other reserved addresses concern all pools.
     const others = isReservedSame ? [] : [...this.#entries].map(([name, { pool }]) => [name, pool] as const);
     const pools = new Map<string, IpPool | undefined>([...others, ...changes]);
+    const isUnchanged = (pool: IpPool): boolean => isReservedSame && this.#entries.get(pool.name)?.pool === pool;
+    const changed = [...pools.values()].filter((pool) => pool !== undefined && !isUnchanged(pool)) as IpPool[];
+    const rerouted = this.#followRouters(pools);
     for (const [name, pool] of pools) {
       const entry = this.#entries.get(name);
       if (entry !== undefined && !isSameSubnet(entry.pool, pool)) this.#leave(entry);
     }
-    const isUnchanged = (pool: IpPool): boolean => isReservedSame && this.#entries.get(pool.name)?.pool === pool;
-    return [...pools.values()].filter(
-      (pool) => pool !== undefined && !isUnchanged(pool) && this.#write(pool, reserved),
-    ) as IpPool[];
+    const affected = rerouted.flatMap(({ entries }) => [...entries].map(({ pool }) => pool));
+    return this.#writeAll([...changed, ...affected.filter(({ name }) => !pools.has(name))]);
   }
 
-  #enter(entry: PoolEntry): void {
-    const { name, spec } = entry.pool;
-    this.#entries.set(name, entry);
-    const subnets = this.#subnets.get(spec.addressSpace) ?? new PrefixTable<SubnetEntries>();
-    this.#subnets.set(spec.addressSpace, subnets);
-    const entries = subnets.get(spec.subnet) ?? new Set();
-    if (entries.size === 0) subnets.add(spec.subnet, entries);
-    entries.add(entry);
+  /**
+   * Replaces the addresses that machines other than pods have. Returns the pools that have another shape: the caller marks their used addresses. Costs
+   * what has changed.
+   */
+  occupy(occupied: OccupiedIps): IpPool[] {
+    const changed = occupied.differenceTo(this.#occupied);
+    this.#occupied = occupied;
+    const affected = new Set<IpPool>();
+    for (const table of this.#networks.values())
+      for (const ip of changed) for (const { pool } of table.find(ip)?.entries ?? []) affected.add(pool);
+    return this.#writeAll([...affected]);
+  }
+
+  /** Returns the networks whose pools name other routers than before. */
+  #followRouters(changes: ReadonlyMap<string, IpPool | undefined>): Network[] {
+    const before = new Map<Network, readonly Ip[]>();
+    for (const [name, pool] of changes) {
+      const old = this.#entries.get(name)?.pool;
+      const [from, to] = [old && this.#networkOf(old), pool && this.#networkOf(pool)];
+      const isSame = from === to && equalRouters(routersOf(old), routersOf(pool));
+      if (old !== undefined) from?.pools.delete(old);
+      if (pool !== undefined) to?.pools.add(pool);
+      const isNaming = (network: Network | undefined, routers: readonly Ip[]): boolean =>
+        routers.some((router) => network?.routers.some((each) => equalIp(each, router)) !== true);
+      if (from !== undefined && !isSame && routersOf(old).length > 0) before.set(from, from.routers);
+      if (to !== undefined && isNaming(to, routersOf(pool))) before.set(to, to.routers);
+    }
+    for (const network of before.keys()) network.routers = unionOfRouters(network.pools);
+    return [...before].flatMap(([network, old]) => (equalRouters(old, network.routers) ? [] : [network]));
+  }
+
+  #networkOf({ spec: { addressSpace, subnet } }: IpPool): Network {
+    const table = this.#networks.get(addressSpace) ?? new PrefixTable<Network>();
+    this.#networks.set(addressSpace, table);
+    const known = table.get(subnet);
+    if (known !== undefined) return known;
+    const network: Network = { entries: new Set(), pools: new Set(), routers: [] };
+    table.add(subnet, network);
+    return network;
+  }
+
+  #enter(entry: PoolEntry, network = this.#networkOf(entry.pool)): void {
+    this.#entries.set(entry.pool.name, entry);
+    network.entries.add(entry);
   }
 
   #leave(entry: PoolEntry): void {
     const { name, spec } = entry.pool;
     entry.bits.drop();
     this.#entries.delete(name);
-    const subnets = this.#subnets.get(spec.addressSpace);
-    const entries = subnets?.get(spec.subnet);
-    entries?.delete(entry);
-    if (entries?.size === 0) subnets?.delete(spec.subnet);
+    const network = this.#networkOf(entry.pool);
+    network.entries.delete(entry);
+    if (network.entries.size + network.pools.size === 0) this.#networks.get(spec.addressSpace)?.delete(spec.subnet);
+  }
+
+  #writeAll(pools: readonly IpPool[]): IpPool[] {
+    return pools.filter((pool) => this.#write(pool));
+  }
+
+  get occupied(): OccupiedIps {
+    return this.#occupied;
   }
 
   /** Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be marked. */
-  #write(pool: IpPool, reserved: readonly ReservedIp[]): boolean {
-    const shape = poolShape(pool, reserved);
+  #write(pool: IpPool): boolean {
+    const occupied = this.#occupied.within(rangeOfPrefix(pool.spec.subnet)).map(({ ip }) => ip);
+    const shape = poolShape(pool, this.#reserved, [...this.#networkOf(pool).routers, ...occupied]);
     const fingerprint = JSON.stringify(shape, (_, value) => (typeof value === "bigint" ? value.toString(16) : value));
     const entry = this.#entries.get(pool.name);
     if (entry === undefined) {
@@ -247,7 +307,25 @@ export class PoolCache {
     this.#reservations.set(key, { ip, entries: new Set([...(this.#reservations.get(key)?.entries ?? []), ...marked]) });
   }
 
-  /** Returns whether the pool can hand the address out: in its ranges, neither excluded nor reserved. */
+  /** Returns the addresses of the pool's ranges that routers and other machines have, and why, ascending. */
+  exceptionsOf(poolName: string): readonly OccupiedIp[] {
+    const pool = this.#entries.get(poolName)?.pool;
+    if (pool === undefined) return [];
+    const routers = this.#networkOf(pool).routers.map((ip) => ({ ip, why: "" }));
+    const all = new OccupiedIps([...routers, ...this.#occupied.within(rangeOfPrefix(pool.spec.subnet))]);
+    const inRanges = pool.spec.ranges.flatMap((range) => all.within(range));
+    return inRanges.map(({ ip, why }) => ({ ip, why: this.findExclusion(poolName, ip) ?? why }));
+  }
+
+  /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
+  findExclusion(poolName: string, ip: Ip): string | undefined {
+    const pool = this.#entries.get(poolName)?.pool;
+    if (pool === undefined) return undefined;
+    const siblings = this.#networkOf(pool).pools;
+    return findExclusion(ip, pool, { reserved: this.#reserved, occupied: this.#occupied, siblings });
+  }
+
+  /** Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's or another machine's. */
   contains(poolName: string, ip: Ip): boolean {
     return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
   }
@@ -263,8 +341,19 @@ export class PoolCache {
   }
 
   #entriesAround(space: string, ip: Ip): Iterable<PoolEntry> {
-    return this.#subnets.get(space)?.find(ip) ?? [];
+    return this.#networks.get(space)?.find(ip)?.entries ?? [];
   }
+}
+
+function routersOf(pool: IpPool | undefined): readonly Ip[] {
+  return pool === undefined ? [] : routersOfSpec(pool.spec);
+}
+
+/** Returns each router once. */
+function unionOfRouters(pools: Iterable<IpPool>): readonly Ip[] {
+  const byValue = new Map<bigint, Ip>();
+  for (const pool of pools) for (const ip of routersOf(pool)) byValue.set(ip.value, ip);
+  return [...byValue.values()];
 }
 
 function addressKey(space: string, { family, value }: Ip): string {

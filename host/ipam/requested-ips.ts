@@ -5,11 +5,13 @@ import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
 import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { familyName, type NicDemand } from "./model.ts";
+import { NOT_IN_RANGES } from "../resources/locate-address.ts";
+import { type Candidate, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { type Picked, poolsOf } from "./pick.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { noPoolMatches } from "./refusal.ts";
+import { findWithholding } from "./withheld.ts";
 
 type RequestedPool =
   | { readonly kind: "pool"; readonly pool: IpPool }
@@ -22,11 +24,18 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
     const reason = `${nic.rule} names no ${familyName(ip.family)} pool`;
     return { kind: "none", reason, forLog: reason };
   }
-  const pool = poolsOf(demand).find(({ name }) => poolCache.contains(name, ip));
+  const mayHave = (pool: IpPool): boolean =>
+    poolCache.contains(pool.name, ip) && findWithholding(nic, pool, ip) === undefined;
+  const pool = poolsOf(demand).find(mayHave);
   if (pool !== undefined) return { kind: "pool", pool };
-  const reasonOf = (): string => `may not hand out ${formatIp(ip)}`;
+  const shortReasonOf = (): string => `may not hand out ${formatIp(ip)}`;
+  const reasonOf = (candidate: Candidate): string => {
+    const excluded = poolCache.findExclusion(candidate.name, ip);
+    const why = excluded ?? (candidate.pool && findWithholding(nic, candidate.pool, ip));
+    return why === undefined || why === NOT_IN_RANGES ? shortReasonOf() : `${shortReasonOf()}: ${why}`;
+  };
   const textFor = (reader: Reader): string =>
-    describePassedOver(demand.candidates, reader, { reasonOf, shortReasonOf: reasonOf, separator: " " }).join("; ");
+    describePassedOver(demand.candidates, reader, { reasonOf, shortReasonOf, separator: " " }).join("; ");
   return { kind: "none", reason: textFor("owner"), forLog: textFor("administrator") };
 }
 
@@ -44,7 +53,8 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
     byFamily.set(ip.family, ip);
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
-    const found = findPoolOfRequested(poolCache, nic, ip);
+    // What the coordinator refused before it may accept now, and there is no other address to try.
+    const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);
       throw refuseRequested(ErrorCode.NoPoolMatches, source, text ?? "", forLog);

@@ -42,14 +42,7 @@ import {
 } from "./netlink/monitor.ts";
 import { CachedTable } from "./netlink/nftables/requests.ts";
 import { uint8At } from "./netlink/numbers.ts";
-import {
-  RT_TABLE_LOCAL,
-  RT_TABLE_MAIN,
-  RTA_NH_ID,
-  RTM_DELROUTE,
-  RTM_F_CLONED,
-  RTM_NEWROUTE,
-} from "./netlink/route/constants.ts";
+import { RT_TABLE_LOCAL, RTA_NH_ID, RTM_DELROUTE, RTM_F_CLONED, RTM_NEWROUTE } from "./netlink/route/constants.ts";
 import { decodeRouteMessage } from "./netlink/route/message.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { formatRoute, type Route, routeOf } from "./netlink/route/route.ts";
@@ -97,7 +90,7 @@ interface MirroredState {
   /** Without link-local ones of IPv6, which every link has. */
   readonly addresses: readonly AddressState[];
   readonly rules: readonly RuleState[];
-  /** Gateways of the main table, each once per route. */
+  /** Next hops of all tables but those of the namespace's own addresses, each once per route. */
   readonly gateways: readonly Ip[];
 }
 
@@ -309,7 +302,7 @@ export class NodeMirror implements Disposable {
   #listGateways(): Ip[] {
     this.#hasListed = true;
     this.#gatewayLinks.clear();
-    const routes = listRoutes(this.#route, { table: RT_TABLE_MAIN }).map(routeOf);
+    const routes = listRoutes(this.#route, { withoutLocal: true }).map(routeOf);
     return routes.flatMap((route) => {
       const gateways = route === undefined ? [] : gatewaysOf(route);
       if (route === undefined || gateways.length === 0) return [];
@@ -375,7 +368,7 @@ export class NodeMirror implements Disposable {
     if (found.table === RT_TABLE_LOCAL || (found.flags & RTM_F_CLONED) !== 0) return;
     const route = routeOf(found);
     if (route === undefined) return;
-    if (route.table === RT_TABLE_MAIN && isWithGateway(route)) this.#gateways = undefined;
+    if (isWithGateway(route)) this.#gateways = undefined;
     const table = this.#tables.get(route.table);
     if (table === undefined) return;
     const isAdded = message.type === RTM_NEWROUTE;

@@ -1,10 +1,10 @@
 /** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
-import { compareIp, type Ip } from "../net/ip.ts";
+import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { type Prefix, prefixContains } from "../net/prefix.ts";
 import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
-import type { IpPool } from "./ip-pool.ts";
+import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 /** Both lists are ascending and inside the subnet; no two ranges of a list overlap or touch. Masked addresses may lie outside `ranges`. */
@@ -26,10 +26,28 @@ export function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
   return ip !== undefined && prefixContains(subnet, ip);
 }
 
-/** Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. */
-export function poolShape({ spec }: Pick<IpPool, "spec">, reserved: readonly ReservedIp[]): PoolShape {
+/** Returns what the pool names as routers: its gateway, and the next hops of its routes. */
+export function routersOf({ gateway, routes }: Pick<IpPoolSpec, "gateway" | "routes">): Ip[] {
+  return [...(gateway === undefined ? [] : [gateway]), ...routes.map(({ gw }) => gw)];
+}
+
+/** Returns whether both are the same addresses in the same order. */
+export function equalRouters(a: readonly Ip[], b: readonly Ip[]): boolean {
+  return isSameList(a, b, equalIp);
+}
+
+/**
+ * Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. `others`: further addresses of the subnet that no pod
+ * may have.
+ */
+export function poolShape(
+  { spec }: Pick<IpPool, "spec">,
+  reserved: readonly ReservedIp[],
+  others: readonly Ip[] = [],
+): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
-  const single = [...edgesOf(spec.subnet, whole), ...(isInside(spec.gateway, spec.subnet) ? [spec.gateway] : [])];
+  const routers = [...routersOf(spec), ...others].filter((ip) => isInside(ip, spec.subnet));
+  const single = [...edgesOf(spec.subnet, whole), ...routers];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
     .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))

@@ -4,8 +4,12 @@ import { formatPrefix } from "../net/prefix.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { isSpecial } from "../net/special.ts";
 import type { IpPool } from "./ip-pool.ts";
-import { edgesOf } from "./ip-pool-shape.ts";
+import { edgesOf, routersOf } from "./ip-pool-shape.ts";
+import { NONE_OCCUPIED, type OccupiedIps } from "./occupied-ips.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
+
+/** Why a pool whose `ips` lack the address does not allocate it. */
+export const NOT_IN_RANGES = "spec.ips does not have it";
 
 export interface AddressPlace {
   readonly pool: string;
@@ -15,20 +19,36 @@ export interface AddressPlace {
   readonly excluded?: string;
 }
 
-/** Returns a place for each pool whose subnet has the address, in the order given. */
-export function locateAddress(ip: Ip, pools: Iterable<IpPool>, reserved: readonly ReservedIp[]): AddressPlace[] {
-  return [...pools]
-    .filter(({ spec }) => rangeContains(rangeOfPrefix(spec.subnet), ip))
-    .map((pool) => {
-      const { name, spec } = pool;
-      const excluded = exclusionOf(ip, pool, reserved);
-      const place = { pool: name, addressSpace: spec.addressSpace, subnet: formatPrefix(spec.subnet) };
-      return excluded === undefined ? place : { ...place, excluded };
-    });
+/** Returns a place for each pool whose subnet has the address, in the order given. `pools` are all that there are. */
+export function locateAddress(
+  ip: Ip,
+  pools: Iterable<IpPool>,
+  reserved: readonly ReservedIp[],
+  occupied: OccupiedIps = NONE_OCCUPIED,
+): AddressPlace[] {
+  const around = [...pools].filter(({ spec }) => rangeContains(rangeOfPrefix(spec.subnet), ip));
+  return around.map((pool) => {
+    const { name, spec } = pool;
+    const excluded = findExclusion(ip, pool, { reserved, occupied, siblings: around });
+    const place = { pool: name, addressSpace: spec.addressSpace, subnet: formatPrefix(spec.subnet) };
+    return excluded === undefined ? place : { ...place, excluded };
+  });
 }
 
-/** The same addresses are masked as by ip-pool-shape.ts. */
-function exclusionOf(ip: Ip, { spec }: IpPool, reserved: readonly ReservedIp[]): string | undefined {
+/** What else bears on which addresses a pool allocates. */
+interface PoolSurroundings {
+  readonly reserved: readonly ReservedIp[];
+  readonly occupied: OccupiedIps;
+  /** Pools whose subnet has the address; those of other address spaces do not matter. */
+  readonly siblings: Iterable<IpPool>;
+}
+
+/** Returns why the pool never allocates the address, a clause; undefined if it may. The same addresses are masked as by ip-pool-shape.ts. */
+export function findExclusion(
+  ip: Ip,
+  { spec }: IpPool,
+  { reserved, occupied, siblings }: PoolSurroundings,
+): string | undefined {
   const { subnet, gateway, ranges, excluded, addressSpace } = spec;
   if (gateway !== undefined && equalIp(gateway, ip)) return "it is the gateway";
   const [network, broadcast] = edgesOf(subnet, rangeOfPrefix(subnet));
@@ -40,5 +60,14 @@ function exclusionOf(ip: Ip, { spec }: IpPool, reserved: readonly ReservedIp[]):
     (each) => each.spec.addressSpace === addressSpace && each.spec.ranges.some((range) => rangeContains(range, ip)),
   );
   if (by !== undefined) return `ReservedIP "${by.name}" has it`;
-  return ranges.some((range) => rangeContains(range, ip)) ? undefined : "spec.ips does not have it";
+  if (routersOf(spec).some((router) => equalIp(router, ip))) return "it is a next hop of spec.routes";
+  for (const { name, spec: other } of siblings) {
+    if (other.addressSpace !== addressSpace) continue;
+    if (other.gateway !== undefined && equalIp(other.gateway, ip)) return `it is the gateway of IPPool "${name}"`;
+    if (routersOf(other).some((router) => equalIp(router, ip)))
+      return `it is a next hop of spec.routes of IPPool "${name}"`;
+  }
+  const why = occupied.find(ip)?.why;
+  if (why !== undefined) return why;
+  return ranges.some((range) => rangeContains(range, ip)) ? undefined : NOT_IN_RANGES;
 }

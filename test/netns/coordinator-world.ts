@@ -249,6 +249,7 @@ export async function openWorld(
       macOf: () => undefined,
       isShared: (_attachment, ip) => isShared(ip),
     },
+    refused: { add: () => {} },
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {

@@ -11,6 +11,7 @@ import {
 } from "../../config/coordinator-settings.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { Announcer } from "../../coordinator/announcer.ts";
+import { AddressRefusal } from "../../coordinator/plan/address-policy.ts";
 import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
@@ -21,9 +22,12 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
+import { equalIp } from "../../net/ip.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
+import type { OccupiedIp } from "../../resources/occupied-ips.ts";
+import type { RefusedAddresses } from "../ipam/refused-addresses.ts";
 import type { Plugin } from "../plugin.ts";
 import {
   type AttachContext,
@@ -39,6 +43,7 @@ import { collect, type DetachInput, detach } from "./detach.ts";
 import { KnownAttachments } from "./known-attachments.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { NicRemover } from "./nic-remover.ts";
+import { NodeAddresses } from "./node-addresses.ts";
 import { NodeRepair } from "./node-repair.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
 import { PairRemover } from "./pair-remover.ts";
@@ -49,6 +54,7 @@ interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDe
   /** The log files that network definitions name. */
   readonly logs: Pick<PluginLogs, "for">;
   readonly attachments: CoordinatedAttachments;
+  readonly refused: Pick<RefusedAddresses, "add">;
 }
 
 /** An attachment that the agent itself detaches, without a DEL. */
@@ -101,6 +107,13 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       announceLater: (announcement) => announcer.announce(keyOf(request), announcement),
     };
   };
+  /** The pod's next ADD gets another address than the refused one, if that was Berth's. */
+  const noteRefusal = async (attachment: Attachment, error: unknown): Promise<void> => {
+    if (!(error instanceof AddressRefusal)) return;
+    const rows = await options.registry.findAttachment(attachment);
+    const row = rows.find(({ ip }) => equalIp(ip, error.ip));
+    if (row !== undefined) options.refused.add(row.owner, { space: row.space, ip: row.ip, why: error.why });
+  };
   const nics = new NicRemover(options.log, options.faults);
   const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log, nicRemover?: NicRemover) => {
     running.get(keyOf(request))?.abort(deletedMeanwhile(request));
@@ -132,6 +145,9 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
         return queue.run(containerId, undo);
       };
       return { result, undo: undoAll };
+    } catch (error) {
+      await noteRefusal(request, error);
+      throw error;
     } finally {
       if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
     }
@@ -200,6 +216,8 @@ export interface OpenCoordinator {
   readonly compare: CoordinatorPlugin["compare"];
   readonly repair: CoordinatorPlugin["repair"];
   observeNode(): NodeState;
+  /** Returns the node's own addresses and the next hops of its routes; the same value while they are the same. Throws NetlinkError. */
+  readonly readOccupied: () => readonly OccupiedIp[];
   /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
   fillMirror(): void;
   /** What the agent restores on the node when others remove it. */
@@ -218,6 +236,7 @@ interface OpenCoordinatorOptions
   readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people about the node: a sentence. */
   readonly reportNode: (reason: string, sentence: string) => void;
+  readonly refused: Pick<RefusedAddresses, "add">;
   readonly nowMs: () => number;
   readonly metrics: CoordinatorMetrics;
   /** Where `/var/log/vendor/` of network definitions is on this machine. */
@@ -273,6 +292,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   remover = pairs;
   const logs = openPluginLogs({ directory, log, nowMs });
+  const occupied = new NodeAddresses(host.mirror);
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });
   const known = new KnownAttachments({ ...options, attachments, startMs: nowMs() });
@@ -300,6 +320,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       const { coordinator } = options.snapshot();
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
     },
+    readOccupied: () => occupied.read(),
     fillMirror: () => {
       host.mirror.read();
       host.mirror.nftTable(host.netfilter, NFT_TABLE);

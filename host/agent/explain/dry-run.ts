@@ -38,7 +38,12 @@ export class DryRun implements AsyncDisposable {
     const detection = new DryRunDetection(ipam.detection);
     const copied: AddDeps = {
       ...ipam,
-      inventory: new PoolInventory(poolCache, registry, { ...snapshot, pools: new Map(snapshot.pools) }),
+      inventory: new PoolInventory(
+        poolCache,
+        registry,
+        { ...snapshot, pools: new Map(snapshot.pools) },
+        { refused: inventory.refused },
+      ),
       detection,
       clock,
       log: ipam.log.child({}, { level: "silent" }),

@@ -10,6 +10,7 @@ import { poolsOf } from "../../ipam/pick.ts";
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { describeDemand } from "../../ipam/refusal.ts";
 import { describeObstacle } from "../../ipam/subnet-capacity.ts";
+import { withheldFrom } from "../../ipam/withheld.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import {
@@ -219,6 +220,7 @@ class PodExplainer {
       ipamConf: decodeIpamConf(netConf.ipam, "CNI configuration, ipam", vendorConf),
       containerId,
       netns,
+      main: netConf,
       requested: requestedIps(request),
     };
     const { selection } = await prepareDemand(ipam, wanting, new AddDeadline(ipam.clock, this.#signal));
@@ -259,6 +261,7 @@ class PodExplainer {
     );
     return [
       ...shown.flatMap((nic) => describeDemand(nic, room).split("\n")),
+      ...shown.flatMap((nic) => nic.families.flatMap(poolsOf).flatMap((pool) => describeWithheld(nic, pool))),
       ...(await this.#describeGenerated(shown)),
       ...selection.warnings.map((warning) => `warning: ${warning}`),
     ];
@@ -364,6 +367,12 @@ function reasonOfSource({ workload }: Allocation, source: SourceName): string {
   if (source === "retained" && workload !== undefined)
     return `which is retained for ${workload.kind} "${workload.namespace}/${workload.name}"`;
   return SOURCE_CLAUSES[source];
+}
+
+function describeWithheld(nic: NicDemand, pool: IpPool): string[] {
+  return withheldFrom(nic, pool).map(
+    ({ ip, why }) => `${nic.ifName} is not given ${formatIp(ip)} of pool "${pool.name}": ${why}`,
+  );
 }
 
 function describeBefore(ifName: string, before: Before | undefined): Pick<NicRecord, "rule" | "pools"> {

@@ -4,6 +4,7 @@
 
 import { sizeOf, spansOf } from "../../core/spans.ts";
 import { familyName } from "../../ipam/model.ts";
+import { formatIp } from "../../net/ip.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import { formatRange, type Range } from "../../net/range.ts";
 
@@ -44,6 +45,7 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     ...(generated === undefined ? [] : [`wants: ${addresses(generated.wanted)} (${generated.reason})`]),
     `has: ${addresses(sizeOfPool(pool))} of ${familyName(spec.family)} network ${formatPrefix(spec.subnet)}${list(spec.ranges)}`,
     inUse(facts),
+    ...neverAllocated(facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
   ];
 }
@@ -73,6 +75,11 @@ function inUse({ live, counts }: PoolFacts): string {
   }
   const { total, free } = counts ?? { total: 0n, free: 0n };
   return `in use: ${total - free}; ${free} of ${total} are free, as far as this node knows`;
+}
+
+function neverAllocated({ exceptions }: PoolFacts): string[] {
+  if (exceptions.length === 0) return [];
+  return [`never allocated: ${some(exceptions.map(({ ip, why }) => `${formatIp(ip)} (${why})`))}`];
 }
 
 function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): string[] {

@@ -5,6 +5,7 @@ import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import type { OccupiedIp } from "../../resources/occupied-ips.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
@@ -52,6 +53,8 @@ export interface PoolFacts {
   readonly refusal: string | undefined;
   /** As far as this node knows. */
   readonly counts: { readonly total: bigint; readonly free: bigint } | undefined;
+  /** Addresses of its ranges that are routers' or other machines', as far as this node knows. */
+  readonly exceptions: readonly OccupiedIp[];
   /** Undefined in the embedded mode. */
   readonly live: LiveFacts | undefined;
 }
@@ -76,7 +79,7 @@ export async function gatherPoolFacts({ inventory, live }: PoolFactsDeps, name: 
     throw new CniError(ErrorCode.NoPoolMatches, `There is no IPPool "${name}"`);
   }
   const counts = inventory.poolCache.counts(name);
-  const facts = { name, pool, refusal, counts };
+  const facts = { name, pool, refusal, counts, exceptions: inventory.poolCache.exceptionsOf(name) };
   if (live === undefined || object === undefined) return { ...facts, live: undefined };
   const from = pool?.spec.generated?.subnet;
   const [usage, subnet] = await Promise.all([

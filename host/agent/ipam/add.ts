@@ -62,7 +62,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
-    const wanting = { ...nic, requested: requestedIps(request) };
+    const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
     const addition = await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
     rememberMac(deps, request, identity);
     return addition;

@@ -2,13 +2,15 @@
  * What an ADD demands for its NIC: pod and namespace → selection → limits → where the search for an address starts.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics, claimedWith } from "../../ipam/announced-nics.ts";
-import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
+import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
 import { selectPools } from "../../ipam/selection.ts";
+import { takesFirstAddress } from "../../ipam/withheld.ts";
 import { hasIpv6 } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
@@ -16,7 +18,7 @@ import type { Workload } from "../../resources/ip-allocation.ts";
 import { memberKey } from "../../resources/member.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { AddDeadline, Timeout } from "../add-deadline.ts";
-import type { NicReference, NicSettings } from "../nic-definition.ts";
+import { type NicReference, type NicSettings, pluginsOfNic } from "../nic-definition.ts";
 import type { PoolChanges } from "./cluster-ipam.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
@@ -35,6 +37,8 @@ export interface WantingNic {
   readonly containerId: string;
   readonly netns?: string | undefined;
   readonly requested: readonly RequestedIp[];
+  /** The configuration of its main plugin. Absent ahead of the ADD: the definition of the network counts. */
+  readonly main?: Pick<NetConf, "type" | "raw"> | undefined;
 }
 
 export interface DemandDeps {
@@ -96,6 +100,20 @@ function requireFamilies(nics: readonly NicDemand[]): void {
     `Interface "${six.ifName}" is to get an IPv6 address, but this node's kernel runs without IPv6 (ipv6.disable=1); ` +
       "start the node with IPv6, or set enableIPv6 to false in vendor-conf",
   );
+}
+
+/** Another NIC of the demand, and one ahead of its ADD, has the main plugin of its network's definition. */
+function takesFirst(networks: NicSettings, { identity, main, ...nic }: WantingNic, ifName: string): boolean {
+  if (main !== undefined && ifName === nic.ifName) return takesFirstAddress(main);
+  const pod = identity.subject;
+  const network = ifName === nic.ifName ? nic.network : findNetwork(networks, pod, ifName);
+  if (network === undefined) return false;
+  const plugins = pluginsOfNic(networks, { ifName, network, pod });
+  return plugins.some(({ entry }) => takesFirstAddress({ type: String(entry.type), raw: entry }));
+}
+
+function findNetwork({ nicsOf }: NicSettings, pod: PodSubject | undefined, ifName: string): string | undefined {
+  return pod && nicsOf(pod).find((nic) => nic.ifName === ifName)?.network;
 }
 
 /** Returns whether the IPAMClaim of another NIC requests addresses: only that NIC's ADD has all requests for it. */
@@ -187,7 +205,14 @@ function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selec
   const { identity, ifName, network, ipamConf } = nic;
   const networkNames = deps.networks.networkNames({ ifName, network, pod: identity.subject });
   const subject = describeSubject(snapshot, { identity, ifName, network, networkNames, ipamConf, node: deps.node });
-  return { subject, selection: selectPools(subject, snapshot.pools, snapshot.refused) };
+  const { nics, warnings } = selectPools(subject, snapshot.pools, snapshot.refused);
+  const refused = deps.inventory.refused.of(identity.owner);
+  const withheld = (each: NicDemand): NicDemand => ({
+    ...each,
+    refused,
+    takesFirst: takesFirst(deps.networks, nic, each.ifName),
+  });
+  return { subject, selection: { nics: nics.map(withheld), warnings } };
 }
 
 /** For generated pools the ADD waits longer, once it knows that the NIC has no address yet (wait-for-pool.ts). */

@@ -6,8 +6,10 @@ import type { ClaimMetrics } from "../../metrics/agent-metrics.ts";
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
+import { RefusedAddresses } from "./refused-addresses.ts";
 
 /** Most warnings of selection that are remembered, to log each once. @limit */
 export const MAX_REMEMBERED_WARNINGS = 256;
@@ -16,14 +18,22 @@ interface InventoryOptions {
   readonly metrics?: ClaimMetrics | undefined;
   /** Those that the registry was opened with. Absent: it is told with the first snapshot. */
   readonly cooldowns?: Cooldowns | undefined;
+  /** Absent: none yet. */
+  readonly refused?: RefusedAddresses;
 }
+
+/** Returns the addresses that machines other than pods have now: the same value as before if nothing has changed. */
+type ReadOccupied = () => OccupiedIps;
 
 export class PoolInventory {
   readonly poolCache: PoolCache;
   readonly registry: Registry;
   /** Counts the claims of these pools; absent: they are not counted. */
   readonly metrics: ClaimMetrics | undefined;
+  readonly refused: RefusedAddresses;
   #snapshot: Snapshot;
+  #readOccupied: ReadOccupied = () => NONE_OCCUPIED;
+  #occupied = NONE_OCCUPIED;
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
@@ -39,8 +49,9 @@ export class PoolInventory {
     poolCache: PoolCache,
     registry: Registry,
     snapshot: Snapshot,
-    { metrics, cooldowns }: InventoryOptions = {},
+    { metrics, cooldowns, refused = new RefusedAddresses() }: InventoryOptions = {},
   ) {
+    this.refused = refused;
     this.poolCache = poolCache;
     this.registry = registry;
     this.#snapshot = snapshot;
@@ -112,6 +123,22 @@ export class PoolInventory {
     return spec.default && !spec.disable && this.poolCache.counts(name)?.total === 0n;
   }
 
+  /** From now on {@link loaded} passes over what it returns. */
+  followOccupied(read: ReadOccupied): void {
+    this.#readOccupied = read;
+  }
+
+  /** Marks are lost where an address becomes one of another machine, and come back from the registry. */
+  #applyOccupied(): void {
+    const occupied = this.#readOccupied();
+    if (occupied === this.#occupied) return;
+    this.#occupied = occupied;
+    for (const pool of this.poolCache.occupy(occupied)) {
+      this.#unread.set(pool.name, pool);
+      this.#checkDefault(pool.name);
+    }
+  }
+
   /** The registry has rows that the cache lacks: {@link loaded} waits until they are read. */
   reread(): void {
     for (const pool of this.#snapshot.pools.values()) this.#unread.set(pool.name, pool);
@@ -119,6 +146,7 @@ export class PoolInventory {
 
   /** Returns the current snapshot, once the pool cache agrees with it. A failed read is retried by the next caller. */
   async loaded(): Promise<Snapshot> {
+    this.#applyOccupied();
     while (this.#unread.size > 0) {
       this.#reading ??= this.#readAll().finally(() => {
         this.#reading = undefined;
@@ -143,7 +171,8 @@ export class PoolInventory {
 }
 
 function describeEmpty({ name, spec: { subnet } }: IpPool): string {
-  const left = "spec.ips less spec.excludeIPs, ReservedIPs, the gateway, and the network's own addresses, leaves none";
+  const left =
+    "spec.ips less spec.excludeIPs, ReservedIPs, routers, and addresses of the network and of the node leaves none";
   return `IPPool "${name}" is a default pool without addresses: ${left}; add addresses of ${formatPrefix(subnet)} to spec.ips, or set spec.default: false`;
 }
 

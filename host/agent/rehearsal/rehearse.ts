@@ -83,6 +83,7 @@ export async function rehearse(deps: RehearsalDeps): Promise<Answer> {
       snapshot: () => inventory.snapshot,
       prober: detection.prober,
       answered: detection.answered,
+      refused: inventory.refused,
       definitions: networks,
       remover: new PairRemover({ host, links: openLinkRemover(host.entrance), log }),
       attachments: new CoordinatedAttachments(),

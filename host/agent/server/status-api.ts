@@ -286,7 +286,7 @@ async function describeAddress(backend: StatusApiOptions["backend"], query: URLS
   const ip = parseIp(text);
   if (ip === undefined) return answerRefusal(400, `address: found ${describeValue(text)}, want an address`);
   const { pools, reserved } = await inventory.loaded();
-  const places = locateAddress(ip, pools.values(), reserved);
+  const places = locateAddress(ip, pools.values(), reserved, inventory.poolCache.occupied);
   const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
   const rows = await Promise.all([...spaces].map((space) => inventory.registry.findAddress(space, ip)));
   const allocations = rows.filter((row) => row !== undefined).map((row) => describeAllocation(row, backend));

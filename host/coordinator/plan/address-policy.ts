@@ -18,6 +18,19 @@ import type { PlanInput } from "./plan-input.ts";
  */
 export const MAX_POD_ADDRESSES = 256;
 
+/** CniError 106 because of one address: another one would do. */
+export class AddressRefusal extends CniError {
+  readonly ip: Ip;
+  /** A clause. */
+  readonly why: string;
+
+  constructor(message: string, ip: Ip, why: string) {
+    super(ErrorCode.InterfaceRefused, message);
+    this.ip = ip;
+    this.why = why;
+  }
+}
+
 function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined {
   if (isSpecial(ip) || isIpv4Mapped(ip)) return "it is not a unicast address of a machine";
   const own = observed.host.addresses.find(({ prefix }) => equalIp(prefix.ip, ip));
@@ -39,7 +52,7 @@ export function requireFreeVethName({ observed, pair }: PlanInput): void {
   );
 }
 
-/** Throws CniError 106 for an address that would divert the node's own traffic, and for too many addresses. */
+/** Throws {@link AddressRefusal} for an address that would divert the node's own traffic, and CniError 106 for too many addresses. */
 export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
@@ -53,9 +66,10 @@ export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): 
   for (const ip of ips) {
     const reason = findHarm(ip, situation);
     if (reason === undefined) continue;
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
+    throw new AddressRefusal(
       `Interface "${ifName}" has address ${formatIp(ip)}, to which the node must not route its own traffic: ${reason}; give the pod another address`,
+      ip,
+      reason,
     );
   }
 }

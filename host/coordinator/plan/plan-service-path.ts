@@ -17,6 +17,7 @@ import {
   type RuleState,
 } from "../../plan/state.ts";
 import { formatRoute } from "../../plan/text.ts";
+import { AddressRefusal } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
@@ -280,7 +281,7 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
 }
 
 /**
- * Throws CniError 106 for an address that the node reaches by another live attachment: two address spaces that meet on one node.
+ * Throws {@link AddressRefusal} for an address that the node reaches by another live attachment: two address spaces that meet on one node.
  */
 export function requireUnusedAddresses(
   { observed, conf, owner }: PlanInput,
@@ -299,10 +300,12 @@ export function requireUnusedAddresses(
     const holder = parseAlias(link.alias);
     if (holder?.owner === owner) continue; // an older sandbox of the same pod
     const other = holder && (holder.pod === "" ? `container ${holder.containerId}` : `pod ${holder.pod}`);
-    throw new CniError(
-      ErrorCode.InterfaceRefused,
-      `Address ${formatIp(ip)} is already in use on this node by "${link.name}"${other === undefined ? "" : ` of ${other}`}; ` +
+    const why = `is already in use on this node by "${link.name}"${other === undefined ? "" : ` of ${other}`}`;
+    throw new AddressRefusal(
+      `Address ${formatIp(ip)} ${why}; ` +
         `"${path.host.link}" of this pod cannot have the same address. Delete the other pod, or give one of the two another address`,
+      ip,
+      `it ${why}`,
     );
   }
 }

@@ -27,8 +27,8 @@ const SECTIONS: readonly Section[] = [
   {
     title: "IPPool",
     text: `Addresses of one subnet, and which pods may use them. Cluster-wide. Ranges lie inside the subnet and do not overlap within their list (at most ${MAX_RANGES};
-at most ${MAX_ROUTES} routes). Never handed out: network and broadcast address of an IPv4 subnet wider than /31, the gateway, excluded and reserved
-addresses. The first address of an IPv6 subnet is handed out; exclude it where routers use it as anycast address (RFC 4291 §2.6.1). Two pools
+at most ${MAX_ROUTES} routes). Never handed out: network and broadcast address of an IPv4 subnet wider than /31, routers, excluded and reserved
+addresses, and what the node has ([never allocated](allocation.md#never-allocated)). The first address of an IPv6 subnet is handed out; exclude it where routers use it as anycast address (RFC 4291 §2.6.1). Two pools
 of one address space have equal or disjoint subnets; with equal ones they may share addresses, each of which is given out once. Name lists win
 over the matching affinity. Edits affect only new pods.`,
     schema: ipPoolSchema.shape.spec,

@@ -402,7 +402,9 @@ export const FAULTS: readonly Fault[] = [
     breaks: "pool-changes",
     profile: "pools",
     limit: 200_000,
-    edits: [edit("host/ipam/pool-cache.ts", "poolShape(pool, reserved)", "poolShape(pool, reserved.slice(0, 0))")],
+    edits: [
+      edit("host/ipam/pool-cache.ts", "poolShape(pool, this.#reserved", "poolShape(pool, this.#reserved.slice(0, 0)"),
+    ],
   },
   {
     name: "what is retained is looked for only after a claim",

@@ -160,7 +160,7 @@ describe("an address that was asked for", () => {
   const rows: [address: string, wanted: string][] = [
     ["10.0.0.2", "four"],
     ["fd00::3", "six"],
-    ["10.0.0.3", 'pool "four" may not hand out 10.0.0.3'],
+    ["10.0.0.3", 'pool "four" may not hand out 10.0.0.3: it is the broadcast address of the subnet'],
     ["10.7.0.1", 'pool "four" may not hand out 10.7.0.1'],
   ];
   it.each(rows)("%s", (address, wanted) => {

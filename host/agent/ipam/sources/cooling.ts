@@ -28,7 +28,7 @@ export class CoolingAddresses implements AddressSource {
     for (const pool of setback.pools) {
       const limit = poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8;
       const cooling = await registry.findCooling(spansOf(pool), limit, pool.name);
-      const released = this.#takeOvers.usable(cooling, pool);
+      const released = this.#takeOvers.usable(cooling, pool, setback.shortage.nic);
       const chosen = this.#takeOvers.choose(released.filter((each) => this.ageOf(each) >= MIN_COOLING_MS));
       if (chosen !== undefined) {
         const { ip, version: replaces } = chosen;

@@ -27,7 +27,7 @@ export class QuarantinedAddresses implements AddressSource {
         untilMs: demand.deadline.nowMs() - QUARANTINE_MAX_MS,
         limit: poolCache.takeOvers.size + TAKE_OVER_CHOICES * 8,
       });
-      const usable = this.#takeOvers.usable(found, pool);
+      const usable = this.#takeOvers.usable(found, pool, setback.shortage.nic);
       const chosen = usable.length > 0 && demand.canProbe() ? this.#takeOvers.choose(usable) : undefined;
       if (chosen === undefined) continue;
       assignments.assign([{ ifName, pool, ip: chosen.ip, replaces: chosen.version, source: "quarantined" }]);

@@ -1,7 +1,9 @@
 /**
  * Which recorded addresses one search may take over, and which it has chosen: other ADDs of this node skip those until {@link TakeOvers.end}.
  */
+import type { NicDemand } from "../../../ipam/model.ts";
 import { hashText } from "../../../ipam/pick.ts";
+import { findWithholding } from "../../../ipam/withheld.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Search } from "./source.ts";
@@ -17,14 +19,16 @@ export class TakeOvers {
     this.#search = search;
   }
 
-  /** Those that the pool can hand out and that neither this search nor another ADD has chosen. */
-  usable(found: readonly Allocation[], pool: IpPool): Allocation[] {
+  /** Those that the pool can hand out to the NIC, and that neither this search nor another ADD has chosen. */
+  usable(found: readonly Allocation[], pool: IpPool, nic: NicDemand): Allocation[] {
     const { poolCache, assignments } = this.#search;
     // An address that a workload's pod of this node has just released is about to be retained for the next one.
     const isRetained = ({ version, workload }: Allocation): boolean => version >= 0 && workload !== undefined;
     const isChosen = (each: Allocation): boolean =>
       poolCache.takeOvers.has(each.version) || assignments.at(each) !== undefined;
-    return found.filter((each) => poolCache.contains(pool.name, each.ip) && !isChosen(each) && !isRetained(each));
+    const mayHave = ({ ip }: Allocation): boolean =>
+      poolCache.contains(pool.name, ip) && findWithholding(nic, pool, ip) === undefined;
+    return found.filter((each) => mayHave(each) && !isChosen(each) && !isRetained(each));
   }
 
   /** Among the first few, so that concurrent searches do not all choose the same. */

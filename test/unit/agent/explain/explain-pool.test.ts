@@ -31,7 +31,7 @@ const LIVE: LiveFacts = {
 };
 
 const facts = (more: Partial<PoolFacts>): PoolFacts => {
-  return { name: "web", pool: five(), refusal: undefined, counts, live: LIVE, ...more };
+  return { name: "web", pool: five(), refusal: undefined, counts, exceptions: [], live: LIVE, ...more };
 };
 
 function check(name: string, more: Partial<PoolFacts>, wanted: readonly string[]): void {

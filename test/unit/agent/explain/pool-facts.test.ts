@@ -34,7 +34,7 @@ function live(objects: Record<string, ReadResult<unknown>>) {
 const there = (value: unknown): ReadResult<unknown> => ({ kind: "there", value });
 
 function deps(snapshot: Partial<Snapshot>, objects?: LiveObjects): PoolFactsDeps {
-  const poolCache = { counts: () => ({ total: 1n, free: 1n }) };
+  const poolCache = { counts: () => ({ total: 1n, free: 1n }), exceptionsOf: () => [] };
   const inventory = { loaded: async () => ({ ...EMPTY_SNAPSHOT, ...snapshot }), poolCache };
   return { inventory: inventory as unknown as PoolFactsDeps["inventory"], live: objects };
 }

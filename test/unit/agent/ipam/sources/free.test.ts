@@ -10,6 +10,7 @@ import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24", { selection: "ascending" });
+const NIC = { ifName: "eth0", rule: "test", cleanGateway: false, families: [] };
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 const APPLICATION = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u" };
 
@@ -183,19 +184,19 @@ describe("addresses that searches take over", () => {
     const { search } = open();
     const [one, other] = [new TakeOvers(search), new TakeOvers(search)];
     const row = released(9);
-    expect([one.usable([row], BLUE), one.choose([row])]).toEqual([[row], row]);
-    expect(other.usable([row], BLUE)).toEqual([]);
+    expect([one.usable([row], BLUE, NIC), one.choose([row])]).toEqual([[row], row]);
+    expect(other.usable([row], BLUE, NIC)).toEqual([]);
     other.end();
-    expect(other.usable([row], BLUE)).toEqual([]);
+    expect(other.usable([row], BLUE, NIC)).toEqual([]);
     one.end();
-    expect(other.usable([row], BLUE)).toEqual([row]);
+    expect(other.usable([row], BLUE, NIC)).toEqual([row]);
     expect(one.choose([])).toBeUndefined();
   });
 
   it("are not those that are about to be retained on this node; another node's are", () => {
     const takeOvers = new TakeOvers(open().search);
     const rows = [released(9, { workload: WEB }), released(8, { version: 0, workload: WEB }), released(7, { version: -4, workload: WEB })]; // biome-ignore format: one row
-    expect(takeOvers.usable(rows, BLUE).map(({ version }) => version)).toEqual([-4]);
+    expect(takeOvers.usable(rows, BLUE, NIC).map(({ version }) => version)).toEqual([-4]);
   });
 
   it("are among the first eight, not the same for all owners", () => {

@@ -1,0 +1,46 @@
+/** The addresses that machines other than pods have now, of all that can tell: the node itself, and in a cluster what the controller publishes. */
+import { NetlinkError } from "../../kernel/netlink/error.ts";
+import type { Log } from "../../lib/log.ts";
+import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../../resources/occupied-ips.ts";
+
+/** Returns the same list while nothing has changed. */
+type ReadList = () => readonly OccupiedIp[];
+
+interface OccupiedSources {
+  /** May throw NetlinkError: then what it returned before counts. */
+  readonly node: ReadList;
+  readonly cluster: ReadList;
+  readonly log: Log;
+}
+
+export class OccupiedAddresses {
+  readonly #sources: OccupiedSources;
+  #node: readonly OccupiedIp[] = [];
+  #cluster: readonly OccupiedIp[] = [];
+  #all = NONE_OCCUPIED;
+
+  constructor(sources: OccupiedSources) {
+    this.#sources = sources;
+  }
+
+  /** Returns the same value while nothing has changed. Each ADD calls it. */
+  read(): OccupiedIps {
+    const [node, cluster] = [this.#readNode(), this.#sources.cluster()];
+    if (node !== this.#node || cluster !== this.#cluster) {
+      this.#node = node;
+      this.#cluster = cluster;
+      this.#all = new OccupiedIps([...node, ...cluster]);
+    }
+    return this.#all;
+  }
+
+  #readNode(): readonly OccupiedIp[] {
+    try {
+      return this.#sources.node();
+    } catch (error) {
+      if (!(error instanceof NetlinkError)) throw error;
+      this.#sources.log.warn({ err: error }, "Reading the node's addresses failed; those known before are passed over");
+      return this.#node;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Addresses that the coordinator refused for a pod (code 106), which its next ADD is not to get again. In memory: after a restart of the agent each
+ * is offered once more (decision 0047).
+ */
+import type { RefusedIp } from "../../ipam/model.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
+
+/** Most owners whose refused addresses are remembered. @limit */
+export const MAX_REFUSED_OWNERS = 1_024;
+
+/** Most refused addresses that are remembered for one owner; the oldest is forgotten first. @limit */
+export const MAX_REFUSED_OF_OWNER = 64;
+
+export class RefusedAddresses {
+  readonly #byOwner = new BoundedMap<string, readonly RefusedIp[]>(MAX_REFUSED_OWNERS);
+
+  add(owner: string, refused: RefusedIp): void {
+    this.#byOwner.set(owner, [...this.of(owner), refused].slice(-MAX_REFUSED_OF_OWNER));
+  }
+
+  /** Returns them with the oldest first. */
+  of(owner: string): readonly RefusedIp[] {
+    return this.#byOwner.get(owner) ?? [];
+  }
+}

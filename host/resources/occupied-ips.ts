@@ -1,0 +1,56 @@
+/** Addresses that machines other than pods have. No pool hands them out, whatever its address space. */
+import { compareIp, equalIp, type Ip } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
+
+export interface OccupiedIp {
+  readonly ip: Ip;
+  /** A clause: `the node has it on "eth0"`. */
+  readonly why: string;
+}
+
+export class OccupiedIps {
+  /** Ascending. */
+  readonly #all: readonly OccupiedIp[];
+
+  /** Of several entries with one address the first counts. */
+  constructor(entries: readonly OccupiedIp[]) {
+    const sorted = entries.toSorted((a, b) => compareIp(a.ip, b.ip));
+    this.#all = sorted.filter(({ ip }, index) => {
+      const before = sorted[index - 1];
+      return before === undefined || !equalIp(before.ip, ip);
+    });
+  }
+
+  /** Returns the entries in the range, ascending. */
+  within({ first, last }: Range): readonly OccupiedIp[] {
+    const start = this.#indexOf(first);
+    let end = start;
+    for (let next = this.#all[end]; next !== undefined && compareIp(next.ip, last) <= 0; next = this.#all[end]) end++;
+    return this.#all.slice(start, end);
+  }
+
+  find(ip: Ip): OccupiedIp | undefined {
+    return this.within({ first: ip, last: ip })[0];
+  }
+
+  /** Returns the addresses that only one of both has. */
+  differenceTo(other: OccupiedIps): Ip[] {
+    const missingIn = (those: OccupiedIps, these: OccupiedIps): Ip[] =>
+      these.#all.flatMap(({ ip }) => (those.find(ip) === undefined ? [ip] : []));
+    return [...missingIn(other, this), ...missingIn(this, other)];
+  }
+
+  /** Returns how many entries are below the address. */
+  #indexOf(ip: Ip): number {
+    let [low, high] = [0, this.#all.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const entry = this.#all[middle];
+      if (entry !== undefined && compareIp(entry.ip, ip) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export const NONE_OCCUPIED = new OccupiedIps([]);
