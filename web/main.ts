@@ -239,6 +239,8 @@ function placeNote(model: MapModel, number: number): string {
   const { header } = model;
   const value = parseIp(model.addressAt(number))?.value ?? -1n;
   if (header.gateway !== undefined && parseIp(header.gateway)?.value === value) return ", the gateway";
+  const exception = header.exceptions?.find(({ address }) => parseIp(address)?.value === value);
+  if (exception !== undefined) return `, ${exception.why}`;
   const by = header.reserved.find(({ first, last }) => {
     const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
     return low <= value && value <= high;

@@ -176,7 +176,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     metrics: set.metrics,
   });
   closers.push(() => coordinator.close());
-  const occupied = new OccupiedAddresses({ node: coordinator.readOccupied, cluster: () => NONE, log });
+  const occupied = new OccupiedAddresses({
+    node: coordinator.readOccupied,
+    cluster: () => resources.state.snapshot.coordinator?.occupied ?? NONE,
+    log,
+  });
   ipam.inventory.followOccupied(() => occupied.read());
   backend.fenceWith?.((attachment) => coordinator.withdraw(attachment));
   ifacer = await openIfacer({

@@ -10,11 +10,13 @@ import { formatPrefix } from "../net/prefix.ts";
 import { type AllocationRecord, formatAddressName } from "../records/allocation-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
+import { occupiedOf } from "../resources/coordinator.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
+import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { decodeReservedIp } from "../resources/reserved-ip.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 import type { VersionRecord } from "./source.ts";
@@ -67,11 +69,15 @@ function poolRecordOf(
   };
 }
 
-/** Pools and ReservedIPs that cannot be decoded are left out, as agents do. */
-export function placesOf(ip: Ip, pools: readonly KubeObject[], reserved: readonly KubeObject[]): AddressPlace[] {
+/** Pools and ReservedIPs that cannot be decoded are left out, as agents do. `coordinators`: the one that counts has what machines of the cluster have. */
+export function placesOf(
+  ip: Ip,
+  { pools, reserved, coordinators }: Readonly<Record<"pools" | "reserved" | "coordinators", readonly KubeObject[]>>,
+): AddressPlace[] {
   const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
   const taken = reserved.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
-  return locateAddress(ip, decoded, taken);
+  const status = coordinators.find((object) => nameOf(object) === "default")?.status;
+  return locateAddress(ip, decoded, taken, new OccupiedIps(occupiedOf(status)));
 }
 
 const berthPod = z.object({

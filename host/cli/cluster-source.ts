@@ -11,7 +11,7 @@ import type { AddressRecord } from "../records/address-record.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
 import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
-import { IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
+import { COORDINATORS, IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
 import { allocationName } from "../resources/ip-allocation.ts";
 import { decodePod } from "../resources/pod.ts";
 import { allocationOf, compareRecords, placesOf, poolsOf, versionsOf } from "./cluster-records.ts";
@@ -79,8 +79,12 @@ export class ClusterSource implements Source {
   async address(address: string): Promise<AddressRecord> {
     const ip = parseIp(address);
     if (ip === undefined) return { address, places: [], allocations: [] };
-    const [pools, reserved] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
-    const places = placesOf(ip, pools, reserved);
+    const [pools, reserved, coordinators] = await Promise.all([
+      this.#objects(IP_POOLS),
+      this.#objects(RESERVED_IPS),
+      this.#objects(COORDINATORS),
+    ]);
+    const places = placesOf(ip, { pools, reserved, coordinators });
     const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
     const objects = await Promise.all(
       [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),

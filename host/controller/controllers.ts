@@ -6,6 +6,7 @@ import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
+import { startOccupied } from "./occupied/occupied-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
@@ -13,6 +14,7 @@ import { startUsage } from "./usage/usage-controller.ts";
 
 export const CONTROLLERS: Controllers = {
   networks: startNetworks,
+  occupied: startOccupied,
   subnets: startSubnets,
   usage: startUsage,
   shares: startShares,

@@ -1,19 +1,20 @@
 /** What the address map shows of a cluster: the controller's caches, whether or not this process leads. */
 
+import { formatPrefix } from "../net/prefix.ts";
+import { occupiedOf } from "../resources/coordinator.ts";
+import { findExceptions } from "../resources/locate-address.ts";
+import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { mapPoolOf } from "../web/describe-pool.ts";
-import type { MapAllocation, MapSource } from "../web/map-source.ts";
+import type { MapAllocation, MapPool, MapSource } from "../web/map-source.ts";
 import type { OpenCaches } from "./caches.ts";
 
-type MapCaches = Pick<OpenCaches, "pools" | "reserved" | "allocations" | "problems" | "unread">;
+type MapCaches = Pick<OpenCaches, "pools" | "coordinators" | "reserved" | "allocations" | "problems" | "unread">;
 
 export function openClusterMap(caches: MapCaches): MapSource {
   return {
     mode: "cluster",
     refresh: async () => {},
-    pools: () =>
-      [...caches.pools.items.values()].flatMap(({ value, conditions }) =>
-        value === undefined ? [] : [mapPoolOf(value, conditions)],
-      ),
+    pools: () => poolsOf(caches),
     reserved: () =>
       [...caches.reserved.items.values()].flatMap(({ value, name }) =>
         value === undefined ? [] : [{ name, addressSpace: value.spec.addressSpace, ranges: value.spec.ranges }],
@@ -27,6 +28,19 @@ export function openClusterMap(caches: MapCaches): MapSource {
         if (about !== undefined) listener({ ip: about.ip, addressSpace: about.addressSpace, allocation });
       }),
   };
+}
+
+function poolsOf({ pools, coordinators, reserved }: MapCaches): MapPool[] {
+  const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
+  const networks = Map.groupBy(known, ({ spec }) => `${formatPrefix(spec.subnet)} ${spec.addressSpace}`);
+  const occupied = new OccupiedIps(occupiedOf(coordinators.items.get("default")?.status));
+  const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
+  return [...networks.values()].flatMap((siblings) =>
+    siblings.map((pool) => {
+      const { conditions = [] } = pools.items.get(pool.name) ?? {};
+      return mapPoolOf(pool, conditions, findExceptions(pool, { reserved: kept, occupied, siblings }));
+    }),
+  );
 }
 
 function* allocationsOf({ allocations }: MapCaches): Generator<MapAllocation> {

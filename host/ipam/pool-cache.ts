@@ -10,8 +10,8 @@ import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { equalRouters, poolShape, routersOf as routersOfSpec } from "../resources/ip-pool-shape.ts";
-import { findExclusion } from "../resources/locate-address.ts";
-import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../resources/occupied-ips.ts";
+import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
+import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. @limit */
@@ -311,18 +311,18 @@ export class PoolCache {
   exceptionsOf(poolName: string): readonly OccupiedIp[] {
     const pool = this.#entries.get(poolName)?.pool;
     if (pool === undefined) return [];
-    const routers = this.#networkOf(pool).routers.map((ip) => ({ ip, why: "" }));
-    const all = new OccupiedIps([...routers, ...this.#occupied.within(rangeOfPrefix(pool.spec.subnet))]);
-    const inRanges = pool.spec.ranges.flatMap((range) => all.within(range));
-    return inRanges.map(({ ip, why }) => ({ ip, why: this.findExclusion(poolName, ip) ?? why }));
+    return findExceptions(pool, this.#around(pool));
   }
 
   /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
   findExclusion(poolName: string, ip: Ip): string | undefined {
     const pool = this.#entries.get(poolName)?.pool;
     if (pool === undefined) return undefined;
-    const siblings = this.#networkOf(pool).pools;
-    return findExclusion(ip, pool, { reserved: this.#reserved, occupied: this.#occupied, siblings });
+    return findExclusion(ip, pool, this.#around(pool));
+  }
+
+  #around(pool: IpPool): PoolSurroundings {
+    return { reserved: this.#reserved, occupied: this.#occupied, siblings: this.#networkOf(pool).pools };
   }
 
   /** Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's or another machine's. */

@@ -10,6 +10,7 @@ export interface Resource {
 }
 
 export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
+export const ENDPOINT_SLICES: Resource = { apiVersion: "discovery.k8s.io/v1", plural: "endpointslices" };
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const IPAM_CLAIMS: Resource = { apiVersion: "k8s.cni.cncf.io/v1alpha1", plural: "ipamclaims" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
@@ -20,6 +21,7 @@ export const NETWORK_DEFINITIONS: Resource = {
 };
 export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
 export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
+export const SERVICES: Resource = { apiVersion: "v1", plural: "services" };
 
 /** Returns `/api/v1/pods`; with a namespace, `/api/v1/namespaces/shop/pods`. */
 export function collectionPath({ apiVersion, plural }: Resource, namespace?: string): string {

@@ -81,6 +81,8 @@ export const mapHeader = z.object({
   /** Names are empty for a viewer who may not see all namespaces. */
   reserved: z.array(range.extend({ name: z.string() })),
   gateway: z.string().optional(),
+  /** Addresses of the ranges that routers and other machines have, with clauses that say so; empty for a viewer who may not see all namespaces. */
+  exceptions: z.array(z.object({ address: z.string(), why: z.string() })).optional(),
   /** The planes in the order of the bytes that follow; a state without an address has none. */
   planes: z.array(z.object({ state: z.enum(MAP_STATES), bytes: z.int().min(0), used: z.int().min(0) })),
 });

@@ -26,9 +26,9 @@ export function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
   return ip !== undefined && prefixContains(subnet, ip);
 }
 
-/** Returns what the pool names as routers: its gateway, and the next hops of its routes. */
-export function routersOf({ gateway, routes }: Pick<IpPoolSpec, "gateway" | "routes">): Ip[] {
-  return [...(gateway === undefined ? [] : [gateway]), ...routes.map(({ gw }) => gw)];
+/** Returns what the pool names as routers, its gateway and the next hops of its routes, if they are addresses of its subnet. */
+export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet" | "gateway" | "routes">): Ip[] {
+  return [gateway, ...routes.map(({ gw }) => gw)].filter((ip) => isInside(ip, subnet));
 }
 
 /** Returns whether both are the same addresses in the same order. */
@@ -46,8 +46,7 @@ export function poolShape(
   others: readonly Ip[] = [],
 ): PoolShape {
   const whole = rangeOfPrefix(spec.subnet);
-  const routers = [...routersOf(spec), ...others].filter((ip) => isInside(ip, spec.subnet));
-  const single = [...edgesOf(spec.subnet, whole), ...routers];
+  const single = [...edgesOf(spec.subnet, whole), ...routersOf(spec), ...others];
   const reservedHere = reserved
     .filter((other) => other.spec.addressSpace === spec.addressSpace)
     .flatMap((other) => other.spec.ranges.filter((range) => rangesOverlap(range, whole)))

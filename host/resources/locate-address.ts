@@ -5,7 +5,7 @@ import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { isSpecial } from "../net/special.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { edgesOf, routersOf } from "./ip-pool-shape.ts";
-import { NONE_OCCUPIED, type OccupiedIps } from "./occupied-ips.ts";
+import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 /** Why a pool whose `ips` lack the address does not allocate it. */
@@ -35,8 +35,17 @@ export function locateAddress(
   });
 }
 
+/** Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending. */
+export function findExceptions(pool: IpPool, around: PoolSurroundings): readonly OccupiedIp[] {
+  const routers = new Map([...around.siblings].flatMap(({ spec }) => routersOf(spec).map((ip) => [ip.value, ip])));
+  const named = [...routers.values()].map((ip) => ({ ip, why: "" }));
+  const all = new OccupiedIps([...named, ...around.occupied.within(rangeOfPrefix(pool.spec.subnet))]);
+  const inRanges = pool.spec.ranges.flatMap((range) => all.within(range));
+  return inRanges.map(({ ip, why }) => ({ ip, why: findExclusion(ip, pool, around) ?? why }));
+}
+
 /** What else bears on which addresses a pool allocates. */
-interface PoolSurroundings {
+export interface PoolSurroundings {
   readonly reserved: readonly ReservedIp[];
   readonly occupied: OccupiedIps;
   /** Pools whose subnet has the address; those of other address spaces do not matter. */

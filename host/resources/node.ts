@@ -20,6 +20,8 @@ export interface Node {
   readonly ready: "True" | "False" | "Unknown";
   /** The node's pod CIDRs, as written; empty if the cluster does not assign any. */
   readonly podCidrs: readonly string[];
+  /** Of `status.addresses`, as written: also host names. */
+  readonly addresses: readonly string[];
 }
 
 /** The API server omits `kind` in the items of a list. */
@@ -33,7 +35,12 @@ const nodeSchema = z.object({
       podCIDR: z.string().nullish(),
     })
     .nullish(),
-  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
+  status: z
+    .object({
+      conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
+      addresses: z.array(z.object({ address: z.string() })).nullish(),
+    })
+    .nullish(),
 });
 
 /** Decodes a Node; `source` names it in the error. Throws ConfigError. */
@@ -51,5 +58,6 @@ export function decodeNode(value: unknown, source: string): Node {
     taints: (spec?.taints ?? []).map(({ key }) => key),
     ready: ready === "True" || ready === "False" ? ready : "Unknown",
     podCidrs: (spec?.podCIDRs ?? [spec?.podCIDR ?? ""]).filter((text) => text !== ""),
+    addresses: (status?.addresses ?? []).map(({ address }) => address),
   };
 }

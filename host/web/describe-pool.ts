@@ -1,13 +1,19 @@
 import { rangeOfPrefix } from "../net/range.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { edgesOf, isInside } from "../resources/ip-pool-shape.ts";
+import { edgesOf, routersOf } from "../resources/ip-pool-shape.ts";
+import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { MapPool } from "./map-source.ts";
 
-/** Returns the pool as the map shows it. Its own addresses that are never handed out count as excluded: gateway, network and broadcast address. */
-export function mapPoolOf({ name, spec }: IpPool, conditions: MapPool["conditions"]): MapPool {
+/** Returns the pool as the map shows it. Addresses that are never handed out count as excluded. */
+export function mapPoolOf(
+  { name, spec }: IpPool,
+  conditions: MapPool["conditions"],
+  exceptions: readonly OccupiedIp[],
+): MapPool {
   const { subnet, addressSpace, ranges, excluded, gateway, generated } = spec;
-  const single = [...edgesOf(subnet, rangeOfPrefix(subnet)), ...(isInside(gateway, subnet) ? [gateway] : [])];
+  const others = exceptions.map(({ ip }) => ip);
+  const single = [...edgesOf(subnet, rangeOfPrefix(subnet)), ...routersOf(spec), ...others];
   return {
     name,
     subnet,
@@ -15,6 +21,7 @@ export function mapPoolOf({ name, spec }: IpPool, conditions: MapPool["condition
     ranges,
     excluded: [...excluded, ...single.map((ip) => ({ first: ip, last: ip }))],
     gateway,
+    exceptions,
     isDefault: spec.default,
     isDisabled: spec.disable,
     generated: generated && {

@@ -70,7 +70,7 @@ export function encodePlane(space: PoolSpace, segments: Segments, state: MapStat
 type HeadQuestion = Pick<MapQuestion, "pool" | "reserved" | "viewer"> & { readonly segments: Segments };
 
 function headOf({ pool, reserved, viewer, segments }: HeadQuestion, planes: readonly Plane[]): MapHeader {
-  const { subnet, ranges, excluded, gateway, addressSpace } = pool;
+  const { subnet, ranges, excluded, gateway, addressSpace, exceptions } = pool;
   const { family } = subnet.ip;
   const offered = rangesOf(withoutSpans(spansOf(ranges), spansOf(excluded)), family);
   const whole = rangeOfPrefix(subnet);
@@ -87,6 +87,9 @@ function headOf({ pool, reserved, viewer, segments }: HeadQuestion, planes: read
     ranges: offered.map(describeRange),
     reserved: held.map((range) => ({ ...describeRange(range), name: range.name })),
     ...(gateway === undefined ? {} : { gateway: formatIp(gateway) }),
+    ...(exceptions.length === 0 || viewer !== "all"
+      ? {}
+      : { exceptions: exceptions.map(({ ip, why }) => ({ address: formatIp(ip), why })) }),
     planes: planes.map(({ state, used, snapshot }) => ({ state, bytes: snapshot.length, used })),
   };
 }

@@ -8,6 +8,7 @@ import type { Range } from "../net/range.ts";
 import type { AuditLine } from "../records/audit-line.ts";
 import type { ExplanationRecord } from "../records/explanation-record.ts";
 import type { Holder, IpAllocationSpec } from "../resources/ip-allocation.ts";
+import type { OccupiedIp } from "../resources/occupied-ips.ts";
 
 interface PoolCondition {
   readonly type: string;
@@ -24,6 +25,8 @@ export interface MapPool {
   readonly ranges: readonly Range[];
   readonly excluded: readonly Range[];
   readonly gateway: Ip | undefined;
+  /** Addresses of its ranges that routers and other machines have, with the reasons. */
+  readonly exceptions: readonly OccupiedIp[];
   readonly isDefault: boolean;
   readonly isDisabled: boolean;
   /** The Subnet and the workload of a generated pool. */

@@ -120,7 +120,14 @@ function poolOf(
 ): MapPool {
   const subnet = parsePrefix(text);
   if (subnet === undefined) throw new Error(text);
-  const common = { addressSpace: "", excluded: [], gateway: undefined, isDisabled: false, generated: undefined };
+  const common = {
+    addressSpace: "",
+    excluded: [],
+    gateway: undefined,
+    exceptions: [],
+    isDisabled: false,
+    generated: undefined,
+  };
   return { ...common, name, subnet, ranges: ranges(own), isDefault: name === POOL, conditions };
 }
 

@@ -61,7 +61,8 @@ export class EmbeddedMap implements MapSource {
   }
 
   pools() {
-    return [...this.#options.backend.ipam.inventory.snapshot.pools.values()].map((pool) => mapPoolOf(pool, []));
+    const { snapshot, poolCache } = this.#options.backend.ipam.inventory;
+    return [...snapshot.pools.values()].map((pool) => mapPoolOf(pool, [], poolCache.exceptionsOf(pool.name)));
   }
 
   reserved() {

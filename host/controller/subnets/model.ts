@@ -35,7 +35,10 @@ export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
   readonly subnets: readonly CurrentSubnet[];
   readonly pools: readonly CurrentPool[];
-  /** Addresses that generated pools must not use: of pools made by hand, of ReservedIPs, of invalid pools. */
+  /**
+   * Addresses that generated pools must not use: of pools made by hand and of their routers, of ReservedIPs, of machines of the cluster, of invalid
+   * pools.
+   */
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;

@@ -1,14 +1,15 @@
 /** Builds the input for the division of Subnets from the caches. */
 
 import type { Labels } from "../../config/label-selector.ts";
-import { spansOf } from "../../core/spans.ts";
+import { joinSpans, spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
-import type { Family } from "../../net/ip.ts";
+import { FAMILIES, type Family } from "../../net/ip.ts";
 import { rangeContains } from "../../net/range.ts";
-import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
+import { routersOf } from "../../resources/ip-pool-shape.ts";
 import type { Assignments } from "../../resources/subnet.ts";
 import { settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
@@ -59,14 +60,39 @@ const readPools = new WeakMap<ControlledPool, CurrentPool>();
 
 type Other = SubnetsView["others"][number];
 
-function readOther(spec: Pick<AddressSpec, "addressSpace" | "family" | "ranges">): Other {
-  const { addressSpace, family, ranges } = spec;
-  const other = readOthers.get(spec) ?? { addressSpace, family, spans: spansOf(ranges) };
+type OtherSpec = Pick<AddressSpec, "addressSpace" | "family" | "ranges"> &
+  Partial<Pick<AddressSpec, "gateway" | "routes">>;
+
+function readOther(spec: OtherSpec): Other {
+  const { addressSpace, family, ranges, gateway, routes = [] } = spec;
+  const routers = routersOf({ gateway, routes }).map(({ value }) => ({ first: value, last: value }));
+  const other = readOthers.get(spec) ?? { addressSpace, family, spans: joinSpans([...spansOf(ranges), ...routers]) };
   readOthers.set(spec, other);
   return other;
 }
 
 const readOthers = new WeakMap<object, Other>();
+
+/** What machines of the cluster have, in each of these address spaces. The same for the same status. */
+function readOccupied(status: object, spaces: ReadonlySet<string>): readonly Other[] {
+  const key = [...spaces].join();
+  const known = readStatuses.get(status);
+  if (known?.key === key) return known.others;
+  const ips = occupiedOf(status).map(({ ip }) => ip);
+  const others = [...spaces].flatMap((addressSpace) =>
+    FAMILIES.map((family): Other => {
+      const own = ips.filter((ip) => ip.family === family);
+      return { addressSpace, family, spans: joinSpans(own.map(({ value }) => ({ first: value, last: value }))) };
+    }),
+  );
+  const filled = others.filter(({ spans }) => spans.length > 0);
+  readStatuses.set(status, { key, others: filled });
+  return filled;
+}
+
+const readStatuses = new WeakMap<object, { readonly key: string; readonly others: readonly Other[] }>();
+
+const NO_STATUS = {};
 
 const NO_LABELS: Labels = {};
 
@@ -96,13 +122,15 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs, 
   const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
+  const { status = NO_STATUS } = caches.coordinators.items.get("default") ?? {};
+  const spaces = new Set(subnets.map(({ spec }) => spec.addressSpace));
   return {
     demands,
     subnets,
     livenessOf,
     excessMs,
     pools: pools.flatMap((object) => readPool(object) ?? []),
-    others: [...byHand, ...reserved].map(readOther),
+    others: [...[...byHand, ...reserved].map(readOther), ...readOccupied(status, spaces)],
     poolNames: new Set(pools.map(({ name }) => name)),
     isHeld: (addressSpace: string, family: Family, value: bigint) =>
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),

@@ -8,6 +8,8 @@ import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
+import { occupiedOf } from "../../resources/coordinator.ts";
+import { OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -66,6 +68,7 @@ class UsageController implements Controller {
       }),
       caches.pools.subscribe(onPool),
       caches.reserved.subscribe(reshape),
+      caches.coordinators.subscribe(({ key }) => key === "default" && reshape()),
     ];
   }
 
@@ -118,10 +121,11 @@ class UsageController implements Controller {
   #follow(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
-    const { pools, reserved, allocations } = this.#deps.caches;
+    const { pools, reserved, allocations, coordinators } = this.#deps.caches;
     const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
     const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
-    this.#counter.follow(known, kept, allocations.items.values());
+    const occupied = occupiedOf(coordinators.items.get("default")?.status);
+    this.#counter.follow(known, kept, allocations.items.values(), new OccupiedIps(occupied));
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);
     }

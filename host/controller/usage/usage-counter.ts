@@ -6,9 +6,13 @@ import { readCoreWasm } from "../../core/instance.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
+import { equalIp, type Ip } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import { rangeOfPrefix } from "../../net/range.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { equalShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import { equalShape, type PoolShape, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
+import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -20,6 +24,8 @@ import { SpacesIndex } from "./range-search.ts";
 interface Counted {
   readonly spec: IpPool["spec"];
   readonly reserved: readonly ReservedIp[];
+  /** Routers that pools of its network name, and addresses of other machines: one list for the network. */
+  readonly others: readonly Ip[];
 }
 
 interface CountedPool extends Counted {
@@ -46,11 +52,19 @@ export class UsageCounter {
     this.#mostAwake = mostAwake;
   }
 
-  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. */
-  follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
+  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. `occupied`: addresses of other machines. */
+  follow(
+    pools: readonly IpPool[],
+    reserved: readonly ReservedIp[],
+    allocations: Iterable<CachedAllocation>,
+    occupied: OccupiedIps = NONE_OCCUPIED,
+  ): void {
     const names = new Set<string>(pools.map(({ name }) => name));
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
-    const fresh = pools.flatMap((pool) => this.#update(pool, reserved));
+    const fresh = [...Map.groupBy(pools, networkOf).values()].flatMap((network) => {
+      const others = othersOf(network, occupied);
+      return network.flatMap((pool) => this.#update(pool, reserved, others));
+    });
     this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
     const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
@@ -86,15 +100,15 @@ export class UsageCounter {
   }
 
   /** Returns a new count if the pool has none of its current shape. */
-  #update(pool: IpPool, reserved: readonly ReservedIp[]): CountedPool[] {
-    const { name, spec } = pool;
+  #update({ name, spec }: IpPool, reserved: readonly ReservedIp[], others: readonly Ip[]): CountedPool[] {
+    const by = { spec, reserved, others };
     const counted = this.#pools.get(name);
-    if (counted !== undefined && isSameShape(counted, { spec, reserved })) {
-      this.#pools.set(name, { ...counted, spec, reserved });
+    if (counted !== undefined && isSameShape(counted, by)) {
+      this.#pools.set(name, { ...counted, ...by });
       return [];
     }
     this.#forget(name);
-    const fresh = { name, spec, reserved, tally: new PoolTally(this.#space, poolShape(pool, reserved)) };
+    const fresh = { name, ...by, tally: new PoolTally(this.#space, shapeOf(by)) };
     this.#pools.set(name, fresh);
     this.#wake(fresh);
     this.changed.add(name);
@@ -110,8 +124,9 @@ export class UsageCounter {
   }
 
   /** Returns the pool's tally, awake until many others have been needed. */
-  #wake({ spec, reserved, tally }: CountedPool): PoolTally {
-    if (tally.isAsleep) tally.wake(this.#space, poolShape({ spec }, reserved));
+  #wake(counted: CountedPool): PoolTally {
+    const { tally } = counted;
+    if (tally.isAsleep) tally.wake(this.#space, shapeOf(counted));
     this.#awake.delete(tally);
     this.#awake.add(tally);
     const [longest] = this.#awake;
@@ -144,8 +159,24 @@ export class UsageCounter {
 
 function isSameShape(a: Counted, b: Counted): boolean {
   if (a.spec.addressSpace !== b.spec.addressSpace) return false;
-  if (a.spec === b.spec && isSameList(a.reserved, b.reserved)) return true;
-  return equalShape(poolShape(a, a.reserved), poolShape(b, b.reserved));
+  if (a.spec === b.spec && isSameList(a.reserved, b.reserved) && isSameList(a.others, b.others, equalIp)) return true;
+  return equalShape(shapeOf(a), shapeOf(b));
+}
+
+function shapeOf({ spec, reserved, others }: Counted): PoolShape {
+  return poolShape({ spec }, reserved, others);
+}
+
+function networkOf({ spec: { addressSpace, subnet } }: IpPool): string {
+  return `${formatPrefix(subnet)} ${addressSpace}`;
+}
+
+/** `network`: all pools of one subnet; at least one. */
+function othersOf(network: readonly IpPool[], occupied: OccupiedIps): readonly Ip[] {
+  const [first] = network;
+  if (first === undefined) return [];
+  const routers = new Map(network.flatMap(({ spec }) => routersOf(spec).map((ip) => [ip.value, ip] as const)));
+  return [...routers.values(), ...occupied.within(rangeOfPrefix(first.spec.subnet)).map(({ ip }) => ip)];
 }
 
 function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {

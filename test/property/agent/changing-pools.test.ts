@@ -9,6 +9,7 @@ import type { Cooldowns, Registry } from "../../../host/registry/registry.ts";
 import { checkPools } from "../../../host/resources/check-pools.ts";
 import { CheckedPools } from "../../../host/resources/checked-pools.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
+import { OccupiedIps } from "../../../host/resources/occupied-ips.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { assembleSnapshot, type Snapshot } from "../../../host/resources/snapshot.ts";
 import { Seeded } from "../../world/seeded.ts";
@@ -35,6 +36,8 @@ function rangeIn(chance: Seeded, subnet: string): string {
   return `${text(first)}-${text(Math.min(size - 1, first + chance.below(size)))}`;
 }
 
+const addressIn = (chance: Seeded, subnet: string): string => rangeIn(chance, subnet).split("-")[0] ?? "";
+
 const OWNERS = ["u1", "u2", "u3"];
 
 function generatedFor(uid: string): object {
@@ -47,6 +50,10 @@ function poolOf(chance: Seeded, name: string): IpPool {
   const spec = {
     subnet,
     ...(chance.chance(0.3) ? {} : { ips: chance.chance(0.1) ? [] : [rangeIn(chance, subnet)] }),
+    ...(chance.chance(0.4) ? { gateway: addressIn(chance, subnet) } : {}),
+    routes: chance.chance(0.3)
+      ? [{ dst: subnet.includes(":") ? "2001:db8::/48" : "172.20.0.0/16", gw: addressIn(chance, subnet) }]
+      : [],
     excludeIPs: chance.chance(0.3) ? [rangeIn(chance, subnet)] : [],
     addressSpace: chance.chance(0.2) ? "lab" : "",
     default: chance.chance(0.3),
@@ -102,6 +109,7 @@ function describeInventory({ poolCache, problems }: PoolInventory, { pools }: Pi
       name: pool.name,
       counts: countsOf(poolCache, pool),
       offered: ADDRESSES.filter((ip) => poolCache.contains(pool.name, ip)),
+      explained: ADDRESSES.filter((ip) => poolCache.findExclusion(pool.name, ip) === undefined),
       neighbours: poolCache
         .neighboursOf(pool)
         .map(({ name }) => name)
@@ -126,6 +134,8 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
     const lasting = new UsedAddresses();
     const inventory = new PoolInventory(new PoolCache(PoolSpace.open(readCoreWasm())), lasting.registry, empty);
     let reserved: readonly ReservedIp[] = [];
+    let occupied = new OccupiedIps([]);
+    inventory.followOccupied(() => occupied);
     for (let step = 0; step < 60; step++) {
       const changes = new Map<string, IpPool | undefined>();
       for (let count = chance.below(4); count >= 0; count--) {
@@ -136,6 +146,11 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
         if (pool === undefined) known.delete(name);
         else known.set(name, pool);
       if (chance.chance(0.15)) reserved = chance.chance(0.5) ? [] : [reservationOf(chance)];
+
+      if (chance.chance(0.3)) {
+        const ips = Array.from({ length: chance.below(6) }, () => chance.pick(ADDRESSES));
+        occupied = new OccupiedIps(ips.map((ip) => ({ ip, why: "it is another machine's" })));
+      }
 
       const changed = checked.apply(changes);
       const fresh = checkPools([...known.values()].sort((a, b) => (a.name < b.name ? -1 : 1)));
@@ -163,9 +178,12 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       const other = new UsedAddresses();
       for (const ip of lasting.used) other.used.add(ip);
       const anew = new PoolInventory(new PoolCache(PoolSpace.open(readCoreWasm())), other.registry, empty);
+      anew.followOccupied(() => occupied);
       anew.follow({ ...snapshot, pools: new Map(fresh.accepted.map((pool) => [pool.name, pool])) });
       await anew.loaded();
-      expect(describeInventory(inventory, snapshot)).toEqual(describeInventory(anew, snapshot));
+      const described = describeInventory(inventory, snapshot);
+      expect(described).toEqual(describeInventory(anew, snapshot));
+      for (const pool of described.pools) expect(pool.explained).toEqual(pool.offered);
       expect(new Map([...(lasting.cooldowns?.byPool ?? [])].sort())).toEqual(
         new Map([...(other.cooldowns?.byPool ?? [])].sort()),
       );

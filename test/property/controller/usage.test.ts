@@ -60,10 +60,17 @@ function* addressesOf(ranges: readonly Range[]): Generator<Ip> {
 }
 
 /** Slow, and from nothing but the definition. */
-function recount(one: IpPool, reserved: readonly ReservedIp[], allocations: readonly IpAllocation[]): PoolUsage {
+function recount(
+  one: IpPool,
+  { pools, reserved }: { readonly pools: Iterable<IpPool>; readonly reserved: readonly ReservedIp[] },
+  allocations: readonly IpAllocation[],
+): PoolUsage {
   const { ranges, masked } = poolShape(one, reserved);
   const all = [...addressesOf(ranges)].map(formatIp);
-  const hidden = new Set([...addressesOf(masked)].map(formatIp));
+  const isSibling = ({ spec }: IpPool): boolean =>
+    spec.addressSpace === one.spec.addressSpace && spec.family === one.spec.family;
+  const routers = [...pools].filter(isSibling).flatMap(({ spec: { gateway } }) => gateway ?? []);
+  const hidden = new Set([...addressesOf(masked), ...routers].map(formatIp));
   const own = allocations.filter(({ spec }) => spec.pool === one.name);
   const here = allocations.filter(({ spec }) => spec.addressSpace === one.spec.addressSpace);
   const ordinals = new Map(all.map((text, ordinal) => [text, ordinal]));
@@ -121,7 +128,7 @@ it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
       }
       for (const one of pools.values()) {
         const usage = poolCache.usageOf(one.name);
-        expect(usage).toEqual(recount(one, reserved, [...allocations.values()]));
+        expect(usage).toEqual(recount(one, { pools: pools.values(), reserved }, [...allocations.values()]));
         expect(poolCache.countsOf(one.name)?.used).toBe((usage?.total ?? 0) - (usage?.free ?? 0));
       }
     }

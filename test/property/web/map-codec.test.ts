@@ -23,7 +23,14 @@ function poolOf(subnet: string, ranges: readonly string[], excluded: readonly st
   const prefix = parsePrefix(subnet);
   if (prefix === undefined) throw new Error(subnet);
   const parse = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
-  const common = { gateway: undefined, isDefault: false, isDisabled: false, generated: undefined, conditions: [] };
+  const common = {
+    gateway: undefined,
+    exceptions: [],
+    isDefault: false,
+    isDisabled: false,
+    generated: undefined,
+    conditions: [],
+  };
   return {
     name: "blue",
     subnet: prefix,

@@ -217,7 +217,7 @@ describe("a misspelt key", () => {
 it("a node has labels, taints, a share of the pod networks, and a kubelet that may be silent", () => {
   const bare = { kind: "Node", name: "n1", uid: "", labels: { rack: "1" }, annotations: {}, deleting: false };
   expect(decodeNode({ metadata: { name: "n1", labels: { rack: "1" } }, spec: {} }, "node")).toEqual({
-    ...{ ...bare, taints: [], ready: "Unknown", podCidrs: [] },
+    ...{ ...bare, taints: [], ready: "Unknown", podCidrs: [], addresses: [] },
   });
   const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", value: "x", effect: "NoExecute" }] };
   const status = (status: string) => ({
@@ -232,6 +232,11 @@ it("a node has labels, taints, a share of the pod networks, and a kubelet that m
   });
   expect(decodeNode({ metadata, spec: null, status: status("False") }, "node")).toMatchObject({ ready: "False" });
   expect(decodeNode({ metadata, status: status("Maybe") }, "node")).toMatchObject({ ready: "Unknown" });
+  const addresses = [
+    { type: "InternalIP", address: "10.6.0.5" },
+    { type: "Hostname", address: "n1" },
+  ];
+  expect(decodeNode({ metadata, status: { addresses } }, "node").addresses).toEqual(["10.6.0.5", "n1"]);
   const podCidrsOf = (spec: object) => decodeNode({ metadata, spec }, "node").podCidrs;
   expect(podCidrsOf({ podCIDR: "10.0.1.0/24", podCIDRs: ["10.0.1.0/24", "fd00::/64"] })).toEqual([
     ...["10.0.1.0/24", "fd00::/64"],

@@ -2,7 +2,9 @@
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { Family } from "../../../net/ip.ts";
-import { lastIp, type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
+import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
+import { rangeOfPrefix } from "../../../net/range.ts";
+import { edgesOf, routersOf } from "../../../resources/ip-pool-shape.ts";
 import type { CurrentSubnet, SubnetsView } from "../model.ts";
 import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
 
@@ -81,15 +83,11 @@ export class SubnetCapacity {
   }
 }
 
-/** The network and broadcast addresses of IPv4, the gateway, and excluded addresses. */
+/** The network and broadcast addresses of IPv4, routers, and excluded addresses. */
 function withheldOf({ spec }: CurrentSubnet): Spans {
-  const { subnet, gateway, excluded } = spec;
-  const hasEdges = subnet.ip.family === 4 && subnet.length < 31;
-  const single = [
-    ...(hasEdges ? [subnet.ip.value, lastIp(subnet).value] : []),
-    ...(gateway === undefined ? [] : [gateway.value]),
-  ];
-  return joinSpans([...spansOf(excluded), ...single.map((address) => ({ first: address, last: address }))]);
+  const { subnet, excluded } = spec;
+  const single = [...edgesOf(subnet, rangeOfPrefix(subnet)), ...routersOf(spec)];
+  return joinSpans([...spansOf(excluded), ...single.map(({ value }) => ({ first: value, last: value }))]);
 }
 
 /** By the Subnet's name. */

@@ -8,7 +8,17 @@ import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
 import { openClusterNode } from "../../../world/node.ts";
 
 const self = (uid: string, notice?: string): Node => ({
-  ...{ kind: "Node", name: "n1", uid, labels: {}, deleting: false, taints: [], ready: "True", podCidrs: [] },
+  ...{
+    kind: "Node",
+    name: "n1",
+    uid,
+    labels: {},
+    deleting: false,
+    taints: [],
+    ready: "True",
+    podCidrs: [],
+    addresses: [],
+  },
   annotations: notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice },
 });
 

@@ -20,6 +20,14 @@ test.each([
   expect(world.division()).toEqual({ "a eth0 blue": ips });
 });
 
+test("routers of a Subnet are in no pool", () => {
+  const routes = [{ dst: "172.20.0.0/16", gw: "10.9.0.2" }];
+  world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1", routes });
+  world.applications.want("a", "u1", { count: 9 });
+  world.step();
+  expect(world.division()).toEqual({ "a eth0 blue": "10.9.0.3-10.9.0.6" });
+});
+
 describe("Subnets whose networks meet", () => {
   test("give no address that another one has given in the same plan", () => {
     world.subnet("blue", { subnet: "10.9.0.0/24" });

@@ -6,7 +6,9 @@ import { parseIp } from "../../../../host/net/ip.ts";
 import { generatedPool } from "../conditions/judged.ts";
 
 const EMPTY = { items: new Map() };
-const caches = { reserved: EMPTY, vendorConf: EMPTY, namespaces: EMPTY, allocations: EMPTY } as unknown as Caches;
+const caches = {
+  ...{ reserved: EMPTY, vendorConf: EMPTY, namespaces: EMPTY, allocations: EMPTY, coordinators: EMPTY },
+} as unknown as Caches;
 
 function strayOf(pool: string, text: string): StrayAddress {
   const { family, value } = parseIp(text) ?? expect.fail(text);
