@@ -2,6 +2,7 @@
 
 import { formatPrefix } from "../net/prefix.ts";
 import { occupiedOf } from "../resources/coordinator.ts";
+import { unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { findExceptions } from "../resources/locate-address.ts";
 import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { mapPoolOf } from "../web/describe-pool.ts";
@@ -35,12 +36,13 @@ function poolsOf({ pools, coordinators, reserved }: MapCaches): MapPool[] {
   const networks = Map.groupBy(known, ({ spec }) => `${formatPrefix(spec.subnet)} ${spec.addressSpace}`);
   const occupied = new OccupiedIps(occupiedOf(coordinators.items.get("default")?.status));
   const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
-  return [...networks.values()].flatMap((siblings) =>
-    siblings.map((pool) => {
+  return [...networks.values()].flatMap((siblings) => {
+    const routers = unionOfRouters(siblings);
+    return siblings.map((pool) => {
       const { conditions = [] } = pools.items.get(pool.name) ?? {};
-      return mapPoolOf(pool, conditions, findExceptions(pool, { reserved: kept, occupied, siblings }));
-    }),
-  );
+      return mapPoolOf(pool, conditions, findExceptions(pool, routers, { reserved: kept, occupied, siblings }));
+    });
+  });
 }
 
 function* allocationsOf({ allocations }: MapCaches): Generator<MapAllocation> {

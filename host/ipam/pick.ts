@@ -7,7 +7,7 @@ import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
-import { findWithholding } from "./withheld.ts";
+import { findWithholding, withheldFrom } from "./withheld.ts";
 
 /** An address of a pool for a NIC. `replaces` is the version of the allocation to take over; `requested`: by name. */
 export interface Picked {
@@ -74,24 +74,19 @@ function pickOne(
   { seed, randomize }: { seed: number; randomize: PickOptions["randomize"] },
 ): Picked | undefined {
   for (const pool of poolsOf(demand)) {
-    const { ip } = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, randomize?.(pool.name)));
+    const ip = takeFor(poolCache, nic, pool, () => poolCache.take(pool, seed, randomize?.(pool.name)));
     if (ip !== undefined) return { ifName: nic.ifName, pool, ip };
   }
   return undefined;
 }
 
-/** Takes the first address that the NIC may have; `withheld` are the free ones before it, which stay free. */
-function takeFor(
-  poolCache: PoolCache,
-  nic: NicDemand,
-  pool: IpPool,
-  take: () => Ip | undefined,
-): { readonly ip: Ip | undefined; readonly withheld: readonly Ip[] } {
+/** Takes the first address that the NIC may have. Those before it stay free. */
+function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, take: () => Ip | undefined): Ip | undefined {
   const withheld: Ip[] = [];
   let ip = take();
   for (; ip !== undefined && findWithholding(nic, pool, ip) !== undefined; ip = take()) withheld.push(ip);
   for (const each of withheld) poolCache.cancel(pool.spec.addressSpace, each);
-  return { ip, withheld };
+  return ip;
 }
 
 /** Returns the pools that were not passed over, in order. */
@@ -104,15 +99,14 @@ function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDem
     poolsOf(demand).map((pool) => {
       const { name } = pool;
       const counts = poolCache.counts(name);
-      const [exception, ...others] = poolCache.exceptionsOf(name);
-      const more = others.length === 0 ? "" : `, and ${others.length} more are others'`;
-      const except = exception === undefined ? "" : `; ${formatIp(exception.ip)} is none: ${exception.why}${more}`;
-      if (counts === undefined || counts.total === 0n) return [name, `has no address that may be handed out${except}`];
-      const { withheld } = takeFor(poolCache, nic, pool, () => poolCache.take(pool, 0));
-      const [first] = withheld;
-      const left = first && `${formatIp(first)} is not for this NIC: ${findWithholding(nic, pool, first)}`;
-      const used = `${counts.total - counts.free} of ${counts.total} in use or cooling`;
-      return [name, `has no free address (${used})${left === undefined ? except : `; ${left}`}`];
+      if (counts === undefined || counts.total === 0n) {
+        const [exception] = poolCache.exceptionsOf(name);
+        const why = exception === undefined ? "" : `; ${formatIp(exception.ip)} is none: ${exception.why}`;
+        return [name, `has no address that may be handed out${why}`];
+      }
+      const [withheld] = withheldFrom(nic, pool);
+      const left = withheld === undefined ? "" : `; ${formatIp(withheld.ip)} is not for this NIC: ${withheld.why}`;
+      return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use or cooling)${left}`];
     }),
   );
 }

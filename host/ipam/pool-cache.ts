@@ -9,7 +9,7 @@ import { equalIp, type Ip } from "../net/ip.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
 import { rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { equalRouters, poolShape, routersOf as routersOfSpec } from "../resources/ip-pool-shape.ts";
+import { equalRouters, poolShape, routersOf as routersOfSpec, unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
@@ -311,7 +311,7 @@ export class PoolCache {
   exceptionsOf(poolName: string): readonly OccupiedIp[] {
     const pool = this.#entries.get(poolName)?.pool;
     if (pool === undefined) return [];
-    return findExceptions(pool, this.#around(pool));
+    return findExceptions(pool, this.#networkOf(pool).routers, this.#around(pool));
   }
 
   /** Returns why the pool never hands the address out, a clause; undefined if it may, or if there is no such pool. */
@@ -347,13 +347,6 @@ export class PoolCache {
 
 function routersOf(pool: IpPool | undefined): readonly Ip[] {
   return pool === undefined ? [] : routersOfSpec(pool.spec);
-}
-
-/** Returns each router once. */
-function unionOfRouters(pools: Iterable<IpPool>): readonly Ip[] {
-  const byValue = new Map<bigint, Ip>();
-  for (const pool of pools) for (const ip of routersOf(pool)) byValue.set(ip.value, ip);
-  return [...byValue.values()];
 }
 
 function addressKey(space: string, { family, value }: Ip): string {

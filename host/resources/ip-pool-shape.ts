@@ -31,6 +31,13 @@ export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet"
   return [gateway, ...routes.map(({ gw }) => gw)].filter((ip) => isInside(ip, subnet));
 }
 
+/** Returns what pools of one subnet name as routers, each once. */
+export function unionOfRouters(pools: Iterable<Pick<IpPool, "spec">>): readonly Ip[] {
+  const byValue = new Map<bigint, Ip>();
+  for (const { spec } of pools) for (const ip of routersOf(spec)) byValue.set(ip.value, ip);
+  return [...byValue.values()];
+}
+
 /** Returns whether both are the same addresses in the same order. */
 export function equalRouters(a: readonly Ip[], b: readonly Ip[]): boolean {
   return isSameList(a, b, equalIp);

@@ -35,10 +35,9 @@ export function locateAddress(
   });
 }
 
-/** Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending. */
-export function findExceptions(pool: IpPool, around: PoolSurroundings): readonly OccupiedIp[] {
-  const routers = new Map([...around.siblings].flatMap(({ spec }) => routersOf(spec).map((ip) => [ip.value, ip])));
-  const named = [...routers.values()].map((ip) => ({ ip, why: "" }));
+/** Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending. `routers`: those of all siblings. */
+export function findExceptions(pool: IpPool, routers: readonly Ip[], around: PoolSurroundings): readonly OccupiedIp[] {
+  const named = routers.map((ip) => ({ ip, why: "" }));
   const all = new OccupiedIps([...named, ...around.occupied.within(rangeOfPrefix(pool.spec.subnet))]);
   const inRanges = pool.spec.ranges.flatMap((range) => all.within(range));
   return inRanges.map(({ ip, why }) => ({ ip, why: findExclusion(ip, pool, around) ?? why }));

@@ -243,7 +243,7 @@ describe("dual stack", () => {
   const DUAL = {
     "conf.yaml": vendorConf({ allocationCooldown: "1s" }),
     "four.yaml": ipPool("four", "10.1.0.0/24"),
-    "six.yaml": ipPool("six", "fd00::1/128"),
+    "six.yaml": ipPool("six", "fd00:6::1/128"),
     "pods.yaml": [
       podManifest("shop", "both", { ippool: { ipv4: ["four"], ipv6: ["six"] } }),
       podManifest("shop", "half", { ippool: { ipv4: ["four"] } }),
@@ -278,7 +278,7 @@ describe("dual stack", () => {
       },
       async (world) => {
         const [four = "", six] = await world.add("c1", { pod: "bank/any/1" });
-        expect([four.startsWith("10.1.0."), six]).toEqual([true, "fd00::1"]);
+        expect([four.startsWith("10.1.0."), six]).toEqual([true, "fd00:6::1"]);
       },
     ));
 

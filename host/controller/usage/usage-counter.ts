@@ -11,7 +11,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import { rangeOfPrefix } from "../../net/range.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { equalShape, type PoolShape, poolShape, routersOf } from "../../resources/ip-pool-shape.ts";
+import { equalShape, type PoolShape, poolShape, unionOfRouters } from "../../resources/ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
@@ -175,8 +175,7 @@ function networkOf({ spec: { addressSpace, subnet } }: IpPool): string {
 function othersOf(network: readonly IpPool[], occupied: OccupiedIps): readonly Ip[] {
   const [first] = network;
   if (first === undefined) return [];
-  const routers = new Map(network.flatMap(({ spec }) => routersOf(spec).map((ip) => [ip.value, ip] as const)));
-  return [...routers.values(), ...occupied.within(rangeOfPrefix(first.spec.subnet)).map(({ ip }) => ip)];
+  return [...unionOfRouters(network), ...occupied.within(rangeOfPrefix(first.spec.subnet)).map(({ ip }) => ip)];
 }
 
 function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {
