@@ -84,10 +84,8 @@ function inGroups(routes: readonly Route[]): Record<string, string[]> {
 function listed(source: NodeNamespace) {
   const { addresses, rules } = observeNamespace(source, { addresses: true, rules: true });
   const inTable = (table: number) => listRoutes(source.route, { table }).flatMap((message) => routeOf(message) ?? []);
-  const gateways = inTable(254).flatMap(({ gateway, nextHops = [] }) => [
-    gateway,
-    ...nextHops.map((hop) => hop.gateway),
-  ]);
+  const all = listRoutes(source.route).flatMap((message) => routeOf(message) ?? []);
+  const gateways = all.flatMap(({ gateway, nextHops = [] }) => [gateway, ...nextHops.map((hop) => hop.gateway)]);
   return {
     addresses: addresses
       .filter(({ prefix }) => !formatIp(prefix.ip).startsWith("fe80:"))

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { OccupiedAddresses } from "../../../../host/agent/ipam/occupied-addresses.ts";
+import {
+  MAX_REFUSED_OF_OWNER,
+  MAX_REFUSED_OWNERS,
+  RefusedAddresses,
+} from "../../../../host/agent/ipam/refused-addresses.ts";
+import { NetlinkError } from "../../../../host/kernel/netlink/error.ts";
+import { openLog } from "../../../../host/lib/log.ts";
+import type { OccupiedIp } from "../../../../host/resources/occupied-ips.ts";
+import { ip } from "../../../world/values.ts";
+
+const entry = (text: string, why = text): OccupiedIp => ({ ip: ip(text), why });
+
+describe("occupied addresses", () => {
+  let node: readonly OccupiedIp[] = [entry("10.0.0.1", "the node has it")];
+  let cluster: readonly OccupiedIp[] = [entry("10.0.0.1", "a Node has it"), entry("10.0.0.2")];
+  let failure: Error | undefined;
+  const read = (): readonly OccupiedIp[] => {
+    if (failure !== undefined) throw failure;
+    return node;
+  };
+  const occupied = new OccupiedAddresses({ node: read, cluster: () => cluster, log: openLog("test", "silent") });
+
+  it("are those of the node, then of the cluster, and the same value until one changes", () => {
+    const first = occupied.read();
+    expect(first.find(ip("10.0.0.1"))?.why).toBe("the node has it");
+    expect(first.find(ip("10.0.0.2"))).toBeDefined();
+    expect(occupied.read()).toBe(first);
+    cluster = [];
+    expect(occupied.read().find(ip("10.0.0.2"))).toBeUndefined();
+    node = [...node, entry("10.0.0.3")];
+    expect(occupied.read().find(ip("10.0.0.3"))).toBeDefined();
+  });
+
+  it("stay what they were while the kernel refuses to tell, and nothing hides another error", () => {
+    const before = occupied.read();
+    failure = new NetlinkError({ operation: "list addresses", errno: 105 });
+    expect(occupied.read()).toBe(before);
+    failure = new TypeError("a defect");
+    expect(() => occupied.read()).toThrow("a defect");
+  });
+});
+
+it("refused addresses are remembered by owner, so many of so many", () => {
+  const refused = new RefusedAddresses();
+  const of = (at: number) => ({ space: "", ip: { family: 4 as const, value: BigInt(at) }, why: "it is taken" });
+  expect(refused.of("u1")).toEqual([]);
+  for (let at = 0; at <= MAX_REFUSED_OF_OWNER; at++) refused.add("u1", of(at));
+  expect([refused.of("u1").length, refused.of("u1")[0]]).toEqual([MAX_REFUSED_OF_OWNER, of(1)]);
+  for (let at = 0; at < MAX_REFUSED_OWNERS; at++) refused.add(`other-${at}`, of(at));
+  expect(refused.of("u1")).toEqual([]);
+});
