@@ -33,7 +33,10 @@ afterAll(async () => {
 
 /** What an agent says that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
-  const inventory = { loaded: async () => EMPTY_SNAPSHOT, poolCache: { counts: () => undefined } };
+  const inventory = {
+    loaded: async () => EMPTY_SNAPSHOT,
+    poolCache: { counts: () => undefined, exceptionsOf: () => [] },
+  };
   const deps = { inventory: inventory as unknown as PoolFactsDeps["inventory"], live };
   return explainPool(await gatherPoolFacts(deps, name)).split("\n");
 }
