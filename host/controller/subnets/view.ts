@@ -61,11 +61,12 @@ const readPools = new WeakMap<ControlledPool, CurrentPool>();
 type Other = SubnetsView["others"][number];
 
 type OtherSpec = Pick<AddressSpec, "addressSpace" | "family" | "ranges"> &
-  Partial<Pick<AddressSpec, "gateway" | "routes">>;
+  Partial<Pick<AddressSpec, "subnet" | "gateway" | "routes">>;
 
 function readOther(spec: OtherSpec): Other {
-  const { addressSpace, family, ranges, gateway, routes = [] } = spec;
-  const routers = routersOf({ gateway, routes }).map(({ value }) => ({ first: value, last: value }));
+  const { addressSpace, family, ranges, subnet, gateway, routes = [] } = spec;
+  const named = subnet === undefined ? [] : routersOf({ subnet, gateway, routes });
+  const routers = named.map(({ value }) => ({ first: value, last: value }));
   const other = readOthers.get(spec) ?? { addressSpace, family, spans: joinSpans([...spansOf(ranges), ...routers]) };
   readOthers.set(spec, other);
   return other;

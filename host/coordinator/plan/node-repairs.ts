@@ -28,10 +28,19 @@ export function repairKindOf({ kind }: Operation): RepairKind | undefined {
   }
 }
 
+/** The alias and group of a pair say which of the pod's NICs has made it: each NIC's plan has its own. */
+function isAboutMaker(operation: Operation): boolean {
+  return operation.kind === "set-link" && operation.to.up === undefined;
+}
+
 /** Returns the operations on the node; none if the pod's pair is gone: nothing on the node leads to the pod without it. */
 export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
   if (operations.some(({ kind }) => kind === "add-veth")) return [];
   return operations.filter(
-    (operation) => "place" in operation && operation.place === "host" && repairKindOf(operation) !== undefined,
+    (operation) =>
+      "place" in operation &&
+      operation.place === "host" &&
+      repairKindOf(operation) !== undefined &&
+      !isAboutMaker(operation),
   );
 }
