@@ -22,7 +22,7 @@ export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
 }
 
 /** Returns whether the address is one of the subnet, as a link-local gateway is not. */
-export function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
+function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
   return ip !== undefined && prefixContains(subnet, ip);
 }
 
