@@ -29,16 +29,10 @@ import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { OccupiedIp } from "../../resources/occupied-ips.ts";
 import type { RefusedAddresses } from "../ipam/refused-addresses.ts";
 import type { Plugin } from "../plugin.ts";
-import {
-  type AttachContext,
-  attach,
-  type Comparison,
-  checkAttachment,
-  compareAttachment,
-  repairAttachment,
-  restoreNodeSide,
-} from "./attach.ts";
+import { attach } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
+import { type Comparison, checkAttachment, compareAttachment, repairAttachment, restoreNodeSide } from "./compare.ts";
+import type { AttachContext } from "./decide.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import { KnownAttachments } from "./known-attachments.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";

@@ -17,7 +17,7 @@ import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../..
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Comparison } from "../coordinator/attach.ts";
+import type { Comparison } from "../coordinator/compare.ts";
 import { isRetired } from "../coordinator/pair-remover.ts";
 
 /** Most differences that a finding without commands names. @limit */

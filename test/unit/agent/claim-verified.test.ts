@@ -146,7 +146,9 @@ describe("an ADD that asks before it answers", () => {
       world.broken = new DetectionError("kind", "eth0", "it has no ARP");
       await expect(world.add("a", FOUR)).rejects.toMatchObject({
         code: 106,
-        message: expect.stringMatching(/detection failed for 10\.6\.0\.1: .*"eth0": it has no ARP; set "detectIPConflict"/),
+        message: expect.stringMatching(
+          /detection failed for 10\.6\.0\.1: .*"eth0": it has no ARP; set "detectIPConflict"/,
+        ),
       });
       expect([await world.node.states(), world.node.freed]).toEqual([{}, ["10.6.0.1"]]);
     }));

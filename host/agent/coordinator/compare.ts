@@ -1,0 +1,143 @@
+/**
+ * CHECK of `coordinator`, and repairs: what an attachment lacks of what its ADD left, reported or applied. A repair changes nothing in a
+ * namespace that may be another pod's by now.
+ * Effects: changes both namespaces, or the node's alone.
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { AttachRequest } from "../../cni/request.ts";
+import { isRoutable } from "../../coordinator/plan/address-policy.ts";
+import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
+import { findOverridingFilter, type Override } from "../../coordinator/plan/plan-attachment.ts";
+import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
+import { isDifference } from "../../coordinator/plan-check.ts";
+import { applyOperations } from "../../kernel/apply.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import { type Mac, parseMac } from "../../net/mac.ts";
+import type { Operation } from "../../plan/operation.ts";
+import { formatOperation } from "../../plan/text.ts";
+import { type AttachContext, type Decision, decide } from "./decide.ts";
+import { addressesOf, requirePrevResult } from "./observe.ts";
+import { isRetired } from "./pair-remover.ts";
+import { readOwnFacts, readRegistryFacts, routableOf } from "./registry-facts.ts";
+
+/**
+ * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode `disable`; if the NIC
+ * is not there with its addresses, or they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot
+ * restore it. Throws CniError 106 if the attachment conflicts with what exists, ApplyError if the kernel refuses.
+ */
+export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
+  const { conf, deps } = context;
+  if (conf.mode === "disable") return [];
+  const prevResult = requirePrevResult(request);
+  const own = await readOwnFacts(context, request);
+  const routable = routableOf(context, own[1]);
+  using pod = openPodNamespace(request.netns);
+  const addresses = addressesOf(prevResult, request.ifName);
+  if (!addresses.every((ip) => isRoutable(ip, routable)) || !hasAddresses(pod, request, addresses)) return [];
+  const facts = await readRegistryFacts(context, request, pod, own);
+  const decision = decide(context, request, pod, prevResult, { ...facts, routable });
+  // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
+  if (decision?.input.observed.host.links.some(({ group }) => isRetired(group)) === true) return [];
+  const operations = selectNodeRepairs(differencesOf(context, request, decision));
+  const { host, faults } = deps;
+  if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
+  return operations;
+}
+
+/** Returns the operations that restore what ADD left, without later changes. */
+function differencesOf(
+  { networks: { collected } }: AttachContext,
+  request: AttachRequest,
+  decision: Decision | undefined,
+): Operation[] {
+  const { ips, routes } = requirePrevResult(request);
+  const routers = [...ips.map(({ gateway }) => gateway), ...routes.map(({ gw }) => gw)];
+  const nic = { ifName: request.ifName, routers: routers.filter((ip) => ip !== undefined), collected };
+  return decision?.operations.filter((each) => isDifference(each, nic)) ?? [];
+}
+
+/** Whether the namespace is still the one of the ADD: its path may lead to another pod by now. */
+function hasAddresses(pod: OpenNamespace, { ifName }: AttachRequest, addresses: readonly Ip[]): boolean {
+  const found = observeNamespace(pod, { addresses: true }).addresses.filter(({ link }) => link === ifName);
+  return addresses.every((ip) => found.some(({ prefix }) => equalIp(prefix.ip, ip)));
+}
+
+/** How an attachment differs from what its ADD left. */
+export interface Comparison {
+  /** What would restore it. */
+  readonly operations: readonly Operation[];
+  /** A setting of the node that no operation may change. */
+  readonly override?: Override | undefined;
+}
+
+/**
+ * Returns no difference in mode `disable`. `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. Throws CniError 106 if the
+ * attachment conflicts with what exists.
+ */
+export async function compareAttachment(
+  context: AttachContext,
+  request: AttachRequest,
+  reportedMac?: Mac,
+): Promise<Comparison> {
+  const { conf } = context;
+  if (conf.mode === "disable") return { operations: [] };
+  const prevResult = requirePrevResult(request);
+  const own = await readOwnFacts(context, request);
+  using pod = openPodNamespace(request.netns);
+  const facts = await readRegistryFacts(context, request, pod, own);
+  const decision = decide(context, request, pod, prevResult, facts, reportedMac);
+  if (decision === undefined) return { operations: [] };
+  return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
+}
+
+/**
+ * Applies what {@link compareAttachment} would return, and returns it. Nothing is changed in a namespace whose interface lacks an address of the attachment:
+ * another pod may have the path by now. Rejects as it does, with ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
+ */
+export async function repairAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
+  const { conf, deps, log } = context;
+  if (conf.mode === "disable") return [];
+  const prevResult = requirePrevResult(request);
+  const own = await readOwnFacts(context, request);
+  using pod = openPodNamespace(request.netns);
+  const facts = await readRegistryFacts(context, request, pod, own);
+  const decision = decide(context, request, pod, prevResult, facts);
+  const operations = differencesOf(context, request, decision);
+  if (decision === undefined || operations.length === 0) return [];
+  requireOwnNamespace(request, decision.input);
+  await applyOperations(operations, { pod, host: deps.host }, { remover: deps.remover, faults: deps.faults });
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  log.info({ ...about, operations: operations.map(formatOperation) }, "Repaired");
+  return operations;
+}
+
+function requireOwnNamespace({ netns, ifName }: AttachRequest, { addresses, observed }: PlanInput): void {
+  const present = observed.pod.addresses.filter(({ link }) => link === ifName).map(({ prefix }) => prefix.ip);
+  const missing = addresses.find((ip) => !present.some((each) => equalIp(each, ip)));
+  if (missing === undefined && addresses.length > 0) return;
+  const what = missing === undefined ? "an address of the attachment" : formatIp(missing);
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `Interface "${ifName}" in ${netns} does not have ${what}, so another pod may have that namespace by now, and nothing was changed; restart the pod`,
+  );
+}
+
+function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefined {
+  const nic = prevResult?.interfaces.find(({ name, sandbox = "" }) => name === ifName && sandbox !== "");
+  return parseMac(nic?.mac ?? "");
+}
+
+/** Throws CniError 106 that lists the differences in the words of `ip`. */
+export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
+  const { operations } = await compareAttachment(context, request, macOf(request));
+  const lines = operations.map(formatOperation);
+  if (lines.length === 0) return;
+  const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
+  throw new CniError(
+    ErrorCode.InterfaceRefused,
+    `Interface "${request.ifName}" is not as ADD left it; restoring it requires "${lines[0] ?? ""}"${more}`,
+    { details: lines.join("\n") },
+  );
+}
