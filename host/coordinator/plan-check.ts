@@ -10,7 +10,7 @@ import { bitsOf, equalIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import type { Operation } from "../plan/operation.ts";
 import type { AddressState, NamespaceState, RouteState, RuleState } from "../plan/state.ts";
-import { formatHop } from "../plan/text.ts";
+import { formatHop, formatRoute } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
@@ -131,4 +131,17 @@ function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): b
 function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || !collected.includes("overlayPodCIDR")) return false;
   return Object.keys(operation.to).every((key) => key === "group");
+}
+
+/**
+ * Returns whether the operation only brings a pod up to date that release 0.4 or an earlier one attached: none of its routes over the pair
+ * has a source, and the pair's end in the pod has no address. A runtime's CHECK tolerates both.
+ */
+export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
+  const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);
+  if (former.some(({ preferredSource }) => preferredSource !== undefined)) return false;
+  if (operation.kind === "add-address") return operation.address.link === POD_VETH;
+  if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
+  const { preferredSource: _, ...rest } = operation.route;
+  return former.some((each) => formatRoute(each) === formatRoute(rest));
 }

@@ -9,7 +9,7 @@ import { isRoutable } from "../../coordinator/plan/address-policy.ts";
 import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
 import { findOverridingFilter, type Override } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
-import { isDifference } from "../../coordinator/plan-check.ts";
+import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -72,24 +72,25 @@ export interface Comparison {
   readonly override?: Override | undefined;
 }
 
-/**
- * Returns no difference in mode `disable`. `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. Throws CniError 106 if the
- * attachment conflicts with what exists.
- */
-export async function compareAttachment(
+/** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
+export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
+  const decision = await decideAnew(context, request);
+  if (decision === undefined) return { operations: [] };
+  return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
+}
+
+/** `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. */
+async function decideAnew(
   context: AttachContext,
   request: AttachRequest,
   reportedMac?: Mac,
-): Promise<Comparison> {
-  const { conf } = context;
-  if (conf.mode === "disable") return { operations: [] };
+): Promise<Decision | undefined> {
+  if (context.conf.mode === "disable") return undefined;
   const prevResult = requirePrevResult(request);
   const own = await readOwnFacts(context, request);
   using pod = openPodNamespace(request.netns);
   const facts = await readRegistryFacts(context, request, pod, own);
-  const decision = decide(context, request, pod, prevResult, facts, reportedMac);
-  if (decision === undefined) return { operations: [] };
-  return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
+  return decide(context, request, pod, prevResult, facts, reportedMac);
 }
 
 /**
@@ -129,9 +130,12 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
   return parseMac(nic?.mac ?? "");
 }
 
-/** Throws CniError 106 that lists the differences in the words of `ip`. */
+/** Throws CniError 106 that lists the differences in the words of `ip`. A pod that a former release attached has no difference for that alone. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
-  const { operations } = await compareAttachment(context, request, macOf(request));
+  const decision = await decideAnew(context, request, macOf(request));
+  if (decision === undefined) return;
+  const { pod } = decision.input.observed;
+  const operations = differencesOf(context, request, decision).filter((each) => !isUpgrade(each, pod));
   const lines = operations.map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
