@@ -3,6 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { requireCommand } from "../../scripts/lab/command.ts";
+import { ipPool, macvlan } from "../../scripts/lab/manifests.ts";
 import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 
@@ -85,6 +86,64 @@ it("Podman gives a container an address of the pool, the same after a restart, a
   await host.require("podman", "rm", "--force", "--time", "0", "web");
   expect(await allocations()).not.toMatch(/ Bound +\/web /);
 });
+
+/** A network on the NIC, with a pool of its own, and the coordinator. Podman attaches networks in any order, so the mode is named. */
+async function defineCoordinated(name: string, master: string, prefix: string): Promise<void> {
+  const ipam = { type: "berth", default_ipv4_ippool: [name] };
+  const list = {
+    cniVersion: "1.0.0",
+    name,
+    plugins: [macvlan(master, ipam), { type: "coordinator", mode: "underlay" }],
+  };
+  await host.sh(`cat >/etc/cni/net.d/50-${name}.conflist <<'LIST'\n${JSON.stringify(list)}\nLIST`);
+  await host.sh(`cat >/etc/berth/pools.d/${name}.yaml <<'POOL'\n${ipPool(name, `${prefix}.0/24`)}\nPOOL`);
+  await host.sh(`ip addr add ${prefix}.1/24 dev ${master}`);
+}
+
+it.each([["one"], ["two"]])(
+  "Podman disconnects network %s of a container and connects it again: the node reaches each NIC that it has",
+  async (network) => {
+    const names = ["one", "two"];
+    if (network === "one") {
+      await host.sh("ip link add eth1 type veth peer name segment1 && ip link set eth1 up && ip link set segment1 up");
+      await defineCoordinated("one", "eth0", "10.61.0");
+      await defineCoordinated("two", "eth1", "10.62.0");
+    }
+    await host.require(
+      "podman",
+      "run",
+      "--detach",
+      "--name",
+      "both",
+      "--network",
+      "one,two",
+      "localhost/box",
+      "/bin/sleep",
+      "600",
+    );
+    const addressesOf = async () => {
+      const printed = await host.require("podman", "exec", "both", "/bin/ip", "addr");
+      return [...printed.matchAll(/inet (10\.6[12]\.0\.\d+)\//g)].map((match) => match[1] ?? "");
+    };
+    const expectReachable = async (count: number): Promise<void> => {
+      const addresses = await addressesOf();
+      expect(addresses).toHaveLength(count);
+      for (const address of addresses) {
+        const { exitCode, stdout } = await host.run("ping", "-c1", "-W2", address);
+        expect(exitCode, `${address}: ${stdout}`).toBe(0);
+      }
+    };
+    try {
+      await expectReachable(names.length);
+      await host.require("podman", "network", "disconnect", network, "both");
+      await expectReachable(names.length - 1);
+      await host.require("podman", "network", "connect", network, "both");
+      await expectReachable(names.length);
+    } finally {
+      await host.require("podman", "rm", "--force", "--time", "0", "both");
+    }
+  },
+);
 
 it("containerd's go-cni gives a container an address, and releases it", async () => {
   await host.require(
