@@ -64,6 +64,7 @@ beforeAll(async () => {
   world = await openRights();
   admin = world.client;
   await applyKinds(admin, FOREIGN);
+  await world.installDefinitions();
   controller = await openAsController(world.plane);
   await admin.create("/api/v1/nodes", nodeObject("n1"));
   for (const kind of FOREIGN)

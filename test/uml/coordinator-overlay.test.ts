@@ -192,7 +192,7 @@ describe.each(ofRun(CASES).map((each, index) => ({ ...each, index })))("$name", 
       await call("del", "lost", {});
       const [{ address: mac = "" } = {}] = await world.other.ipJson<{ address: string }>(`link show dev ${segment}`);
       const why =
-        'Cannot probe on link "net1": it has no ARP (NOARP), as ipvlan in the modes l3 and l3s; set detectIPConflict';
+        'Cannot probe on link "net1": it has no ARP (NOARP), as ipvlan in the modes l3 and l3s; set "detectIPConflict"';
       const wanted = hasArp
         ? [
             `Address ${RIVAL} of pool "taken" is in use by ${mac}`,
