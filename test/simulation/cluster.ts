@@ -35,6 +35,9 @@ import {
   type Workload,
 } from "./workload.ts";
 
+/** The cluster has no Services, and its nodes' addresses lie in no pool: nothing to publish, and recorded histories stay as they are. */
+const { occupied: _occupied, ...SIMULATED } = CONTROLLERS;
+
 const PODS = "/api/v1/namespaces/shop/pods";
 const NODES = "/api/v1/nodes";
 const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
@@ -436,7 +439,7 @@ export class Cluster {
       const running = openController({
         api,
         random,
-        controllers: CONTROLLERS,
+        controllers: SIMULATED,
         configNamespace: "kube-system",
         lease: {
           namespace: "kube-system",
