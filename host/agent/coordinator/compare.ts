@@ -12,10 +12,11 @@ import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { openPodNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Operation } from "../../plan/operation.ts";
+import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { type AttachContext, type Decision, decide } from "./decide.ts";
 import { addressesOf, requirePrevResult } from "./observe.ts";
@@ -35,7 +36,8 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const routable = routableOf(context, own[1]);
   using pod = openPodNamespace(request.netns);
   const addresses = addressesOf(prevResult, request.ifName);
-  if (!addresses.every((ip) => isRoutable(ip, routable)) || !hasAddresses(pod, request, addresses)) return [];
+  if (!addresses.every((ip) => isRoutable(ip, routable))) return [];
+  if (findMissing(observeNamespace(pod, { addresses: true }), request, addresses) !== undefined) return [];
   const facts = await readRegistryFacts(context, request, pod, own);
   const decision = decide(context, request, pod, prevResult, { ...facts, routable });
   // Between the DEL of the coordinator and that of the IPAM plugin the address is still allocated.
@@ -58,10 +60,14 @@ function differencesOf(
   return decision?.operations.filter((each) => isDifference(each, nic)) ?? [];
 }
 
-/** Whether the namespace is still the one of the ADD: its path may lead to another pod by now. */
-function hasAddresses(pod: OpenNamespace, { ifName }: AttachRequest, addresses: readonly Ip[]): boolean {
-  const found = observeNamespace(pod, { addresses: true }).addresses.filter(({ link }) => link === ifName);
-  return addresses.every((ip) => found.some(({ prefix }) => equalIp(prefix.ip, ip)));
+/** Returns an address of the attachment that its NIC lacks: the namespace's path may lead to another pod by now. */
+function findMissing(
+  { addresses }: Pick<NamespaceState, "addresses">,
+  { ifName }: AttachRequest,
+  ips: readonly Ip[],
+): Ip | undefined {
+  const own = addresses.filter(({ link }) => link === ifName);
+  return ips.find((ip) => !own.some(({ prefix }) => equalIp(prefix.ip, ip)));
 }
 
 /** How an attachment differs from what its ADD left. */
@@ -114,9 +120,9 @@ export async function repairAttachment(context: AttachContext, request: AttachRe
   return operations;
 }
 
-function requireOwnNamespace({ netns, ifName }: AttachRequest, { addresses, observed }: PlanInput): void {
-  const present = observed.pod.addresses.filter(({ link }) => link === ifName).map(({ prefix }) => prefix.ip);
-  const missing = addresses.find((ip) => !present.some((each) => equalIp(each, ip)));
+function requireOwnNamespace(request: AttachRequest, { addresses, observed }: PlanInput): void {
+  const { netns, ifName } = request;
+  const missing = findMissing(observed.pod, request, addresses);
   if (missing === undefined && addresses.length > 0) return;
   const what = missing === undefined ? "an address of the attachment" : formatIp(missing);
   throw new CniError(

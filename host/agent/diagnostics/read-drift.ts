@@ -30,7 +30,7 @@ export interface DriftFacts {
 interface Question {
   readonly attachment: ComparedAttachment;
   readonly request: AttachRequest;
-  /** Its ADD was served by this agent. */
+  /** This agent has served its ADD, or knows it since its start: a DEL forgets it. */
   readonly isServed: boolean;
 }
 
