@@ -1,5 +1,5 @@
 /** The figures of a contest as tables. */
-import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";
 import type { Contestant } from "./contestants.ts";
 

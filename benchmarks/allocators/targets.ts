@@ -1,6 +1,6 @@
 /** What the core promises beside other allocators, and what a contest says of it. */
 
-import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import type { Target } from "../harness/report.ts";
 import { type Contest, type Form, findNs } from "./contest.ts";
 import { CALLS_PER_PAIR, FORM_NAMES, formatNs } from "./tabulate.ts";

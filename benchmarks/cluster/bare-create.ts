@@ -4,9 +4,9 @@
  */
 
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import { connectClient } from "../../test/lab/cluster/in-process.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { inParallel } from "../../test/lab/parallel.ts";
 import type { BatchOutcome } from "../harness/runner.ts";
 import type { Contestant, Work } from "../ipam/contestant.ts";
 import { BARE_CREATE } from "../ipam/tabulate.ts";

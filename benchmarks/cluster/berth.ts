@@ -5,9 +5,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
+import { startAgent } from "../../test/lab/agent.ts";
+import { until } from "../../test/lab/cluster/objects.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
 import { countObjects } from "./node-objects.ts";
 import { type NodePodsOptions, openNodePods } from "./pods.ts";

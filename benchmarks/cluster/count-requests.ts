@@ -2,9 +2,9 @@
  * What passes between an IPAM and the API server for some pods: the IPAM is opened behind a proxy that counts.
  * Effects: a proxy, and what the IPAM does.
  */
-import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
-import type { TallyRow } from "../../scripts/lab/cluster/api-tally.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { startApiProxy } from "../../test/lab/cluster/api-proxy.ts";
+import type { TallyRow } from "../../test/lab/cluster/api-tally.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import type { Batch } from "../harness/runner.ts";
 import type { Contestant } from "../ipam/contestant.ts";
 import { measure } from "../ipam/measure.ts";

@@ -5,7 +5,7 @@
  * Effects: serves the socket until it is killed; objects in the API server.
  */
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
+import { connectClient } from "../../test/lab/cluster/in-process.ts";
 import { bareObject, barePath, COLLECTION } from "./bare-object.ts";
 
 const [socket = "", kubeconfig = "", space = ""] = process.argv.slice(2);

@@ -3,9 +3,9 @@
  * Effects: that agent; objects in the API server.
  */
 import { join } from "node:path";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { until } from "../../test/lab/cluster/objects.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import type { Contestant, Place } from "../ipam/contestant.ts";
 import { openShim } from "../ipam/floor.ts";
 import { CREATE_FLOOR } from "../ipam/tabulate.ts";

@@ -1,5 +1,5 @@
 /** The objects of addresses of one node. */
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import { COLLECTION } from "./bare-object.ts";
 
 export async function countObjects(plane: ControlPlane, node: string): Promise<number> {

@@ -11,8 +11,8 @@
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { inParallel } from "../../test/lab/parallel.ts";
 import type { Place } from "../ipam/contestant.ts";
 
 const PODS = "/api/v1/namespaces/bench/pods";

@@ -2,8 +2,8 @@
  * How many requests an agent sends for a pod, by verb and resource, over the life of the pod's address.
  * Effects: agents behind a proxy that counts; objects in the API server.
  */
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import type { Target } from "../harness/report.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { openClusterBerth } from "./berth.ts";

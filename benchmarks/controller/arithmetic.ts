@@ -17,7 +17,7 @@ import type * as Plan from "../../host/controller/subnets/plan/plan-subnets.ts";
 import type * as View from "../../host/controller/subnets/view.ts";
 import type * as Usage from "../../host/controller/usage/usage-counter.ts";
 import type * as Allocations from "../../host/resources/ip-allocation.ts";
-import { formatFigure, percentile } from "../../scripts/lab/statistics.ts";
+import { formatFigure, percentile } from "../../test/lab/statistics.ts";
 
 const TURNS = 7;
 /** How often each case runs in one turn; the shortest counts. */

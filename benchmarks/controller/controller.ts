@@ -3,15 +3,15 @@
  * Effects: etcd and an API server on loopback; a controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { SYSTEM, settingsObject, until } from "../../scripts/lab/cluster/objects.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { fillNamespaces, fillNodes, fillPool } from "../../scripts/lab/scale/fill.ts";
-import { fillWorkloads, POOLS_OF_SUBNET } from "../../scripts/lab/scale/fill-workloads.ts";
-import { formatFigure } from "../../scripts/lab/statistics.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { startControllerProcess } from "../../test/lab/cluster/controller-process.ts";
+import { applyCrds } from "../../test/lab/cluster/crds.ts";
+import { SYSTEM, settingsObject, until } from "../../test/lab/cluster/objects.ts";
+import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
+import { fillNamespaces, fillNodes, fillPool } from "../../test/lab/scale/fill.ts";
+import { fillWorkloads, POOLS_OF_SUBNET } from "../../test/lab/scale/fill-workloads.ts";
+import { formatFigure } from "../../test/lab/statistics.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
 import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";

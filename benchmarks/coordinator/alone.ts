@@ -2,7 +2,7 @@
  * The coordinator alone: ADD, CHECK and DEL from exec to exit on pods whose NIC is ready, beside the floors of the same run.
  * Effects: runs plugins in pods that it makes.
  */
-import { daemonCpuMs } from "../../scripts/lab/statistics.ts";
+import { daemonCpuMs } from "../../test/lab/statistics.ts";
 import { runBatch, type Sample, type Subject } from "../harness/runner.ts";
 import type { Contestant } from "../ipam/contestant.ts";
 import type { Families } from "./configuration.ts";

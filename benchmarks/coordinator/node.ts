@@ -9,8 +9,8 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Agent, type AgentOptions, startAgent } from "../../scripts/lab/agent.ts";
-import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { type Agent, type AgentOptions, startAgent } from "../../test/lab/agent.ts";
+import { addBridge, addVeth, createNetns, type Netns } from "../../test/lab/netns.ts";
 import { definitions, manifests } from "./configuration.ts";
 import { attachOthers, Pods } from "./pods.ts";
 

@@ -3,9 +3,9 @@
  * looks like a switch that answers for everybody.
  * Effects: a namespace, gone after `close`.
  */
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { runPlugin } from "../../test/lab/cnitool.ts";
+import { requireCommand } from "../../test/lab/command.ts";
+import { createNetns, type Netns } from "../../test/lab/netns.ts";
 import { berthIpam, MOST_RIVALS, mainConf, rivalAddress, TAKEN } from "./configuration.ts";
 import { BRIDGE, type Node } from "./node.ts";
 

@@ -1,6 +1,6 @@
 /** The coordinator benchmark's figures as tables, and the design's targets against them. */
 
-import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";

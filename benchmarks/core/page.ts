@@ -3,7 +3,7 @@
  * Effects: reads the machine's name.
  */
 import { cpus, release } from "node:os";
-import { formatTable } from "../../scripts/lab/statistics.ts";
+import { formatTable } from "../../test/lab/statistics.ts";
 import { renderPlot } from "../harness/plot.ts";
 import { describeQuietness, type Quietness } from "../harness/quiet.ts";
 import { BATCH } from "./batches.ts";

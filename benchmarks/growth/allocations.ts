@@ -3,7 +3,7 @@
  * Effects: agents, control planes, plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { startControlPlane } from "../../test/lab/control-plane.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";

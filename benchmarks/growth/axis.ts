@@ -1,5 +1,5 @@
 /** What grows, and how ADD and the memory of daemons follow it: tables, plots, and whether our own curves are flat. */
-import { formatFigure, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { drawFigure, type Figure, type Target } from "../harness/report.ts";
 
 /** Of one contestant at one place of the axis. */

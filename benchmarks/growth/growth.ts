@@ -4,10 +4,10 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { createNetns } from "../../scripts/lab/netns.ts";
-import { formatTable } from "../../scripts/lab/statistics.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { createNetns } from "../../test/lab/netns.ts";
+import { formatTable } from "../../test/lab/statistics.ts";
 import { type Bench, type BenchOptions, type BenchReport, linkFigure } from "../harness/report.ts";
 import { measureAllocations } from "./allocations.ts";
 import { figuresOf, flatnessOf, tablesOf } from "./axis.ts";

@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { daemonRssMib } from "../../scripts/lab/statistics.ts";
+import { daemonRssMib } from "../../test/lab/statistics.ts";
 import { measureChains, REFERENCE } from "../coordinator/chain.ts";
 import { openNode } from "../coordinator/node.ts";
 import { attachOthers } from "../coordinator/pods.ts";

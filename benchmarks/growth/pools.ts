@@ -3,10 +3,10 @@
  * Effects: agents, a control plane, plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import { startAgent } from "../../test/lab/agent.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
+import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
+import { inParallel } from "../../test/lab/parallel.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { writeNetConf } from "../ipam/berth.ts";

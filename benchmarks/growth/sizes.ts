@@ -2,7 +2,7 @@
  * ADD in empty pools from /24 to /8.
  * Effects: agents, a control plane, plugins.
  */
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import { startControlPlane } from "../../test/lab/control-plane.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { daemonAnonymousMib, daemonRssMib } from "../../scripts/lab/statistics.ts";
+import { daemonAnonymousMib, daemonRssMib } from "../../test/lab/statistics.ts";
 
 /** How long after its start, or its first answer, a process is at rest: milliseconds. */
 const REST_MS = 2_000;

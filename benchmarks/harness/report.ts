@@ -7,8 +7,8 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
 import { basename, join } from "node:path";
-import { formatFigure, formatTable, type Table } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { formatFigure, formatTable, type Table } from "../../test/lab/statistics.ts";
 import { type Plot, renderPlot } from "./plot.ts";
 import { describeQuietness, type Quietness } from "./quiet.ts";
 

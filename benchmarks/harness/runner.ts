@@ -4,9 +4,9 @@
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import { percentile } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import type { Netns } from "../../test/lab/netns.ts";
+import { percentile } from "../../test/lab/statistics.ts";
 import { requireUninterrupted } from "./interruption.ts";
 
 /** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}` at a value's end for a file's line. */

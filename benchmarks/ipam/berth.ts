@@ -5,9 +5,9 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startAgent } from "../../test/lab/agent.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
 import { type PoolShape, takenAddresses, usableRange, usableRange6 } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";

@@ -5,10 +5,10 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { createNetns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startAgent } from "../../test/lab/agent.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
+import { createNetns } from "../../test/lab/netns.ts";
 import { drawProfiles, nowUs, profilingOptions } from "../harness/flame-graph.ts";
 import { runBatch } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";

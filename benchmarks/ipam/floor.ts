@@ -7,8 +7,8 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { berthBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, callEnvironment, type Place, pluginCalls } from "./contestant.ts";
 
 /** As for the agents that are measured: other work may load the machine. */

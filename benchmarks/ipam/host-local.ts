@@ -7,7 +7,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceBin } from "../../scripts/lab/cnitool.ts";
+import { referenceBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
 import { type PoolShape, takenAddresses, usableRange6 } from "./pool-shape.ts";
 

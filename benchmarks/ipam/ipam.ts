@@ -5,8 +5,8 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { createNetns } from "../../scripts/lab/netns.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { isBerthBuilt, isShimBuilt, openBerth, writeNetConf } from "./berth.ts";
 import type { Contestant, Place } from "./contestant.ts";

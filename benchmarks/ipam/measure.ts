@@ -3,7 +3,7 @@
  * machine does falls on all alike; each round begins with another contestant.
  * Effects: runs the contestants.
  */
-import { daemonCpuMs, daemonRssMib } from "../../scripts/lab/statistics.ts";
+import { daemonCpuMs, daemonRssMib } from "../../test/lab/statistics.ts";
 import { type BatchOutcome, runBatch, type Sample } from "../harness/runner.ts";
 import type { Contestant, Work } from "./contestant.ts";
 

@@ -3,9 +3,9 @@
  * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
+import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
 import type { BenchOptions, Target } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";

@@ -1,6 +1,6 @@
 /** Figures of ADD and DEL as a table, and the design's targets against them: of IPAM alone and of IPAM in a cluster. */
 
-import { formatFigure, mean, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, mean, type Table } from "../../test/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";

@@ -5,9 +5,9 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
-import { type LabPage, visitPage } from "../../scripts/lab/browser.ts";
-import { formatFigure } from "../../scripts/lab/statistics.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { type LabPage, visitPage } from "../../test/lab/browser.ts";
+import { formatFigure } from "../../test/lab/statistics.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
 import type { Bench, BenchOptions, BenchReport, Target } from "../harness/report.ts";
 import { type ServedMap, serveMap } from "./serve-map.ts";

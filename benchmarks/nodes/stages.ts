@@ -4,7 +4,7 @@
  *   created ─ scheduler, kubelet ─▶ RunPodSandbox ─ namespaces ─▶ plugins ─▶ pause container ─▶ RunPodSandbox returns
  *           ─ container created and started ─▶ StartContainer returns ─ kubelet reports ─▶ Ready
  */
-import type { MeasuredPod } from "../../scripts/lab/nodes/measure.ts";
+import type { MeasuredPod } from "../../test/lab/nodes/measure.ts";
 
 export const STAGES = [
   "until the runtime is asked: scheduler, kubelet, volumes",

@@ -2,8 +2,8 @@
  * ADD and DEL of IPAMs without a main plugin, by turns, in pools of several shapes and with several calls at once.
  * Effects: for each shape a control plane, daemons, plugins.
  */
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { startControlPlane } from "../../test/lab/control-plane.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";

@@ -2,10 +2,10 @@
  * Berth in a cluster with an agent on each of many nodes, which claim when a pod is bound, as a network definition of theirs names Berth.
  * Effects: agents, objects in the API server.
  */
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { until } from "../../test/lab/cluster/objects.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
+import { inParallel } from "../../test/lab/parallel.ts";
 import { BERTH_AHEAD, networkOf } from "../cluster/berth.ts";
 import { type NodePodsOptions, nodeNames, openNodePods } from "../cluster/pods.ts";
 import { pluginCalls } from "../ipam/contestant.ts";

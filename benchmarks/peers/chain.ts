@@ -8,13 +8,13 @@
  */
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import { berthBin, referenceBin } from "../../scripts/lab/cnitool.ts";
-import { startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { FIXED_SOCKET, startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { until } from "../../test/lab/cluster/objects.ts";
+import { berthBin, referenceBin } from "../../test/lab/cnitool.ts";
+import { startControlPlane } from "../../test/lab/control-plane.ts";
+import { createNetns, type Netns } from "../../test/lab/netns.ts";
+import { FIXED_SOCKET, startSpiderpool } from "../../test/lab/peers/spiderpool.ts";
 import { type NodePods, openNodePods } from "../cluster/pods.ts";
 import { connect, UPLINK } from "../coordinator/node.ts";
 import { Pods } from "../coordinator/pods.ts";

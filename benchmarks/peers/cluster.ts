@@ -2,10 +2,10 @@
  * What the API server has before peers are measured: all kinds, a namespace for the pods, and Berth's pool and settings.
  * Effects: objects in the API server.
  */
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { applyPeerKinds } from "../../scripts/lab/cluster/peer-kinds.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { fillPool } from "../../scripts/lab/scale/fill.ts";
+import { applyCrds } from "../../test/lab/cluster/crds.ts";
+import { applyPeerKinds } from "../../test/lab/cluster/peer-kinds.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { fillPool } from "../../test/lab/scale/fill.ts";
 import { type PoolShape, takenOffsets, usableRange, usableRange6 } from "../ipam/pool-shape.ts";
 
 /** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made; those of `before` are there. */

@@ -4,9 +4,9 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { createNetns } from "../../scripts/lab/netns.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { compact } from "../ipam/measure.ts";
 import { measureAlone } from "./alone.ts";

@@ -2,8 +2,8 @@
  * What IPAMs of a cluster ask the API server for one pod.
  * Effects: daemons and proxies, one after the other.
  */
-import type { TallyRow } from "../../scripts/lab/cluster/api-tally.ts";
-import { formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import type { TallyRow } from "../../test/lab/cluster/api-tally.ts";
+import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
 import { countRequests } from "../cluster/count-requests.ts";
 import { sayProgress } from "../harness/progress.ts";

@@ -3,9 +3,9 @@
  * Effects: two daemons, objects in the API server.
  */
 import { join } from "node:path";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import { startSpiderpool } from "../../scripts/lab/peers/spiderpool.ts";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { startSpiderpool } from "../../test/lab/peers/spiderpool.ts";
 import { type NodePodsOptions, nodeNames, openNodePods } from "../cluster/pods.ts";
 import { pluginCalls } from "../ipam/contestant.ts";
 import { decodeSubnet, type PoolShape, takenAddresses, usableRange, usableRange6 } from "../ipam/pool-shape.ts";

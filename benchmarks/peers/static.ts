@@ -1,7 +1,7 @@
 /** The reference plugin `static`: it answers with the address of its configuration and keeps nothing. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceBin } from "../../scripts/lab/cnitool.ts";
+import { referenceBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, type Place, pluginCalls } from "../ipam/contestant.ts";
 
 export async function openStatic(place: Place): Promise<Contestant> {

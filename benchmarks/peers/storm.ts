@@ -6,8 +6,8 @@
  * Effects: a control plane; for each IPAM in turn daemons on simulated nodes, and plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { daemonRssMib, formatFigure, type Table } from "../../scripts/lab/statistics.ts";
+import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
+import { daemonRssMib, formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { runBatch, type Sample, type Subject, wallMs } from "../harness/runner.ts";
 import type { Place } from "../ipam/contestant.ts";

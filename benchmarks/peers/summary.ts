@@ -1,5 +1,5 @@
 /** The figures of peers in short, for readers who choose an IPAM: a row for each, and the rows that Berth lost. */
-import { formatFigure, formatTable, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, formatTable, type Table } from "../../test/lab/statistics.ts";
 import { linkFigure } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { succeeded } from "../ipam/measure.ts";

@@ -1,5 +1,5 @@
 /** Figures of peers as tables and plots, and the targets against them. */
-import { formatFigure, mean, percentile, type Table } from "../../scripts/lab/statistics.ts";
+import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";

@@ -2,8 +2,8 @@
  * An address that a machine has of which Berth knows nothing: found out before a pod has it, and survived.
  * Told before the scenes that take some seconds; the last scene looks for the addresses again.
  */
-import { segmentAddress } from "../lab/addressing.ts";
-import { openCapture } from "../lab/capture.ts";
+import { segmentAddress } from "../../test/lab/addressing.ts";
+import { openCapture } from "../../test/lab/capture.ts";
 import { claimNic, type Scene } from "./acts.ts";
 import { pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";

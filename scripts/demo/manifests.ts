@@ -1,5 +1,5 @@
 /** What an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes, CNI networks. */
-import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
+import { segmentAddress, segmentSubnet } from "../../test/lab/addressing.ts";
 
 interface Pool {
   readonly subnet: string;

@@ -5,16 +5,16 @@
  *   node: eth0 ── segment 0 ── router ── outside      the pods' macvlan NICs are on eth0 and eth1;
  *         eth1 ── segment 1 ──┘                       pods0 10.10.0.1 is the node's own bridge for pods
  *
- * The fabric in scripts/lab/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
+ * The fabric in test/lab/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
  * Effects: namespaces, an agent; all removed by the stack that it is given.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../lab/agent.ts";
-import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../lab/cnitool.ts";
-import { type Fabric, makeFabric } from "../lab/fabric.ts";
-import type { Netns } from "../lab/netns.ts";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../test/lab/cnitool.ts";
+import { type Fabric, makeFabric } from "../../test/lab/fabric.ts";
+import type { Netns } from "../../test/lab/netns.ts";
 import {
   type NetworkList,
   type NetworkName,

@@ -2,12 +2,12 @@
  * What the coordinator is for: pods on the data-centre's network, their node, services, clients from outside, several NICs.
  * Told after the scenes in which pods get their addresses; what is said is shown by traffic.
  */
-import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
-import { type Capture, openCapture } from "../lab/capture.ts";
-import type { Frame } from "../lab/frame.ts";
-import type { Netns } from "../lab/netns.ts";
-import { serviceStandIn } from "../lab/service.ts";
-import { type Answer, ask, serve } from "../lab/traffic.ts";
+import { outsideAddress, segmentAddress } from "../../test/lab/addressing.ts";
+import { type Capture, openCapture } from "../../test/lab/capture.ts";
+import type { Frame } from "../../test/lab/frame.ts";
+import type { Netns } from "../../test/lab/netns.ts";
+import { serviceStandIn } from "../../test/lab/service.ts";
+import { type Answer, ask, serve } from "../../test/lab/traffic.ts";
 import { claimNic, requirePod, type Scene } from "./acts.ts";
 import { pools } from "./manifests.ts";
 import type { Narrator } from "./narrator.ts";

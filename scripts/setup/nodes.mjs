@@ -24,7 +24,7 @@ export function nodesSteps() {
 
 /** The first process of a pod's sandbox, and of a node. */
 function pauseStep() {
-  const source = join(root, "scripts", "lab", "nodes", "pause.c");
+  const source = join(root, "test", "lab", "nodes", "pause.c");
   const output = join(root, "dist", "nodes", "pause");
   const flags = ["-O2", "-Wall", "-Wextra", "-static", "-s"];
   return buildStep({

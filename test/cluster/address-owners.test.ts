@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { Workload } from "../../host/resources/ip-allocation.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { until } from "../lab/cluster/objects.ts";
 import {
   applyWorkloadKinds,
   CLAIMS,
@@ -16,8 +16,8 @@ import {
   machine,
   SETS,
   statefulSet,
-} from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+} from "../lab/cluster/workload-kinds.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -6,9 +6,9 @@ import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { MemoryApiServer } from "../fakes/memory-api-server.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { playScript } from "../unit/fakes/api-script.ts";
 import { describeApiServer } from "../unit/fakes/api-server-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";

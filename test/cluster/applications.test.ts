@@ -8,7 +8,7 @@ import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owner
 import type { DemandSettings } from "../../host/controller/types.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
 import {
   createOwned,
   createPod,
@@ -19,9 +19,9 @@ import {
   podPath,
   podTemplate,
   type WorkloadOptions,
-} from "../../scripts/lab/cluster/objects.ts";
-import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+} from "../lab/cluster/objects.ts";
+import { applyPodMakers, CLONE_SETS, ROLLOUTS } from "../lab/cluster/workload-kinds.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

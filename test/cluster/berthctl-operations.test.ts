@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { Operations } from "../../host/agent/operations.ts";
 import { parseIp } from "../../host/net/ip.ts";
-import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import { until } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { runCommand } from "../lab/command.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };

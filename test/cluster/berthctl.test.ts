@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import { ALLOCATIONS, until } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { ALLOCATIONS, until } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { type CommandOutcome, runCommand } from "../lab/command.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const POOLS = [

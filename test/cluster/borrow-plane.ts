@@ -1,6 +1,6 @@
 import { inject } from "vitest";
-import type { PlaneParts } from "../../scripts/lab/cluster/plane-parts.ts";
-import { attachControlPlane, type ControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { PlaneParts } from "../lab/cluster/plane-parts.ts";
+import { attachControlPlane, type ControlPlane } from "../lab/control-plane.ts";
 
 /**
  * A control plane with Berth's kinds, accounts and policies, and nothing else, that other files have used before. Its servers may be stopped, started

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
-import { applyObject } from "../../scripts/lab/apply.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { applyObject } from "../lab/apply.ts";
 import {
   allocationObject,
   allocationSpec,
@@ -13,11 +14,10 @@ import {
   CRDS,
   namespaceObject,
   poolObject,
-} from "../../scripts/lab/cluster/objects.ts";
-import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+} from "../lab/cluster/objects.ts";
+import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { KubeError, type KubeObject } from "../lab/kube-client.ts";
 
 const NAMESPACE = "net-system";
 const API = "/apis/ipam.vendor.io/v1";

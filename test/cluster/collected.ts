@@ -1,9 +1,9 @@
 /** What the tests of the controller's collection share: a pool of 10.6.0.0/16, its allocations, and a workload that owns some. */
 
 import type { IpAllocationSpec, Workload } from "../../host/resources/ip-allocation.ts";
-import { LabCollector } from "../../scripts/lab/cluster/collector.ts";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { LabCollector } from "../lab/cluster/collector.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 export const WEB: Workload = {

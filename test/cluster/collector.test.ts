@@ -2,9 +2,9 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -4,9 +4,9 @@ import { startConditions } from "../../host/controller/conditions/conditions-con
 import type { Condition } from "../../host/controller/objects.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
-import type { LabController } from "../../scripts/lab/cluster/controller.ts";
-import { POOLS, until } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
+import { POOLS, until } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

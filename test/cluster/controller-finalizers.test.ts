@@ -3,9 +3,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER, POOL_LEAVING_RECHECK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
-import type { LabController } from "../../scripts/lab/cluster/controller.ts";
-import { POOLS, until } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
+import { POOLS, until } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

@@ -5,15 +5,9 @@ import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.t
 import { COLLECTION_PAGE } from "../../host/controller/gc/garbage-collector.ts";
 import { ApiUnavailable } from "../../host/kubernetes/kube-api.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
-import {
-  COOLDOWN_MS,
-  GRACE_MS,
-  INTERVAL_MS,
-  type LabCollector,
-  NODE_LOST_MS,
-} from "../../scripts/lab/cluster/collector.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { COOLDOWN_MS, GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { allocate, bind, openCollector, WEB } from "./collected.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef";

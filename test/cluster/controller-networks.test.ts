@@ -9,11 +9,11 @@ import { keepNetworks } from "../../host/controller/networks/networks-controller
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
-import type { LabController, LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
-import { berthObject, COORDINATORS, CRDS, NAMESPACES, NODES, until } from "../../scripts/lab/cluster/objects.ts";
-import { applyKinds } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
+import { berthObject, COORDINATORS, CRDS, NAMESPACES, NODES, until } from "../lab/cluster/objects.ts";
+import { applyKinds } from "../lab/cluster/workload-kinds.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import { type KubeClient, KubeError, type KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const SERVICE_CIDRS = "/apis/networking.k8s.io/v1/servicecidrs";

@@ -11,10 +11,10 @@ import {
   type QuarantineProberDeps,
 } from "../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../../scripts/lab/cluster/collector.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { COOLDOWN_MS, ReconciledNode } from "../../scripts/lab/cluster/registry-node.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { COOLDOWN_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { ip, mac } from "../world/values.ts";
 import { openCollector, WEB } from "./collected.ts";

@@ -8,10 +8,10 @@ import type { Condition } from "../../host/controller/objects.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import type { LabController } from "../../scripts/lab/cluster/controller.ts";
-import { BERTH, POOLS, SETTINGS, until } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
+import { BERTH, POOLS, SETTINGS, until } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

@@ -6,9 +6,9 @@ import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
-import type { LabController, LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
-import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
+import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { claim, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

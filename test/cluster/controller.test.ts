@@ -4,11 +4,11 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
-import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import { poolObject } from "../../scripts/lab/cluster/objects.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startApiProxy } from "../lab/cluster/api-proxy.ts";
+import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { poolObject } from "../lab/cluster/objects.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";

@@ -6,12 +6,12 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, WorkloadPatch } from "../../host/cli/convert/conversion-plan.ts";
-import { readDocuments } from "../../scripts/lab/apply.ts";
-import { runBerthctl } from "../../scripts/lab/berthctl.ts";
-import { applyPeerKinds, createObjects } from "../../scripts/lab/cluster/peer-kinds.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { readDocuments } from "../lab/apply.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
+import { applyPeerKinds, createObjects } from "../lab/cluster/peer-kinds.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
 
 const VECTORS = join(root, "test", "vectors", "convert");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { addressRows, agentRows } from "./crds/address-rows.ts";
 import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";

@@ -6,10 +6,10 @@ import { decodePodAnnotations } from "../../host/config/annotations.ts";
 import { checkPools } from "../../host/resources/check-pools.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
 import { decodeSubnet } from "../../host/resources/subnet.ts";
-import { applyFolder, readDocuments } from "../../scripts/lab/apply.ts";
-import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { applyFolder, readDocuments } from "../lab/apply.ts";
+import { startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -10,9 +10,9 @@ import {
 } from "../../host/agent/explain/pool-facts.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import { connectAgentClient } from "../../scripts/lab/cluster/in-process.ts";
-import { BERTH, POOLS, until } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { connectAgentClient } from "../lab/cluster/in-process.ts";
+import { BERTH, POOLS, until } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -2,9 +2,9 @@
  * One fault after another, of any kind, on any node, while pods come and go: what the single tests do one by one, in an order that a seed decides.
  */
 import { expect } from "vitest";
-import { seededRandom } from "../../scripts/lab/cluster/api-faults.ts";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
+import { seededRandom } from "../lab/cluster/api-faults.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import type { LabNode, World } from "../lab/cluster/world.ts";
 import { attach, endPod, expectOwned, insist, pause, RECOVERY_MS, report } from "./fault-questions.ts";
 
 export interface ChaosOptions {

@@ -1,6 +1,6 @@
 /** Killing an agent at its nth effect, by the fault seam, and what must be true afterwards. */
 import { expect } from "vitest";
-import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
+import type { LabNode, World } from "../lab/cluster/world.ts";
 import { endPod, expectOwned, pause, report } from "./fault-questions.ts";
 
 /**

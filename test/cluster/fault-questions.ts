@@ -1,9 +1,9 @@
 /** What the fault tests ask of a world again and again, and the figures that they print. */
 import { expect } from "vitest";
-import { type LabPod, SYSTEM, until } from "../../scripts/lab/cluster/objects.ts";
-import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import { type LabPod, SYSTEM, until } from "../lab/cluster/objects.ts";
+import type { LabNode, World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { inParallel } from "../lab/parallel.ts";
 
 /** After a fault is over, every pod that should run has its address within this time. */
 export const RECOVERY_MS = 10_000;

@@ -3,9 +3,9 @@
  * should run has its address in time. The tests in the gate and the long ones share it.
  */
 import { expect } from "vitest";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import type { LabNode, World } from "../../scripts/lab/cluster/world.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import type { LabNode, World } from "../lab/cluster/world.ts";
+import { inParallel } from "../lab/parallel.ts";
 import { attach, endPod, expectOwned, pause, RECOVERY_MS, report, startPod } from "./fault-questions.ts";
 
 /** Calls of plugins at once on one node, while pods are started before a storm. */

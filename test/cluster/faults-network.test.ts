@@ -3,9 +3,9 @@
  * fall behind or expire.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
-import { until } from "../../scripts/lab/cluster/objects.ts";
-import { type LabNode, startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
+import { until } from "../lab/cluster/objects.ts";
+import { type LabNode, startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod } from "./fault-questions.ts";
 import { storm } from "./fault-storm.ts";

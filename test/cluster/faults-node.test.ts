@@ -5,9 +5,9 @@
 
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { NODES } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { NODES } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import {
   attach,
@@ -88,7 +88,7 @@ it("a node's object is deleted while its agent runs: its pods keep their address
 });
 
 it("clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (cooling-visibility)", async () => {
-  const load = `--import=${join(root, "scripts", "lab", "cluster", "shifted-clock.mjs")}`;
+  const load = `--import=${join(root, "test", "lab", "cluster", "shifted-clock.mjs")}`;
   const clock = (ms: number) => ({ NODE_OPTIONS: load, BERTH_LAB_CLOCK_MS: String(ms) });
   const early = {
     env: clock(DAY_MS),

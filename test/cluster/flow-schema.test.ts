@@ -2,11 +2,11 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { applyFile } from "../../scripts/lab/apply.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { applyFile } from "../lab/apply.ts";
+import { applyCrds } from "../lab/cluster/crds.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
 
 const AGENT = "system:serviceaccount:kube-system:berth-agent";
 const OTHER = "system:serviceaccount:kube-system:other";

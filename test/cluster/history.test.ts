@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { parseIp } from "../../host/net/ip.ts";
 import { allocationName, encodeIpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { followHistory, type History } from "../../scripts/lab/history/follow.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { followHistory, type History } from "../lab/history/follow.ts";
 
 const GROUP = "/apis/ipam.vendor.io/v1/ipallocations";
 /** The kind with no rules of its own: here only the order of writes matters. */

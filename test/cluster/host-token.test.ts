@@ -5,19 +5,19 @@ import { existsSync, readFileSync } from "node:fs";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { NAMESPACES, NODES, nodeObject, SYSTEM } from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { NAMESPACES, NODES, nodeObject, SYSTEM } from "../lab/cluster/objects.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
 import {
   applyHostAgents,
   createHostToken,
   createToken,
   requestNodeToken,
   type TokenRequest,
-} from "../../scripts/lab/cluster/rights.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+} from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { outcomeOf } from "./rights-objects.ts";
 
 const ACCOUNT = `${NAMESPACES}/${SYSTEM}/serviceaccounts/berth-agent`;

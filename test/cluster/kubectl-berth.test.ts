@@ -6,11 +6,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];

@@ -5,10 +5,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ALLOCATIONS, boundObject, podPath } from "../../scripts/lab/cluster/objects.ts";
-import { forceDelete, requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { createNetns } from "../../scripts/lab/netns.ts";
+import { ALLOCATIONS, boundObject, podPath } from "../lab/cluster/objects.ts";
+import { forceDelete, requestNodeToken } from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { createNetns } from "../lab/netns.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

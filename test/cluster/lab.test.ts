@@ -2,12 +2,12 @@
 import { readFile } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Fault, FaultRule } from "../../scripts/lab/cluster/api-faults.ts";
-import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
-import { DEFINITIONS_CRD, definitionsCrd, until as untilTrue } from "../../scripts/lab/cluster/objects.ts";
-import { PlaneReset } from "../../scripts/lab/cluster/plane.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { createKubeClient, type KubeClient } from "../../scripts/lab/kube-client.ts";
+import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
+import { type ApiProxy, startApiProxy } from "../lab/cluster/api-proxy.ts";
+import { DEFINITIONS_CRD, definitionsCrd, until as untilTrue } from "../lab/cluster/objects.ts";
+import { PlaneReset } from "../lab/cluster/plane.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { createKubeClient, type KubeClient } from "../lab/kube-client.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -1,11 +1,11 @@
 /** Agents and controllers of the last release and of this tree in one cluster, with the kinds and rights of this tree, as an upgrade and a rollback have them. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ControllerProcess, startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
 import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
+import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");

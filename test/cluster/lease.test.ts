@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { type Election, openElection } from "../../host/kubernetes/lease/election.ts";
 import { openLog } from "../../host/lib/log.ts";
-import { type ApiProxy, startApiProxy } from "../../scripts/lab/cluster/api-proxy.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import type { ControlPlane } from "../../scripts/lab/control-plane.ts";
+import { type ApiProxy, startApiProxy } from "../lab/cluster/api-proxy.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import { until } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

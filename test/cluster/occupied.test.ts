@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startOccupied } from "../../host/controller/occupied/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
-import { runBerthctl } from "../../scripts/lab/berthctl.ts";
-import { BERTH, berthObject, COORDINATORS, NAMESPACES, NODES, nodeObject } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
+import { BERTH, berthObject, COORDINATORS, NAMESPACES, NODES, nodeObject } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 /** The first addresses of the pool, in its order: of a Node, of the API server, of a Service. */

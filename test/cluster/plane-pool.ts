@@ -5,8 +5,8 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
-import { PlaneReset, startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { actOnPlane, type ControlPlane, type PlaneAction } from "../../scripts/lab/control-plane.ts";
+import { PlaneReset, startPlane } from "../lab/cluster/plane.ts";
+import { actOnPlane, type ControlPlane, type PlaneAction } from "../lab/control-plane.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -1,7 +1,7 @@
 /** The prefetch in figures: how many ADDs find their address, what that saves, and what it costs. Prints them. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type AgentNode, BERTH_PLUGIN } from "../../scripts/lab/cluster/agent-node.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const PODS = 200;

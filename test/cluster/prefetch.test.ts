@@ -5,10 +5,10 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
-import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../../scripts/lab/cluster/agent-node.ts";
-import { applyDefinition, deletePod, type LabPod, setRunning, until } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../lab/cluster/agent-node.ts";
+import { applyDefinition, deletePod, type LabPod, setRunning, until } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

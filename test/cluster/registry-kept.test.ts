@@ -2,7 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { held } from "../unit/registry/registry-suite.ts";
 import { claim, claimAndRetain, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";

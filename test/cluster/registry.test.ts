@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import type { Registry } from "../../host/registry/registry.ts";
-import type { RegistryNode } from "../../scripts/lab/cluster/registry-node.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { RegistryNode } from "../lab/cluster/registry-node.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
 import { describeRegistry, type SuiteWorld } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";

@@ -3,10 +3,10 @@
  * administrators everything but the deletion of an address in use. Pools: rights-pools.test.ts. Who steals the token of another agent: rights.test.ts.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ALLOCATIONS, POOLS } from "../../scripts/lab/cluster/objects.ts";
-import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { ALLOCATIONS, POOLS } from "../lab/cluster/objects.ts";
+import { FORCE_DELETE } from "../lab/cluster/rights.ts";
+import type { World } from "../lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import {
   type Address,
   become,

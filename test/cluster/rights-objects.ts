@@ -1,9 +1,9 @@
 /** An API server with Berth's accounts and policies, and objects to be attacked: for the tests of rights. */
 import { isDeepStrictEqual } from "node:util";
-import { ALLOCATIONS, type BoundSpec, boundObject, NODES, nodeObject } from "../../scripts/lab/cluster/objects.ts";
-import { forceDeleteAll } from "../../scripts/lab/cluster/rights.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { type KubeClient, KubeError, type KubeObject } from "../../scripts/lab/kube-client.ts";
+import { ALLOCATIONS, type BoundSpec, boundObject, NODES, nodeObject } from "../lab/cluster/objects.ts";
+import { forceDeleteAll } from "../lab/cluster/rights.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import { type KubeClient, KubeError, type KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 /** With nodes `a` and `b`, the namespace `shop`, and the pool `blue`, 10.6.0.0/24. */

@@ -3,12 +3,12 @@
  * hand; all other accounts the opposite, so that no address of a Subnet gets into a second generated pool by hand.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { POOLS, poolObject } from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { openAsController, placeGeneratedPool } from "../../scripts/lab/cluster/rights.ts";
-import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { POOLS, poolObject } from "../lab/cluster/objects.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
+import { openAsController, placeGeneratedPool } from "../lab/cluster/rights.ts";
+import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { openRights, outcomeOf } from "./rights-objects.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";

@@ -12,23 +12,15 @@ import { type ControllerProcess, openController } from "../../host/controller/co
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
-import { readDocuments } from "../../scripts/lab/apply.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import {
-  ALLOCATIONS,
-  boundObject,
-  createWorkload,
-  type LabPod,
-  NODES,
-  POOLS,
-  until,
-} from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { requestNodeToken } from "../../scripts/lab/cluster/rights.ts";
-import { applyWorkloadKinds, SETS } from "../../scripts/lab/cluster/workload-kinds.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { readDocuments } from "../lab/apply.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { ALLOCATIONS, boundObject, createWorkload, type LabPod, NODES, POOLS, until } from "../lab/cluster/objects.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
+import { requestNodeToken } from "../lab/cluster/rights.ts";
+import { applyWorkloadKinds, SETS } from "../lab/cluster/workload-kinds.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { runWorkloads } from "./rights-workloads.ts";
 
 const PREFIX = "system:serviceaccount:kube-system:";

@@ -10,9 +10,9 @@ import {
   podTemplate,
   SUBNETS,
   until,
-} from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+} from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 
 const NETWORK = /^10\.9\.0\./;
 

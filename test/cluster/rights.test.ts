@@ -3,10 +3,10 @@
  * is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is changed by one that is refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../../scripts/lab/cluster/objects.ts";
-import { FORCE_DELETE } from "../../scripts/lab/cluster/rights.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeClient, KubeObject } from "../../scripts/lab/kube-client.ts";
+import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../lab/cluster/objects.ts";
+import { FORCE_DELETE } from "../lab/cluster/rights.ts";
+import type { World } from "../lab/cluster/world.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import {
   type Address,
   become,

@@ -1,7 +1,7 @@
 /** Five agents and two hundred pods on a real API server: the scenarios of test/long/cluster in small, each write checked. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CniError, ErrorCode } from "../../host/cni/error.ts";
-import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
+import { callsPer, printTable, timesOf } from "../lab/scale/figures.ts";
 import {
   attachAll,
   countReasons,
@@ -10,9 +10,9 @@ import {
   livePods,
   measureClaims,
   sumPrefetches,
-} from "../../scripts/lab/scale/scenarios.ts";
-import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
-import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+} from "../lab/scale/scenarios.ts";
+import { endSets, rollSet, startSet } from "../lab/scale/stateful-sets.ts";
+import { openWorld, type World } from "../lab/scale/world.ts";
 import { Seeded } from "../world/seeded.ts";
 
 const SEED = 7;

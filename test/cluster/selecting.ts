@@ -1,10 +1,10 @@
 /** One node's agent and its ADDs as the plugins of any network make them, for the tests of selection. */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
-import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
-import type { AddCall } from "../../scripts/lab/cluster/in-process.ts";
-import { berthObject, type LabPod, NODES, nodeObject, POOLS } from "../../scripts/lab/cluster/objects.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import type { AddCall } from "../lab/cluster/in-process.ts";
+import { berthObject, type LabPod, NODES, nodeObject, POOLS } from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 export const NODE = "n1";

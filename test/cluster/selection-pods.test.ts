@@ -1,8 +1,8 @@
 /** Selection in a cluster: which pod a request is for, the text of its refusal, and when the agent does not trust its own cache. */
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { deletePod, finishPod, podPath } from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { deletePod, finishPod, podPath } from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
 import { NODE, openSelecting, type Selecting } from "./selecting.ts";
 

@@ -5,8 +5,8 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CniError } from "../../host/cni/error.ts";
-import { applyDefinition, COORDINATORS, POOLS } from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { applyDefinition, COORDINATORS, POOLS } from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { NODE, openSelecting, type Selecting } from "./selecting.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";

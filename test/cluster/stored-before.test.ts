@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
-import { BERTH, CRDS, POOLS, poolObject, until } from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { BERTH, CRDS, POOLS, poolObject, until } from "../lab/cluster/objects.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { type Findings, findingsOfError } from "./crds/findings.ts";
 
 const STORED = {

@@ -4,11 +4,11 @@
  */
 import { expect, vi } from "vitest";
 import { ClusterResources } from "../../host/agent/cluster/resources.ts";
-import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { openAsController } from "../../scripts/lab/cluster/rights.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeClient } from "../../scripts/lab/kube-client.ts";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { openAsController } from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeClient } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 /** The owner of generated pools, and what its pods name as their controller. */

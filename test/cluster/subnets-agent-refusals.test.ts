@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
-import type { AgentNode } from "../../scripts/lab/cluster/agent-node.ts";
-import type { LabPod } from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { beginWaiting, known, SubnetPools, type Workload } from "./subnet-pools.ts";
 
 let pools: SubnetPools;

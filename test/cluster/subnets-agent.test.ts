@@ -1,10 +1,10 @@
 /** The agent's part of generated pools on a real API server: the wait inside ADD, what it costs, and what holds once a pod has its address. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
-import { type AgentNode, BERTH_PLUGIN } from "../../scripts/lab/cluster/agent-node.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
+import { type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { beginWaiting, known, SubnetPools, type Workload } from "./subnet-pools.ts";
 
 let pools: SubnetPools;

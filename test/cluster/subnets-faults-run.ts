@@ -10,7 +10,7 @@ import type { ControllerDeps, PoolOwners } from "../../host/controller/types.ts"
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";
-import type { KubeClient } from "../../scripts/lab/kube-client.ts";
+import type { KubeClient } from "../lab/kube-client.ts";
 import { type PoolFacts, poolFactsOf, type SubnetFacts, subnetFactsOf } from "../property/controller/subnets-facts.ts";
 import { Workloads } from "../property/controller/subnets-workloads.ts";
 

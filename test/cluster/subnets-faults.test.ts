@@ -5,11 +5,11 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient as Client } from "../../host/kubernetes/client.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
+import { applyCrds } from "../lab/cluster/crds.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { followPools, type PoolHistory } from "../lab/history/follow-pools.ts";
+import { inParallel } from "../lab/parallel.ts";
 import { FAULTS, type Fault, FaultRun } from "./subnets-faults-run.ts";
 
 /** Runs at once: most of the time each waits for a pause after its fault. */

@@ -3,14 +3,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import type { Controller } from "../../host/controller/types.ts";
-import { type LabController, startParts } from "../../scripts/lab/cluster/controller.ts";
-import { type ApiUse, sumUse, useSince } from "../../scripts/lab/cluster/watched-api.ts";
-import { followPools, type PoolHistory } from "../../scripts/lab/history/follow-pools.ts";
-import { type BoundPod, bindPods, createDeployment, deleteDeployment } from "../../scripts/lab/scale/deployments.ts";
-import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { type AttachedPod, attachPod, detachPod } from "../../scripts/lab/scale/pods.ts";
-import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
-import { percentile } from "../../scripts/lab/statistics.ts";
+import { type LabController, startParts } from "../lab/cluster/controller.ts";
+import { type ApiUse, sumUse, useSince } from "../lab/cluster/watched-api.ts";
+import { followPools, type PoolHistory } from "../lab/history/follow-pools.ts";
+import { type BoundPod, bindPods, createDeployment, deleteDeployment } from "../lab/scale/deployments.ts";
+import { callsPer, printTable, timesOf } from "../lab/scale/figures.ts";
+import { type AttachedPod, attachPod, detachPod } from "../lab/scale/pods.ts";
+import { openWorld, type World } from "../lab/scale/world.ts";
+import { percentile } from "../lab/statistics.ts";
 
 const WORKLOADS = 20;
 /** Outcome of the issue, on a machine that does nothing else. */

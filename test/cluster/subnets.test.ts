@@ -8,11 +8,11 @@ import { startFinalizers } from "../../host/controller/finalizers/finalizer-cont
 import { PoolWrites } from "../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
-import type { LabControllerOptions } from "../../scripts/lab/cluster/controller.ts";
-import { BERTH, POOLS, SETTINGS } from "../../scripts/lab/cluster/objects.ts";
-import { openWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
+import type { LabControllerOptions } from "../lab/cluster/controller.ts";
+import { BERTH, POOLS, SETTINGS } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

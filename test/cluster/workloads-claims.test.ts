@@ -1,9 +1,9 @@
 /** IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { leadAddressOwners } from "../../scripts/lab/cluster/collector.ts";
-import type * as lab from "../../scripts/lab/cluster/objects.ts";
-import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { leadAddressOwners } from "../lab/cluster/collector.ts";
+import type * as lab from "../lab/cluster/objects.ts";
+import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const NET1 = { ifName: "net1", network: "lan" };

@@ -3,9 +3,9 @@
  * any UID. None of them gets, frees or holds up an address of the workload (retention, docs/security.md, "Forged owners").
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { add, claimAhead, openAgents } from "./workloads.ts";
 
 /** The victim is on n1. On n1 and n2 addresses are claimed by the ADD, on the others ahead of it. */

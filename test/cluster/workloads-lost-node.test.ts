@@ -1,9 +1,9 @@
 /** Workloads whose node dies (node-lost and retention, docs/workloads.md): the address comes along, and a node that is back takes nothing. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { leadAddressOwners } from "../../scripts/lab/cluster/collector.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { leadAddressOwners } from "../lab/cluster/collector.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };

@@ -1,8 +1,8 @@
 /** KubeVirt's machines keep their addresses, and a machine that migrates has its address on two nodes (retention, docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { INSTANCES, instance, MACHINES, machine } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { INSTANCES, instance, MACHINES, machine } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { add, claimAhead, openAgents, restart, settings } from "./workloads.ts";
 
 let world: World;

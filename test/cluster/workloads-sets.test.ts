@@ -3,10 +3,10 @@
  * docs/workloads.md).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { leadAddressOwners } from "../../scripts/lab/cluster/collector.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import { leadAddressOwners } from "../lab/cluster/collector.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { add, openAgents, settings } from "./workloads.ts";
 
 let world: World;

@@ -5,9 +5,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import * as lab from "../../scripts/lab/cluster/objects.ts";
-import { SETS, statefulSet } from "../../scripts/lab/cluster/workload-kinds.ts";
-import type { World } from "../../scripts/lab/cluster/world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
 import { mac } from "../world/values.ts";
 import { add, openAgents } from "./workloads.ts";
 

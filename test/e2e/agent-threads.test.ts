@@ -1,7 +1,7 @@
 /** How the kernel treats the threads of a built agent. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { startAgent } from "../../scripts/lab/agent.ts";
+import { startAgent } from "../lab/agent.ts";
 
 /** proc_pid_stat(5), counted from the field behind the name, which is the third. */
 const POLICY = 41 - 3;

@@ -1,9 +1,9 @@
 /** Definitions and settings that name a link by an alternative name. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireRefusal, requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { ipPool, macvlan, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth } from "../../scripts/lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
+import { requireRefusal, requireSuccess } from "../lab/cnitool.ts";
+import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
+import { addVeth } from "../lab/netns.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 /** Longer than a name can be. */
 const LONG = "the-link-of-this-node-to-the-rack";

@@ -7,9 +7,9 @@ import { AUDIT_FILE_BYTES } from "../../host/agent/audit/audit-log.ts";
 import { MAX_REFUSALS_OF_NIC } from "../../host/agent/audit/refusal-memory.ts";
 import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
 import { auditLineSchema } from "../../host/records/audit-line.ts";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, podManifest } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { CONF, ipPool, podManifest } from "../lab/manifests.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,

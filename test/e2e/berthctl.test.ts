@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,

@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
-import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
+import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const NETWORK = `bt${process.pid}`;
 const CONFIG = {

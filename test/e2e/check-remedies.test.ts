@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatAlias } from "../../host/coordinator/plan/alias.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import type { CheckReport } from "../../host/records/check-record.ts";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 const NETWORK = "check-remedies";
 const SECOND = "check-remedies-second";

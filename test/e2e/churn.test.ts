@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, withWorld } from "../../scripts/lab/netns-world.ts";
+import { ipPool, vendorConf } from "../lab/manifests.ts";
+import { eventually, withWorld } from "../lab/netns-world.ts";
 
 const CHURN_MS = 8_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MIN_COOLING_MS } from "../../host/agent/add-deadline.ts";
-import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const POD = { pod: "shop/web-0/uid-1" };

@@ -4,9 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { ipPool } from "../lab/manifests.ts";
+import { eventually, withWorld } from "../lab/netns-world.ts";
 
 const POOL = { "blue.yaml": ipPool("blue", "10.6.0.0/26", { default: true }) };
 

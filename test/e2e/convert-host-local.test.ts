@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runBerthctl } from "../../scripts/lab/berthctl.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
+import { runPlugin } from "../lab/cnitool.ts";
 
 let directory: string;
 beforeAll(() => {

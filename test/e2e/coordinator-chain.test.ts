@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
+import { runPlugin } from "../lab/cnitool.ts";
 import {
   CHAIN_COOLDOWN_MS,
   type ChainNode,
@@ -12,9 +12,9 @@ import {
   macvlanWith,
   makeChainNode,
   pairsOf,
-} from "../../scripts/lab/coordinator-worlds.ts";
-import { ALL_VERSIONS } from "../../scripts/lab/manifests.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
+} from "../lab/coordinator-worlds.ts";
+import { ALL_VERSIONS } from "../lab/manifests.ts";
+import type { LabPod } from "../lab/netns-world.ts";
 
 const NETWORK = `cc${process.pid}`;
 const OTHER = `${NETWORK}-other`;

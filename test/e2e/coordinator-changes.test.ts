@@ -1,16 +1,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import {
-  type ChainNode,
-  coordinate,
-  ENTRY,
-  MACVLAN,
-  makeChainNode,
-  pairsOf,
-} from "../../scripts/lab/coordinator-worlds.ts";
-import { macvlan } from "../../scripts/lab/manifests.ts";
+import { requireCommand } from "../lab/command.ts";
+import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/coordinator-worlds.ts";
+import { macvlan } from "../lab/manifests.ts";
 
 const NETWORK = `ch${process.pid}`;
 

@@ -1,15 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type ChainNode,
-  dumpNetns,
-  ENTRY,
-  expectNetns,
-  MACVLAN,
-  makeChainNode,
-} from "../../scripts/lab/coordinator-worlds.ts";
-import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
+import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../lab/netns-world.ts";
 
 const NETWORK = `cd${process.pid}`;
 /** The NIC without the coordinator, which is then called by itself. */

@@ -3,10 +3,10 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../../scripts/lab/coordinator-worlds.ts";
-import type { PodCall } from "../../scripts/lab/netns-world.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
+import { runPlugin } from "../lab/cnitool.ts";
+import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../lab/coordinator-worlds.ts";
+import type { PodCall } from "../lab/netns-world.ts";
+import { eventually } from "../lab/netns-world.ts";
 
 /** With one macvlan NIC, eth0. */
 let world: PreparedWorld;

@@ -4,8 +4,8 @@ import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
-import { segmentAddress } from "../../scripts/lab/addressing.ts";
-import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../../scripts/lab/coordinator-worlds.ts";
+import { segmentAddress } from "../lab/addressing.ts";
+import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../lab/coordinator-worlds.ts";
 
 let world: PreparedWorld;
 let pod: PreparedPod;

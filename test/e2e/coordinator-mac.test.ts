@@ -2,9 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../../scripts/lab/coordinator-worlds.ts";
-import { addVeth } from "../../scripts/lab/netns.ts";
-import { eventually, type LabPod, type PodOptions } from "../../scripts/lab/netns-world.ts";
+import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { addVeth } from "../lab/netns.ts";
+import { eventually, type LabPod, type PodOptions } from "../lab/netns-world.ts";
 
 const NETWORK = `cm${process.pid}`;
 /** A device of the node, which `host-device` lends to a pod. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { type Lab, macvlanOn, makeLab, withoutRetired } from "../../scripts/lab/coordinator-worlds.ts";
-import { podManifest } from "../../scripts/lab/manifests.ts";
-import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import { type Lab, macvlanOn, makeLab, withoutRetired } from "../lab/coordinator-worlds.ts";
+import { podManifest } from "../lab/manifests.ts";
+import { type Server, serve } from "../lab/traffic.ts";
 import {
   expectDefault,
   expectNodePort,

@@ -4,13 +4,13 @@
  */
 import { expect } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type Capture, openCapture } from "../../scripts/lab/capture.ts";
-import type { Lab } from "../../scripts/lab/coordinator-worlds.ts";
-import { type Frame, formatFrame } from "../../scripts/lab/frame.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
-import { ask } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
+import { type Capture, openCapture } from "../lab/capture.ts";
+import type { Lab } from "../lab/coordinator-worlds.ts";
+import { type Frame, formatFrame } from "../lab/frame.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import { serviceStandIn } from "../lab/service.ts";
+import { ask } from "../lab/traffic.ts";
 
 export const PORT = 8080;
 export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { outsideAddress, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab, pairsOf } from "../../scripts/lab/coordinator-worlds.ts";
-import { ipPool } from "../../scripts/lab/manifests.ts";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
-import { ask, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, podAddress, segmentAddress } from "../lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab, pairsOf } from "../lab/coordinator-worlds.ts";
+import { ipPool } from "../lab/manifests.ts";
+import type { Netns } from "../lab/netns.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import { serviceStandIn } from "../lab/service.ts";
+import { ask, ping, type Server, serve } from "../lab/traffic.ts";
 import { openWatch, PORT, SERVICE, SERVICE_CIDRS, type Watch } from "./coordinator-nics.ts";
 
 /** The overlay's own network on node 1: the upper half of what the other node routes there. */

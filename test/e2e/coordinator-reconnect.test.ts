@@ -1,16 +1,9 @@
 /** Networks that a running pod is disconnected from and connected to again: its other NICs keep their way to the node. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import {
-  coordinate,
-  type Lab,
-  macvlanOn,
-  makeLab,
-  pairsOf,
-  withoutRetired,
-} from "../../scripts/lab/coordinator-worlds.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
-import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import { coordinate, type Lab, macvlanOn, makeLab, pairsOf, withoutRetired } from "../lab/coordinator-worlds.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import { type Server, serve } from "../lab/traffic.ts";
 import {
   expectNodePort,
   expectReplies,

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
-import { ipPool } from "../../scripts/lab/manifests.ts";
-import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
+import { ipPool } from "../lab/manifests.ts";
+import { ask, type Server, serve } from "../lab/traffic.ts";
 import {
   expectDefault,
   expectNodePort,

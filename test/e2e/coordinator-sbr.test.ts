@@ -1,10 +1,10 @@
 /** The reference plugin `sbr` before and behind the coordinator, which takes tables in the pod and moves the NIC's routes there. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { coordinate, type Lab, macvlanOn, makeLab, withoutRetired } from "../../scripts/lab/coordinator-worlds.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
-import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
+import { coordinate, type Lab, macvlanOn, makeLab, withoutRetired } from "../lab/coordinator-worlds.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import { ask, type Server, serve } from "../lab/traffic.ts";
 import {
   expectNodePort,
   expectReplies,

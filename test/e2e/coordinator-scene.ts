@@ -3,11 +3,11 @@
  * Effects: a lab.
  */
 import type { Family } from "../../host/net/ip.ts";
-import { lengthOf, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
-import type { LabNode, LabPod } from "../../scripts/lab/netns-world.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
-import { type Server, serve } from "../../scripts/lab/traffic.ts";
+import { lengthOf, segmentAddress } from "../lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
+import type { LabNode, LabPod } from "../lab/netns-world.ts";
+import { serviceStandIn } from "../lab/service.ts";
+import { type Server, serve } from "../lab/traffic.ts";
 
 /** All servers listen here, but for the cache. */
 export const PORT = 8080;

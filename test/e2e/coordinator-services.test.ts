@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { Family } from "../../host/net/ip.ts";
-import { outsideAddress, POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { DROP_INVALID, macvlanOn } from "../../scripts/lab/coordinator-worlds.ts";
-import { formatFrame } from "../../scripts/lab/frame.ts";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import type { LabPod } from "../../scripts/lab/netns-world.ts";
-import type { Protocol } from "../../scripts/lab/sockets.ts";
-import { ask, openSession, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, POD_NETWORK, podAddress, segmentAddress } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { requireCommand } from "../lab/command.ts";
+import { DROP_INVALID, macvlanOn } from "../lab/coordinator-worlds.ts";
+import { formatFrame } from "../lab/frame.ts";
+import type { Netns } from "../lab/netns.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import type { Protocol } from "../lab/sockets.ts";
+import { ask, openSession, type Server, serve } from "../lab/traffic.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;

@@ -1,10 +1,10 @@
 /** What leaves over the pair carries the NIC's address, whatever other addresses the pod has; and a redirect in the pod answers the node. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { segmentAddress } from "../../scripts/lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab } from "../../scripts/lab/coordinator-worlds.ts";
-import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
-import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { segmentAddress } from "../lab/addressing.ts";
+import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../lab/netns-world.ts";
+import { ask, type Server, serve } from "../lab/traffic.ts";
 import { offerServices, PORT, SERVICE, SERVICE_CIDRS } from "./coordinator-nics.ts";
 
 /** The port of the sidecar, to which the pod's rules redirect what is for {@link SERVED}. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { outsideAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { ask, ping } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { ask, ping } from "../lab/traffic.ts";
 import { makeScene, PORT, PROTOCOLS, type Scene } from "./coordinator-scene.ts";
 
 function inScene(prefix: string, families: readonly Family[]): void {

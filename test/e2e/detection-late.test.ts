@@ -2,15 +2,15 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../scripts/lab/cnitool.ts";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { pairsOf } from "../../scripts/lab/coordinator-worlds.ts";
-import type { Frame } from "../../scripts/lab/frame.ts";
-import { macvlan } from "../../scripts/lab/manifests.ts";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
-import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../../scripts/lab/segment-world.ts";
+import { openCapture } from "../lab/capture.ts";
+import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../lab/cnitool.ts";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { pairsOf } from "../lab/coordinator-worlds.ts";
+import type { Frame } from "../lab/frame.ts";
+import { macvlan } from "../lab/manifests.ts";
+import type { Netns } from "../lab/netns.ts";
+import { eventually } from "../lab/netns-world.ts";
+import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../lab/segment-world.ts";
 
 const CONF = { mode: "underlay", detectIPConflict: true };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
-import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../../scripts/lab/segment-world.ts";
+import { ipPool } from "../lab/manifests.ts";
+import { eventually } from "../lab/netns-world.ts";
+import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/segment-world.ts";
 
 const REFUSED = {
   code: 104,

@@ -7,9 +7,9 @@ import { createFaultCounter } from "../../host/lib/fault.ts";
 import type { Registry } from "../../host/registry/registry.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-file.ts";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 import { ip } from "../world/values.ts";
 
 /** A kubelet runs 110 by default. */

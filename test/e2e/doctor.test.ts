@@ -7,12 +7,12 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { mergeFolders } from "../../host/cli/doctor/ini-file.ts";
 import { readFiles } from "../../host/cli/doctor/read-files.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { type CommandOutcome, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { addBridge, addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
@@ -322,7 +322,7 @@ it("finds that no agent runs", async () => {
 
 it("finds a clock that was never set", async () => {
   const env = {
-    NODE_OPTIONS: `--import=${join(root, "scripts/lab/cluster/shifted-clock.mjs")}`,
+    NODE_OPTIONS: `--import=${join(root, "test/lab/cluster/shifted-clock.mjs")}`,
     BERTH_LAB_CLOCK_MS: String(-Date.now() + 86_400_000),
   };
   await finds(

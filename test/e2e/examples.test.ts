@@ -1,11 +1,11 @@
 /** The network in deploy/examples/multus, executed by the reference library with the built agent. */
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { readDocuments } from "../../scripts/lab/apply.ts";
-import { manifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth } from "../../scripts/lab/netns.ts";
-import { NetnsWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { readDocuments } from "../lab/apply.ts";
+import { manifest, vendorConf } from "../lab/manifests.ts";
+import { addVeth } from "../lab/netns.ts";
+import { NetnsWorld } from "../lab/netns-world.ts";
 
 const FOLDER = join(root, "deploy", "examples", "multus");
 /** cnitool finds a cached result by the network's name, which must be this test's own. */

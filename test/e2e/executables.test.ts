@@ -18,11 +18,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { AGENT_SETTINGS, CONTROLLER_SETTINGS } from "../../host/bin/run-main.ts";
-import { startControllerProcess } from "../../scripts/lab/cluster/controller-process.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];

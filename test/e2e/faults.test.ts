@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addDirectly, eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { startAgent } from "../lab/agent.ts";
+import { requireCommand } from "../lab/command.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { addDirectly, eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,

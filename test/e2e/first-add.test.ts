@@ -3,9 +3,9 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
+import { startAgent } from "../lab/agent.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually } from "../lab/netns-world.ts";
 
 /** Of the main thread: V8 names each isolate in the lines that it prints, and the main thread's collection is the first of all. */
 function collectionsOf(output: string): string[] {

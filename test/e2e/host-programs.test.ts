@@ -3,8 +3,8 @@
  * folders of their own.
  */
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { requireCommand } from "../lab/command.ts";
+import { createNetns, type Netns } from "../lab/netns.ts";
 import { readFilesOfPage } from "./pages/script.ts";
 
 let node: Netns;

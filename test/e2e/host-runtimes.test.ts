@@ -2,10 +2,10 @@
 import { copyFileSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { ipPool, macvlan } from "../../scripts/lab/manifests.ts";
-import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { requireCommand } from "../lab/command.ts";
+import { ipPool, macvlan } from "../lab/manifests.ts";
+import { bootHost, type Host } from "../lab/systemd-host.ts";
 
 const ADDRESS = /inet (192\.0\.2\.\d+)\/24/;
 const page = readFileSync(join(root, "docs", "install-host.md"), "utf8");

@@ -15,11 +15,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { assembleHostLayout } from "../../scripts/lab/host-layout.ts";
-import { createNetns } from "../../scripts/lab/netns.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { assembleHostLayout } from "../lab/host-layout.ts";
+import { createNetns } from "../lab/netns.ts";
 
 const VERSION = readVersion();
 let directory: string;

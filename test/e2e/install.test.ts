@@ -18,8 +18,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { createNetns, type Netns } from "../lab/netns.ts";
 import { root, runShim } from "./shim/run-shim.ts";
 import { answer, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 

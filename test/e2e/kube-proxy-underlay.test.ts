@@ -1,15 +1,15 @@
 /** Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the backend on node 2. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { outsideAddress, POD_NETWORK, segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { SERVICE_CIDRS } from "../../scripts/lab/cluster/plane-parts.ts";
-import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../../scripts/lab/coordinator-worlds.ts";
-import { addService, deleteService, type KubeProxy } from "../../scripts/lab/kube-proxy.ts";
-import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import type { LabNode } from "../../scripts/lab/netns-world.ts";
-import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, POD_NETWORK, segmentAddress, segmentSubnet } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { SERVICE_CIDRS } from "../lab/cluster/plane-parts.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/coordinator-worlds.ts";
+import { addService, deleteService, type KubeProxy } from "../lab/kube-proxy.ts";
+import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import type { Netns } from "../lab/netns.ts";
+import type { LabNode } from "../lab/netns-world.ts";
+import { ask, type Server, serve } from "../lab/traffic.ts";
 
 const NETWORK = `ku${process.pid}`;
 const PORT = 8080;

@@ -6,12 +6,12 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { POD_NETWORK, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../../scripts/lab/coordinator-worlds.ts";
-import { addService, type KubeProxy } from "../../scripts/lab/kube-proxy.ts";
-import type { Netns } from "../../scripts/lab/netns.ts";
-import { ask, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { POD_NETWORK, podAddress, segmentAddress } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/coordinator-worlds.ts";
+import { addService, type KubeProxy } from "../lab/kube-proxy.ts";
+import type { Netns } from "../lab/netns.ts";
+import { ask, type Server, serve } from "../lab/traffic.ts";
 
 /** Of the routed pods, with and without, in both modes of kube-proxy. */
 const clusterCIDR = `${POD_NETWORK[4]},${POD_NETWORK[6]}`;

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { runCommand } from "../lab/command.ts";
 
 let home: string;
 let server: Server;

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCommand } from "../../scripts/lab/command.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { runCommand } from "../lab/command.ts";
 
 const KUBECTL = `#!/bin/sh
 case "$*" in

@@ -2,14 +2,14 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { segmentAddress, segmentSubnet } from "../../scripts/lab/addressing.ts";
-import { berthBin, referenceBin } from "../../scripts/lab/cnitool.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
-import { macvlanOn } from "../../scripts/lab/coordinator-worlds.ts";
-import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, type LabNode, type LabPod, NetnsWorld, usageOf } from "../../scripts/lab/netns-world.ts";
 import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
+import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
+import { berthBin, referenceBin } from "../lab/cnitool.ts";
+import { runCommand } from "../lab/command.ts";
+import { macvlanOn } from "../lab/coordinator-worlds.ts";
+import { ipPool, vendorConf } from "../lab/manifests.ts";
+import { eventually, type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns-world.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");
 const LAST_PATH = [join(LAST_DIST, "bin"), referenceBin];

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CONF, ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 /** Of 1,000 ADDs and DELs. */
 const MOST_GROWTH_MIB = 12;

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 
 const CONFIG = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 

@@ -2,12 +2,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type LabPage, visitPage } from "../../scripts/lab/browser.ts";
-import { type MapScene, openMapScene } from "../../scripts/lab/map-scene.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { DARK, LIGHT } from "../../web/colours.ts";
 import { KINDS, type Kind } from "../../web/map-model.ts";
+import { type LabPage, visitPage } from "../lab/browser.ts";
+import { type MapScene, openMapScene } from "../lab/map-scene.ts";
+import { eventually } from "../lab/netns-world.ts";
 
 /** `SCREENSHOTS=docs` renews those of the documents. */
 const MADE = join(root, "dist", "screenshots");

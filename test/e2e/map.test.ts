@@ -3,9 +3,9 @@ import { get } from "node:http";
 import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import { addressesAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../../host/records/map-records.ts";
-import { type LabPage, visitPage } from "../../scripts/lab/browser.ts";
-import { ipPool, manifest, podArgs, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { type LabPage, visitPage } from "../lab/browser.ts";
+import { ipPool, manifest, podArgs, vendorConf } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const CONFIG = {
   "conf.yaml": vendorConf({ allocationCooldown: "60s", allowSingleFamily: true }),

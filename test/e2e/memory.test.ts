@@ -1,8 +1,8 @@
 /** Memory that the built agent returns when nothing calls it. */
 import { afterEach, expect, it } from "vitest";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
-import { daemonAnonymousMib } from "../../scripts/lab/statistics.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { eventually } from "../lab/netns-world.ts";
+import { daemonAnonymousMib } from "../lab/statistics.ts";
 
 const POOLS = 1_000;
 

@@ -1,8 +1,8 @@
 /** What the built agent and berthctl say where something is wrong: the field's line, and the remedy. */
 import { expect, it, vi } from "vitest";
-import { runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { runCommand } from "../lab/command.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 
 const health = ({ agent }: World) => runCommand([process.execPath, "dist/berthctl.mjs", "health"], { env: agent.env });
 

@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
-import { startPrometheus } from "../../scripts/lab/prometheus.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { startPrometheus } from "../lab/prometheus.ts";
 
 const TINY = {
   "conf.yaml": CONF,

@@ -3,12 +3,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { cnitool, forgetNetwork } from "../../scripts/lab/cnitool.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
-import { eventually, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
+import { runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
+import { eventually, withWorld } from "../lab/netns-world.ts";
 
 const NETWORK = `bn-${process.pid}`;
 const CONFIG = {

@@ -1,9 +1,9 @@
 /** What other software removes of the node's side of running pods is back without an ADD, and said once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
-import { type ChainNode, makeChainNode } from "../../scripts/lab/coordinator-worlds.ts";
-import { eventually, type LabPod } from "../../scripts/lab/netns-world.ts";
-import { readNetworkState } from "../../scripts/lab/network-state.ts";
+import { type ChainNode, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { eventually, type LabPod } from "../lab/netns-world.ts";
+import { readNetworkState } from "../lab/network-state.ts";
 
 const NETWORK = `nr${process.pid}`;
 

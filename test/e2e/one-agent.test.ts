@@ -2,9 +2,9 @@
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };

@@ -1,9 +1,9 @@
 /** What another plugin has put into its result, and what a runtime asks of other plugins, in every version. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { ALL_VERSIONS, ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth } from "../../scripts/lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
+import { requireSuccess } from "../lab/cnitool.ts";
+import { ALL_VERSIONS, ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { addVeth } from "../lab/netns.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 const network = `previous${process.pid}`;
 let world: NetnsWorld;

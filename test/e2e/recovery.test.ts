@@ -3,10 +3,10 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { type World, withWorld } from "../../scripts/lab/netns-world.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { requireCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 
 /** As many as a kubelet runs, in a pool of 254. */
 const PODS = 100;

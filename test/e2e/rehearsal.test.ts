@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
+import { startAgent } from "../lab/agent.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { eventually } from "../lab/netns-world.ts";
 
 const ONE_ADDRESS = ipPool("tiny", "192.0.2.0/24", { ips: ["192.0.2.2"], default: true });
 

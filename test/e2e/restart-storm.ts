@@ -1,5 +1,5 @@
 /** ADDs without a pause while the agent is stopped and started again, as an upgrade does it on a busy node. */
-import type { World } from "../../scripts/lab/netns-world.ts";
+import type { World } from "../lab/netns-world.ts";
 
 export interface Storm {
   readonly restarts: number;

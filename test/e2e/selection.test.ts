@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { runCommand } from "../lab/command.ts";
+import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const NAMESPACE = `${JSON.stringify({
   apiVersion: "v1",

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { loadNative } from "../../host/kernel/native.ts";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;

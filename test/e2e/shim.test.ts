@@ -4,8 +4,8 @@ import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
 import { readVersion } from "../../scripts/setup/version.mjs";
+import { runCommand } from "../lab/command.ts";
 import { decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { eventually, type World, withWorld } from "../../scripts/lab/netns-world.ts";
+import { startAgent } from "../lab/agent.ts";
+import { requireCommand } from "../lab/command.ts";
+import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
+import { eventually, type World, withWorld } from "../lab/netns-world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 

@@ -1,9 +1,9 @@
 /** Pools of addresses that are special, or look so: through the built agent, coordinator and main plugin. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { ipPool, macvlan, podManifest, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth, type Netns } from "../../scripts/lab/netns.ts";
-import { type LabNode, NetnsWorld } from "../../scripts/lab/netns-world.ts";
+import { requireSuccess } from "../lab/cnitool.ts";
+import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
+import { addVeth, type Netns } from "../lab/netns.ts";
+import { type LabNode, NetnsWorld } from "../lab/netns-world.ts";
 
 const network = `special${process.pid}`;
 const choose = (pod: string, pool: string) => podManifest("shop", pod, { ippool: { ipv4: [pool] } });

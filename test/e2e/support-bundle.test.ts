@@ -13,10 +13,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MAX_BUNDLE_FILE } from "../../host/cli/support/archive.ts";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../../scripts/lab/command.ts";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
 
 /** Each is planted in one place, and none may be in a bundle. */
 const SECRETS = {

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { assembleLastHostLayout } from "../../scripts/lab/host-layout.ts";
-import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
 import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
+import { assembleLastHostLayout } from "../lab/host-layout.ts";
+import { bootHost, type Host } from "../lab/systemd-host.ts";
 
 const UNIT = "berth-agent.service";
 const ADDRESS = /"192\.0\.2\.\d+\/24"/;

@@ -8,18 +8,18 @@ import type { CheckReport } from "../../host/records/check-record.ts";
 import { explanationRecord } from "../../host/records/explanation-record.ts";
 import { historyAnswer, poolsAnswer } from "../../host/records/map-records.ts";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
-import { NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { type BerthVersion, CURRENT, LAST, writeBerthImages } from "../../scripts/lab/nodes/berth-images.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { differenceOf, readApiFootprint, readNodeFootprint } from "../../scripts/lab/nodes/footprint.ts";
-import { BERTH_RANGE, LAN } from "../../scripts/lab/nodes/networks.ts";
-import { isReady, type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
-import { daemonSetOf, deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
 import { lastReleaseDir, referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { tagOf } from "../../scripts/setup/version.mjs";
 import { executePart, partsAt } from "../e2e/pages/script.ts";
+import { NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
+import { requireCommand } from "../lab/command.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { type BerthVersion, CURRENT, LAST, writeBerthImages } from "../lab/nodes/berth-images.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { differenceOf, readApiFootprint, readNodeFootprint } from "../lab/nodes/footprint.ts";
+import { BERTH_RANGE, LAN } from "../lab/nodes/networks.ts";
+import { isReady, type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { daemonSetOf, deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 
 /** Neither is the chart's own name. */
 const RELEASE = "odd.one";

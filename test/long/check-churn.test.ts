@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { Operator } from "../nodes/operator.ts";
 
 const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 300) * 1_000;

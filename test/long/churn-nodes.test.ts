@@ -7,13 +7,13 @@
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { seededRandom } from "../../scripts/lab/cluster/api-faults.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { type Census, startCensus } from "../../scripts/lab/nodes/census.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import type { RealNode } from "../../scripts/lab/nodes/node.ts";
-import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, podOf, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import { seededRandom } from "../lab/cluster/api-faults.ts";
+import { requireCommand } from "../lab/command.ts";
+import { type Census, startCensus } from "../lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import type { RealNode } from "../lab/nodes/node.ts";
+import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
 
 const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 600) * 1_000;
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);

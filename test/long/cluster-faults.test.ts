@@ -1,10 +1,10 @@
 /** The faults of test/cluster that take longer than the gate has time for. BERTH_SEED repeats a chaos. */
 import { expect, it } from "vitest";
-import { startWorld } from "../../scripts/lab/cluster/world.ts";
 import { chaos } from "../cluster/fault-chaos.ts";
 import { killAtEffects } from "../cluster/fault-kills.ts";
 import { endAll } from "../cluster/fault-questions.ts";
 import { stopServerInStorm } from "../cluster/fault-storm.ts";
+import { startWorld } from "../lab/cluster/world.ts";
 
 it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () => {
   const world = await startWorld({

@@ -4,10 +4,10 @@
  */
 import { expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
-import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { fillPool } from "../../scripts/lab/scale/fill.ts";
-import { attachAll, countReasons, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
-import { openWorld } from "../../scripts/lab/scale/world.ts";
+import { callsPer, printTable, timesOf } from "../lab/scale/figures.ts";
+import { fillPool } from "../lab/scale/fill.ts";
+import { attachAll, countReasons, createPods, endPods } from "../lab/scale/scenarios.ts";
+import { openWorld } from "../lab/scale/world.ts";
 import { Seeded } from "../world/seeded.ts";
 
 const NODES = 50;

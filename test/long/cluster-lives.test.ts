@@ -3,9 +3,9 @@
  * API server, and that no address is ever had twice.
  */
 import { expect, it } from "vitest";
-import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { type Lives, livePods, sumPrefetches } from "../../scripts/lab/scale/scenarios.ts";
-import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+import { callsPer, printTable, timesOf } from "../lab/scale/figures.ts";
+import { type Lives, livePods, sumPrefetches } from "../lab/scale/scenarios.ts";
+import { openWorld, type World } from "../lab/scale/world.ts";
 
 const NODES = 50;
 const PODS = 5_000;

@@ -1,16 +1,16 @@
 /** Memory of a cluster's agents when ten thousand addresses are in use: of fifty in one process, and of a built one by itself. */
 import { expect, it } from "vitest";
-import { startAgent } from "../../scripts/lab/agent.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { createNetns } from "../../scripts/lab/netns.ts";
-import { eventually } from "../../scripts/lab/netns-world.ts";
-import { inParallel } from "../../scripts/lab/parallel.ts";
-import { mebibytes, printTable } from "../../scripts/lab/scale/figures.ts";
-import { fillPool } from "../../scripts/lab/scale/fill.ts";
-import { NAMESPACE } from "../../scripts/lab/scale/pods.ts";
-import { attachAll, countReasons, createPods, endPods } from "../../scripts/lab/scale/scenarios.ts";
-import { openWorld } from "../../scripts/lab/scale/world.ts";
-import { daemonRssMib } from "../../scripts/lab/statistics.ts";
+import { startAgent } from "../lab/agent.ts";
+import { runPlugin } from "../lab/cnitool.ts";
+import { createNetns } from "../lab/netns.ts";
+import { eventually } from "../lab/netns-world.ts";
+import { inParallel } from "../lab/parallel.ts";
+import { mebibytes, printTable } from "../lab/scale/figures.ts";
+import { fillPool } from "../lab/scale/fill.ts";
+import { NAMESPACE } from "../lab/scale/pods.ts";
+import { attachAll, countReasons, createPods, endPods } from "../lab/scale/scenarios.ts";
+import { openWorld } from "../lab/scale/world.ts";
+import { daemonRssMib } from "../lab/statistics.ts";
 
 const NODES = 50;
 const ALLOCATIONS = 10_000;

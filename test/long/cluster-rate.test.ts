@@ -4,11 +4,11 @@
  * together as much of the rest as they need, as agents of a cluster are on other machines.
  */
 import { expect, it } from "vitest";
-import { callsPer, mebibytes, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import type { SimPod } from "../../scripts/lab/scale/pods.ts";
-import { setApart } from "../../scripts/lab/scale/processors.ts";
-import { createPods, endPods, measureClaims } from "../../scripts/lab/scale/scenarios.ts";
-import { openWorld, type World } from "../../scripts/lab/scale/world.ts";
+import { callsPer, mebibytes, printTable, timesOf } from "../lab/scale/figures.ts";
+import type { SimPod } from "../lab/scale/pods.ts";
+import { setApart } from "../lab/scale/processors.ts";
+import { createPods, endPods, measureClaims } from "../lab/scale/scenarios.ts";
+import { openWorld, type World } from "../lab/scale/world.ts";
 
 const NODES = 50;
 const PODS = 5_000;

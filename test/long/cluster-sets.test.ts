@@ -1,9 +1,9 @@
 /** Thirty StatefulSets rolled at once on fifty agents: every pod comes back on another node and has the addresses that it had. */
 import { expect, it } from "vitest";
-import { sumUse, useSince } from "../../scripts/lab/cluster/watched-api.ts";
-import { callsPer, printTable } from "../../scripts/lab/scale/figures.ts";
-import { endSets, rollSet, startSet } from "../../scripts/lab/scale/stateful-sets.ts";
-import { openWorld } from "../../scripts/lab/scale/world.ts";
+import { sumUse, useSince } from "../lab/cluster/watched-api.ts";
+import { callsPer, printTable } from "../lab/scale/figures.ts";
+import { endSets, rollSet, startSet } from "../lab/scale/stateful-sets.ts";
+import { openWorld } from "../lab/scale/world.ts";
 import { Seeded } from "../world/seeded.ts";
 
 const NODES = 50;

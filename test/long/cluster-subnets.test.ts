@@ -3,11 +3,11 @@
  * cost of a workload depends neither on how many there are nor on how large the Subnet is. Each write to pools, Subnets and addresses is checked.
  */
 import { expect, it } from "vitest";
-import { inParallel } from "../../scripts/lab/parallel.ts";
-import { callsPer, mebibytes, printTable, type Row, requestsPer, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { endAll, type RollOut, rollOut, scaleDown, scaleUp } from "../../scripts/lab/scale/roll-outs.ts";
-import { countReasons } from "../../scripts/lab/scale/scenarios.ts";
-import { countWrites } from "../../scripts/lab/scale/server-use.ts";
+import { inParallel } from "../lab/parallel.ts";
+import { callsPer, mebibytes, printTable, type Row, requestsPer, timesOf } from "../lab/scale/figures.ts";
+import { endAll, type RollOut, rollOut, scaleDown, scaleUp } from "../lab/scale/roll-outs.ts";
+import { countReasons } from "../lab/scale/scenarios.ts";
+import { countWrites } from "../lab/scale/server-use.ts";
 import {
   areComplete,
   type Cost,
@@ -15,8 +15,8 @@ import {
   openSubnetWorld,
   type SubnetWorld,
   sizeOf,
-} from "../../scripts/lab/scale/subnet-world.ts";
-import { percentile } from "../../scripts/lab/statistics.ts";
+} from "../lab/scale/subnet-world.ts";
+import { percentile } from "../lab/statistics.ts";
 
 const NODES = 20;
 /** How long the end of everything may take: addresses rest 2 s, then pools go. */

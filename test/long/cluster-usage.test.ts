@@ -5,13 +5,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import { startParts } from "../../scripts/lab/cluster/controller.ts";
-import { sumUse } from "../../scripts/lab/cluster/watched-api.ts";
-import { callsPer, printTable, timesOf } from "../../scripts/lab/scale/figures.ts";
-import { fillPool } from "../../scripts/lab/scale/fill.ts";
-import { openFleet } from "../../scripts/lab/scale/fleet.ts";
-import { type Attached, attachAll, countReasons, createPods } from "../../scripts/lab/scale/scenarios.ts";
-import { openWorld } from "../../scripts/lab/scale/world.ts";
+import { startParts } from "../lab/cluster/controller.ts";
+import { sumUse } from "../lab/cluster/watched-api.ts";
+import { callsPer, printTable, timesOf } from "../lab/scale/figures.ts";
+import { fillPool } from "../lab/scale/fill.ts";
+import { openFleet } from "../lab/scale/fleet.ts";
+import { type Attached, attachAll, countReasons, createPods } from "../lab/scale/scenarios.ts";
+import { openWorld } from "../lab/scale/world.ts";
 import { Seeded } from "../world/seeded.ts";
 
 const NODES = Number(process.env.NODES ?? 20);

@@ -3,12 +3,12 @@
  * itself is in test/nodes/trouble.ts. No sample of the kernel state shows two holders of the address, and the set has it in the end.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { LAN } from "../../scripts/lab/nodes/networks.ts";
-import type { RealNode } from "../../scripts/lab/nodes/node.ts";
-import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
-import { paths } from "../../scripts/lab/nodes/workloads.ts";
+import { requireCommand } from "../lab/command.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { LAN } from "../lab/nodes/networks.ts";
+import type { RealNode } from "../lab/nodes/node.ts";
+import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { paths } from "../lab/nodes/workloads.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "../nodes/orphan-world.ts";
 
 /** Longest pause of a kubelet between two sandboxes of a pod, and the time in which a node is found to be lost. */

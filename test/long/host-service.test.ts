@@ -5,7 +5,7 @@
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
+import { applyCrds } from "../lab/cluster/crds.ts";
 import {
   createPod,
   NAMESPACES,
@@ -14,12 +14,12 @@ import {
   nodeObject,
   POOLS,
   poolObject,
-} from "../../scripts/lab/cluster/objects.ts";
-import { applyHostAgents, applyRights, createHostToken } from "../../scripts/lab/cluster/rights.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
-import { type Netns, openNetns } from "../../scripts/lab/netns.ts";
-import { bootHost, type Host } from "../../scripts/lab/systemd-host.ts";
+} from "../lab/cluster/objects.ts";
+import { applyHostAgents, applyRights, createHostToken } from "../lab/cluster/rights.ts";
+import { requireCommand } from "../lab/command.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { type Netns, openNetns } from "../lab/netns.ts";
+import { bootHost, type Host } from "../lab/systemd-host.ts";
 
 const UNIT = "berth-agent.service";
 const ADDRESS = /"10\.6\.0\.\d+\/24"/;

@@ -1,6 +1,6 @@
 /** What ifacer-service.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it should be. */
 import assert from "node:assert/strict";
-import { bootHost } from "../../scripts/lab/systemd-host.ts";
+import { bootHost } from "../lab/systemd-host.ts";
 
 const UNIT = "berth-agent.service";
 

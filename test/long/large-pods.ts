@@ -6,7 +6,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createKubeClient } from "../../scripts/lab/kube-client.ts";
+import { createKubeClient } from "../lab/kube-client.ts";
 
 interface Tenant {
   readonly url: string;

@@ -5,10 +5,10 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { Operator } from "../nodes/operator.ts";
 import { berth, countOf, MigrationWatch } from "./migration-watch.ts";
 

@@ -7,12 +7,12 @@ import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
-import { applyObject } from "../../scripts/lab/apply.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
-import { installWhereabouts, whereaboutsNetwork } from "../../scripts/lab/peers/whereabouts.ts";
+import { applyObject } from "../lab/apply.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
+import { installWhereabouts, whereaboutsNetwork } from "../lab/peers/whereabouts.ts";
 import { Operator } from "../nodes/operator.ts";
 import { berth, countOf, isNoneOf, MigrationWatch } from "./migration-watch.ts";
 

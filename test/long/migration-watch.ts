@@ -3,12 +3,12 @@
  * NICs. The three migrations of this folder bring the cluster and the other IPAM.
  */
 import { expect } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { type Census, startCensus } from "../../scripts/lab/nodes/census.ts";
-import { NAMESPACE, type RealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, ownerOf } from "../../scripts/lab/nodes/observe.ts";
-import { type Stream, startStream } from "../../scripts/lab/nodes/stream.ts";
-import { paths } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { type Census, startCensus } from "../lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster } from "../lab/nodes/cluster.ts";
+import { type Observer, ownerOf } from "../lab/nodes/observe.ts";
+import { type Stream, startStream } from "../lab/nodes/stream.ts";
+import { paths } from "../lab/nodes/workloads.ts";
 import type { Operator } from "../nodes/operator.ts";
 
 /** Throws unless the command of `kubectl berth` succeeds; gives what it prints. */

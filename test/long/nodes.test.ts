@@ -1,9 +1,9 @@
 /** What of real nodes takes longer than the gate has time for. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { measureReady, printTimes } from "../../scripts/lab/nodes/measure.ts";
-import { type Observer, observe, until } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { measureReady, printTimes } from "../lab/nodes/measure.ts";
+import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const WITH_PODS = { propagationPolicy: "Background" };

@@ -1,9 +1,9 @@
 /** Thirty graceful restarts of the agent, ten thousand ADDs meanwhile: each is answered with an address of its own. */
 import { expect, it } from "vitest";
-import { CONF, ipPool } from "../../scripts/lab/manifests.ts";
-import { withWorld } from "../../scripts/lab/netns-world.ts";
-import { printTable } from "../../scripts/lab/scale/figures.ts";
 import { restartUnderLoad } from "../e2e/restart-storm.ts";
+import { CONF, ipPool } from "../lab/manifests.ts";
+import { withWorld } from "../lab/netns-world.ts";
+import { printTable } from "../lab/scale/figures.ts";
 
 const RESTARTS = 30;
 const ADDS = 10_000;

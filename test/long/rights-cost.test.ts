@@ -3,13 +3,13 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
-import { applyFile } from "../../scripts/lab/apply.ts";
-import { applyCrds } from "../../scripts/lab/cluster/crds.ts";
-import { connectClient } from "../../scripts/lab/cluster/in-process.ts";
-import { ALLOCATIONS, boundObject, NAMESPACES, namespaceObject } from "../../scripts/lab/cluster/objects.ts";
-import { applyPolicies, writeAgentKubeconfig } from "../../scripts/lab/cluster/rights.ts";
-import { type ControlPlane, startControlPlane } from "../../scripts/lab/control-plane.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { applyFile } from "../lab/apply.ts";
+import { applyCrds } from "../lab/cluster/crds.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { ALLOCATIONS, boundObject, NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
+import { applyPolicies, writeAgentKubeconfig } from "../lab/cluster/rights.ts";
+import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
 
 const ROUNDS = 2;
 const EACH = 30;

@@ -3,12 +3,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { NODES, nodeObject } from "../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../scripts/lab/cluster/plane.ts";
-import { applyHostAgents, createHostToken } from "../../scripts/lab/cluster/rights.ts";
-import { startWorld, type World } from "../../scripts/lab/cluster/world.ts";
-import { KubeError } from "../../scripts/lab/kube-client.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { NODES, nodeObject } from "../lab/cluster/objects.ts";
+import { startPlane } from "../lab/cluster/plane.ts";
+import { applyHostAgents, createHostToken } from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { KubeError } from "../lab/kube-client.ts";
 
 /** The API server accepts a token for a minute longer than it says, and remembers a good one for ten seconds. */
 const EXPIRED_MS = (600 + 60 + 10 + 20) * 1_000;

@@ -2,12 +2,12 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { KubernetesVersion } from "../../scripts/lab/cluster/plane-parts.ts";
-import { berthBin } from "../../scripts/lab/cnitool.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import type { Runtime } from "../../scripts/lab/nodes/containerd.ts";
-import { observe } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubernetesVersion } from "../lab/cluster/plane-parts.ts";
+import { berthBin } from "../lab/cnitool.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import type { Runtime } from "../lab/nodes/containerd.ts";
+import { observe } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const WITH_PODS = { propagationPolicy: "Background" };

@@ -6,7 +6,7 @@ import { type NodeNamespace, type OpenNamespace, openNamespace, openNode } from 
 import { formatIp } from "../../host/net/ip.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import type { NamespaceState } from "../../host/plan/state.ts";
-import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { ip } from "../world/values.ts";
 import { sysctlIn } from "./kernel-scene.ts";
 

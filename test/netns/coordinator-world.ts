@@ -19,7 +19,7 @@ import type { Ip } from "../../host/net/ip.ts";
 import type { Operation } from "../../host/plan/operation.ts";
 import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
-import { LAB_NETWORKS } from "../../scripts/lab/addressing.ts";
+import { LAB_NETWORKS } from "../lab/addressing.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
 import { ipIn, showIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 

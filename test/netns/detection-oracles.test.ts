@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Announcer } from "../../host/coordinator/announcer.ts";
 import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
-import { runCommand } from "../../scripts/lab/command.ts";
+import { runCommand } from "../lab/command.ts";
 import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { detect, type Lab, makeLab, type Pod } from "./detection-lab.ts";

@@ -1,13 +1,13 @@
 /** The test network itself, with plain `ip` and no Berth: who reaches whom, by which link, and that the instruments see it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { outsideAddress, podAddress, segmentAddress } from "../../scripts/lab/addressing.ts";
-import { openCapture } from "../../scripts/lab/capture.ts";
-import { type Fabric, makeFabric } from "../../scripts/lab/fabric.ts";
-import { formatFrame } from "../../scripts/lab/frame.ts";
-import { openNetns } from "../../scripts/lab/netns.ts";
-import { serviceStandIn } from "../../scripts/lab/service.ts";
-import { ask, askOften, openSession, ping, type Server, serve } from "../../scripts/lab/traffic.ts";
+import { outsideAddress, podAddress, segmentAddress } from "../lab/addressing.ts";
+import { openCapture } from "../lab/capture.ts";
+import { type Fabric, makeFabric } from "../lab/fabric.ts";
+import { formatFrame } from "../lab/frame.ts";
+import { openNetns } from "../lab/netns.ts";
+import { serviceStandIn } from "../lab/service.ts";
+import { ask, askOften, openSession, ping, type Server, serve } from "../lab/traffic.ts";
 
 const PORT = 8080;
 const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { openPluginLogs } from "../../host/agent/coordinator/plugin-logs.ts";
 import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
 import type { Log } from "../../host/lib/log.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
+import { requireCommand } from "../lab/command.ts";
 import { recordLog, until } from "../world/recorded-log.ts";
 
 interface World {

@@ -1,12 +1,12 @@
 /** What without-ipv6.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it should be. */
 import assert from "node:assert/strict";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { requireRefusal, requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { ipPool, macvlan, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addVeth } from "../../scripts/lab/netns.ts";
-import { LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
-import { ping } from "../../scripts/lab/traffic.ts";
+import { requireRefusal, requireSuccess } from "../lab/cnitool.ts";
+import { requireCommand } from "../lab/command.ts";
+import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { addVeth } from "../lab/netns.ts";
+import { LabPod, NetnsWorld } from "../lab/netns-world.ts";
+import { ping } from "../lab/traffic.ts";
 
 const OTHER = "10.66.0.1";
 const pool = (name: string, subnet: string, gateway: string, ips: string) =>

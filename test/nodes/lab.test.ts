@@ -1,12 +1,12 @@
 import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { createNetns } from "../../scripts/lab/netns.ts";
-import { startCensus } from "../../scripts/lab/nodes/census.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { observe, ownerOf, until } from "../../scripts/lab/nodes/observe.ts";
-import { paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { createNetns } from "../lab/netns.ts";
+import { startCensus } from "../lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { observe, ownerOf, until } from "../lab/nodes/observe.ts";
+import { paths, podOf } from "../lab/nodes/workloads.ts";
 
 /** Everything that a cluster of this process leaves anywhere, by name. */
 async function leftovers(): Promise<string[]> {

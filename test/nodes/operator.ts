@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CheckReport } from "../../host/records/check-record.ts";
-import type { CommandOutcome } from "../../scripts/lab/command.ts";
-import type { RealCluster } from "../../scripts/lab/nodes/cluster.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import type { CommandOutcome } from "../lab/command.ts";
+import type { RealCluster } from "../lab/nodes/cluster.ts";
 
 export interface Checked {
   readonly exitCode: number | null;

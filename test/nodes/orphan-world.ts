@@ -3,13 +3,13 @@
  * Shared by trouble.ts and by test/long/fencing.test.ts; each brings a cluster, and what is wrong with the node.
  */
 import { expect } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { type Census, type NicAddress, startCensus } from "../../scripts/lab/nodes/census.ts";
-import { NAMESPACE, type RealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import type { NetworkName } from "../../scripts/lab/nodes/networks.ts";
-import type { RealNode } from "../../scripts/lab/nodes/node.ts";
-import { type Observer, until } from "../../scripts/lab/nodes/observe.ts";
-import { paths, statefulSetOf, type WorkloadSpec } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { type Census, type NicAddress, startCensus } from "../lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster } from "../lab/nodes/cluster.ts";
+import type { NetworkName } from "../lab/nodes/networks.ts";
+import type { RealNode } from "../lab/nodes/node.ts";
+import { type Observer, until } from "../lab/nodes/observe.ts";
+import { paths, statefulSetOf, type WorkloadSpec } from "../lab/nodes/workloads.ts";
 
 const SET = "orphan";
 const POD = `${paths.pods(NAMESPACE)}/${SET}-0`;

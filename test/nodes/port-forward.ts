@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { poolsAnswer } from "../../host/records/map-records.ts";
-import { startDaemon } from "../../scripts/lab/daemon.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { isReady, until } from "../../scripts/lab/nodes/observe.ts";
-import { requestToken } from "../../scripts/lab/nodes/tokens.ts";
-import { deploymentOf, paths } from "../../scripts/lab/nodes/workloads.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { startDaemon } from "../lab/daemon.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { isReady, until } from "../lab/nodes/observe.ts";
+import { requestToken } from "../lab/nodes/tokens.ts";
+import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
 import { cluster } from "./shared-cluster.ts";
 
 const LINE = /`kubectl (?<words>[^`]*port-forward[^`]*)`/;

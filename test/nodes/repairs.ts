@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { until } from "../../scripts/lab/nodes/observe.ts";
-import { paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/nodes/observe.ts";
+import { paths, podOf } from "../lab/nodes/workloads.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const REPAIRED_MS = 20_000;

@@ -1,6 +1,6 @@
 /** One cluster for the tests that start with no pod and leave none: cluster.test.ts starts it, and loads them. */
-import { NAMESPACE, type RealCluster, startRealCluster } from "../../scripts/lab/nodes/cluster.ts";
-import { type Observer, observe } from "../../scripts/lab/nodes/observe.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
 
 export { NAMESPACE };
 

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { LAN } from "../../scripts/lab/nodes/networks.ts";
-import { until } from "../../scripts/lab/nodes/observe.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { LAN } from "../lab/nodes/networks.ts";
+import { until } from "../lab/nodes/observe.ts";
 import {
   cronJobOf,
   daemonSetOf,
@@ -14,7 +14,7 @@ import {
   runOf,
   statefulSetOf,
   type WorkloadSpec,
-} from "../../scripts/lab/nodes/workloads.ts";
+} from "../lab/nodes/workloads.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const GROUP = "/apis/ipam.vendor.io/v1";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import type { RealNode } from "../../scripts/lab/nodes/node.ts";
-import { until } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, paths, podOf } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import type { RealNode } from "../lab/nodes/node.ts";
+import { until } from "../lab/nodes/observe.ts";
+import { deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 

@@ -1,9 +1,9 @@
 import { unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { KubeObject } from "../../scripts/lab/kube-client.ts";
-import { ownerOf, until } from "../../scripts/lab/nodes/observe.ts";
-import { deploymentOf, jobOf, paths, podOf, statefulSetOf } from "../../scripts/lab/nodes/workloads.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { ownerOf, until } from "../lab/nodes/observe.ts";
+import { deploymentOf, jobOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);

@@ -7,12 +7,12 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addBridge, addVeth } from "../../scripts/lab/netns.ts";
-import { LabPod, NetnsWorld } from "../../scripts/lab/netns-world.ts";
-import { ping } from "../../scripts/lab/traffic.ts";
+import { requireSuccess } from "../lab/cnitool.ts";
+import { requireCommand } from "../lab/command.ts";
+import { ipPool, vendorConf } from "../lab/manifests.ts";
+import { addBridge, addVeth } from "../lab/netns.ts";
+import { LabPod, NetnsWorld } from "../lab/netns-world.ts";
+import { ping } from "../lab/traffic.ts";
 import { ipBatch } from "./ip-batch.ts";
 import { ofRun } from "./long-cases.ts";
 

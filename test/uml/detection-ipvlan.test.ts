@@ -11,11 +11,11 @@ import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import { observeLink } from "../../host/kernel/observe-link.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { runPlugin } from "../lab/cnitool.ts";
+import { requireCommand } from "../lab/command.ts";
+import { ipPool, vendorConf } from "../lab/manifests.ts";
+import { createNetns, type Netns } from "../lab/netns.ts";
 import { ip } from "../world/values.ts";
 
 const RIVAL_MAC = "02:11:22:33:44:55";

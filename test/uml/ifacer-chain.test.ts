@@ -1,11 +1,11 @@
 /** The ifacer as a runtime calls it: the built shim and agent, the whole chain, and traffic over what it has made. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type CnitoolVerb, type PluginCall, type PluginOutcome, requireSuccess } from "../../scripts/lab/cnitool.ts";
-import { requireCommand } from "../../scripts/lab/command.ts";
-import { ALL_VERSIONS, ipPool, vendorConf } from "../../scripts/lab/manifests.ts";
-import { addBridge, addVeth } from "../../scripts/lab/netns.ts";
-import { eventually, NetnsWorld } from "../../scripts/lab/netns-world.ts";
-import { ping } from "../../scripts/lab/traffic.ts";
+import { type CnitoolVerb, type PluginCall, type PluginOutcome, requireSuccess } from "../lab/cnitool.ts";
+import { requireCommand } from "../lab/command.ts";
+import { ALL_VERSIONS, ipPool, vendorConf } from "../lab/manifests.ts";
+import { addBridge, addVeth } from "../lab/netns.ts";
+import { eventually, NetnsWorld } from "../lab/netns-world.ts";
+import { ping } from "../lab/traffic.ts";
 
 const VLAN = 30;
 const OTHER = "10.66.0.1";

@@ -4,10 +4,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Agent, startAgent } from "../../scripts/lab/agent.ts";
-import { runPlugin } from "../../scripts/lab/cnitool.ts";
-import { ipPool } from "../../scripts/lab/manifests.ts";
-import { addVeth, createNetns, type Netns } from "../../scripts/lab/netns.ts";
+import { type Agent, startAgent } from "../lab/agent.ts";
+import { runPlugin } from "../lab/cnitool.ts";
+import { ipPool } from "../lab/manifests.ts";
+import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 
 const CONFIG = { "pool.yaml": ipPool("trunk", "10.66.0.0/24", { default: true }) };
 const CONF = {

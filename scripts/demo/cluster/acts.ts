@@ -1,8 +1,8 @@
 /** What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them. */
 import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { Attachment } from "../../lab/history/allocation-checker.ts";
-import type { KubeObject } from "../../lab/kube-client.ts";
+import type { Attachment } from "../../../test/lab/history/allocation-checker.ts";
+import type { KubeObject } from "../../../test/lab/kube-client.ts";
 import { formatColumns, type Narrator } from "../narrator.ts";
 import { addressesOf, eventually, ping } from "../observe.ts";
 import { ALLOCATIONS, IF_NAME, type Pod, type Stage } from "./stage.ts";

@@ -1,7 +1,7 @@
 /** The beginning of the cluster's story: kinds, an account and manifests, agents on two nodes, pods of a Deployment. */
 import { join } from "node:path";
-import { applyFile, applyFolder, applyObject, readDocuments } from "../../lab/apply.ts";
-import { KubeError, type KubeObject } from "../../lab/kube-client.ts";
+import { applyFile, applyFolder, applyObject, readDocuments } from "../../../test/lab/apply.ts";
+import { KubeError, type KubeObject } from "../../../test/lab/kube-client.ts";
 import { root } from "../../setup/paths.mjs";
 import { eventually } from "../observe.ts";
 import {

@@ -4,8 +4,8 @@
  */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { requireCommand } from "../../lab/command.ts";
-import type { Netns } from "../../lab/netns.ts";
+import { requireCommand } from "../../../test/lab/command.ts";
+import type { Netns } from "../../../test/lab/netns.ts";
 
 export class NodePods {
   readonly #folder: string;

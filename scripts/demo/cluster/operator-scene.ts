@@ -1,6 +1,6 @@
 /** An operator's two questions: which pod has this address, and why does this pod not start. The commands are typed in a real shell. */
 import { join } from "node:path";
-import { runCommand } from "../../lab/command.ts";
+import { runCommand } from "../../../test/lab/command.ts";
 import { root } from "../../setup/paths.mjs";
 import type { Narrator } from "../narrator.ts";
 import { attach, nodeOf, requirePod, type Scene } from "./acts.ts";

@@ -10,18 +10,18 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../../lab/agent.ts";
-import { readDocuments } from "../../lab/apply.ts";
-import { writeControllerKubeconfig } from "../../lab/cluster/in-process.ts";
-import { requestNodeToken } from "../../lab/cluster/rights.ts";
-import { cnitool, forgetNetwork, type PluginOutcome } from "../../lab/cnitool.ts";
-import { type ControlPlane, startControlPlane } from "../../lab/control-plane.ts";
-import { type Daemon, startDaemon } from "../../lab/daemon.ts";
-import { type Fabric, makeFabric } from "../../lab/fabric.ts";
-import { followHistory, type History } from "../../lab/history/follow.ts";
-import type { KubeClient, KubeObject } from "../../lab/kube-client.ts";
-import { createKubeClient } from "../../lab/kube-client.ts";
-import type { Netns } from "../../lab/netns.ts";
+import { type Agent, startAgent } from "../../../test/lab/agent.ts";
+import { readDocuments } from "../../../test/lab/apply.ts";
+import { writeControllerKubeconfig } from "../../../test/lab/cluster/in-process.ts";
+import { requestNodeToken } from "../../../test/lab/cluster/rights.ts";
+import { cnitool, forgetNetwork, type PluginOutcome } from "../../../test/lab/cnitool.ts";
+import { type ControlPlane, startControlPlane } from "../../../test/lab/control-plane.ts";
+import { type Daemon, startDaemon } from "../../../test/lab/daemon.ts";
+import { type Fabric, makeFabric } from "../../../test/lab/fabric.ts";
+import { followHistory, type History } from "../../../test/lab/history/follow.ts";
+import type { KubeClient, KubeObject } from "../../../test/lab/kube-client.ts";
+import { createKubeClient } from "../../../test/lab/kube-client.ts";
+import type { Netns } from "../../../test/lab/netns.ts";
 import { root } from "../../setup/paths.mjs";
 import { NodePods } from "./node-pods.ts";
 

@@ -31,7 +31,7 @@ export function browserSteps() {
     buildStep({
       name: "embedding for browsers and Node.js",
       inputs: [
-        ...[source, join(root, "host"), join(root, "scripts", "lab", "browser.ts"), wasm],
+        ...[source, join(root, "host"), join(root, "test", "lab", "browser.ts"), wasm],
         ...[join(root, "package-lock.json"), join(root, "tsconfig.json")],
       ],
       outputs: [

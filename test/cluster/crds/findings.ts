@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { decodeManifests } from "../../../host/resources/manifest.ts";
-import { type KubeClient, KubeError } from "../../../scripts/lab/kube-client.ts";
+import { type KubeClient, KubeError } from "../../lab/kube-client.ts";
 import type { Row } from "./rows.ts";
 
 export const COLLECTIONS: Readonly<Record<string, string>> = {

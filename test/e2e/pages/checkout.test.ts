@@ -1,7 +1,7 @@
 /** The pages for a checkout, in mounts and namespaces of their own. */
 import { expect, it } from "vitest";
-import { runCommand } from "../../../scripts/lab/command.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
+import { runCommand } from "../../lab/command.ts";
 import { executePart, partsAt } from "./script.ts";
 
 it.each(partsAt("checkout"))("%s", async (_, part) => {

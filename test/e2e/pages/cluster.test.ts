@@ -1,11 +1,11 @@
 /** The pages for a cluster, typed on a real API server. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applyObject } from "../../../scripts/lab/apply.ts";
-import { definitionsCrd, namespaceObject, poolObject, settingsObject } from "../../../scripts/lab/cluster/objects.ts";
-import { startPlane } from "../../../scripts/lab/cluster/plane.ts";
-import { runCommand } from "../../../scripts/lab/command.ts";
-import type { ControlPlane } from "../../../scripts/lab/control-plane.ts";
-import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
+import { applyObject } from "../../lab/apply.ts";
+import { definitionsCrd, namespaceObject, poolObject, settingsObject } from "../../lab/cluster/objects.ts";
+import { startPlane } from "../../lab/cluster/plane.ts";
+import { runCommand } from "../../lab/command.ts";
+import type { ControlPlane } from "../../lab/control-plane.ts";
+import type { KubeObject } from "../../lab/kube-client.ts";
 import { executePart, partsAt, Workstation } from "./script.ts";
 import type { ExecutedPart } from "./table.ts";
 

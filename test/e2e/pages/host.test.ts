@@ -1,6 +1,6 @@
 /** The pages for a host, typed in the unpacked tarball on a host under systemd. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bootHost, type Host } from "../../../scripts/lab/systemd-host.ts";
+import { bootHost, type Host } from "../../lab/systemd-host.ts";
 import { executePart, partsAt } from "./script.ts";
 import type { ExecutedPart } from "./table.ts";
 

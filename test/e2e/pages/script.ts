@@ -6,8 +6,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { CommandOutcome } from "../../../scripts/lab/command.ts";
 import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import type { CommandOutcome } from "../../lab/command.ts";
 import { type ExecutedPart, isExecuted, PARTS, type Place } from "./table.ts";
 
 interface Block {

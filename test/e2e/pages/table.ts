@@ -2,8 +2,9 @@
  * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the page itself.
  * A new page needs one row, for the whole page or for each of its sections that differ.
  */
-import { PAUSE_IMAGE } from "../../../scripts/lab/nodes/image.ts";
+
 import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
+import { PAUSE_IMAGE } from "../../lab/nodes/image.ts";
 
 /** Each has a test of its own. */
 export type Place =

@@ -1,6 +1,6 @@
 /** Pods that do not start on a node, whatever the cluster. */
 import { afterAll, beforeAll } from "vitest";
-import { ipPool, macvlan, manifest, podManifest, vendorConf } from "../../../scripts/lab/manifests.ts";
+import { ipPool, macvlan, manifest, podManifest, vendorConf } from "../../lab/manifests.ts";
 import { openNode, type SymptomNode, withNode } from "./node.ts";
 import { symptom } from "./page.ts";
 

@@ -1,9 +1,9 @@
 /** Pods that run and do not reach, or are not reached. */
 import { afterAll, beforeAll } from "vitest";
-import { runCommand } from "../../../scripts/lab/command.ts";
-import { ipPool, macvlan, manifest, vendorConf } from "../../../scripts/lab/manifests.ts";
-import type { Netns } from "../../../scripts/lab/netns.ts";
-import { eventually, type LabPod } from "../../../scripts/lab/netns-world.ts";
+import { runCommand } from "../../lab/command.ts";
+import { ipPool, macvlan, manifest, vendorConf } from "../../lab/manifests.ts";
+import type { Netns } from "../../lab/netns.ts";
+import { eventually, type LabPod } from "../../lab/netns-world.ts";
 import { openNode, type SymptomNode, withNode } from "./node.ts";
 import { symptom } from "./page.ts";
 

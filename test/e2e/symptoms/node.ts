@@ -1,10 +1,11 @@
 /** A node with one agent and an uplink to another machine: where symptoms of a single node are produced. */
-import type { Agent } from "../../../scripts/lab/agent.ts";
-import { runCommand } from "../../../scripts/lab/command.ts";
-import { macvlan, vendorConf } from "../../../scripts/lab/manifests.ts";
-import { addVeth, type Netns } from "../../../scripts/lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../../../scripts/lab/netns-world.ts";
+
 import { root } from "../../../scripts/setup/paths.mjs";
+import type { Agent } from "../../lab/agent.ts";
+import { runCommand } from "../../lab/command.ts";
+import { macvlan, vendorConf } from "../../lab/manifests.ts";
+import { addVeth, type Netns } from "../../lab/netns.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../../lab/netns-world.ts";
 
 const CONF = vendorConf({ enableIPv6: false, allocationCooldown: "1h" });
 

@@ -1,10 +1,10 @@
 /** What an operator meets in `berthctl` and in the agent's log. */
 import { join } from "node:path";
-import { startAgent } from "../../../scripts/lab/agent.ts";
-import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
-import { ipPool, manifest } from "../../../scripts/lab/manifests.ts";
-import { eventually } from "../../../scripts/lab/netns-world.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
+import { startAgent } from "../../lab/agent.ts";
+import { requireCommand, runCommand } from "../../lab/command.ts";
+import { ipPool, manifest } from "../../lab/manifests.ts";
+import { eventually } from "../../lab/netns-world.ts";
 import { berthctl, withNode } from "./node.ts";
 import { symptom } from "./page.ts";
 

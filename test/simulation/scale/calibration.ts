@@ -1,5 +1,5 @@
 /** Figures of a real control plane, and what the simulated one makes of them. calibrate.ts measures them. */
-import { formatFigure, formatTable } from "../../../scripts/lab/statistics.ts";
+import { formatFigure, formatTable } from "../../lab/statistics.ts";
 
 /** One kind of request, with so many under way. */
 export interface RequestCost {

@@ -1,5 +1,5 @@
 /** The report of a scale run: a table of its phases, and plots over simulated time. */
-import { formatFigure, formatTable } from "../../../scripts/lab/statistics.ts";
+import { formatFigure, formatTable } from "../../lab/statistics.ts";
 import type { Sample, ScaleReport } from "./run-scale.ts";
 
 interface Line {

@@ -1,7 +1,7 @@
 /** One scale run: start, roll-out, load, a zone outage, an etcd restore, a rolling upgrade; what each took and cost. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { percentile } from "../../../scripts/lab/statistics.ts";
+import { percentile } from "../../lab/statistics.ts";
 import { root } from "../../unit/house/sources.ts";
 import { networkDirectory } from "../network-directory.ts";
 import { installTime, type Process, SimulatedTime } from "../simulated-time.ts";

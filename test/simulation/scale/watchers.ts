@@ -1,8 +1,8 @@
 /** Many watches of a real API server, as many agents have them: HTTP/2 streams over few connections, whose bytes are counted and dropped. */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
-import { requireToken } from "../../../scripts/lab/cluster/plane-parts.ts";
-import type { ControlPlane } from "../../../scripts/lab/control-plane.ts";
-import { inParallel } from "../../../scripts/lab/parallel.ts";
+import { requireToken } from "../../lab/cluster/plane-parts.ts";
+import type { ControlPlane } from "../../lab/control-plane.ts";
+import { inParallel } from "../../lab/parallel.ts";
 
 /** Below the API server's limit for one connection. */
 const STREAMS = 90;

@@ -3,7 +3,7 @@ import { decodeAnswer, formatPlan, type Subject } from "../../../benchmarks/harn
 import type { Measured } from "../../../benchmarks/ipam/measure.ts";
 import { emptyC24, full16, type PoolShape, takenAddresses, usableRange } from "../../../benchmarks/ipam/pool-shape.ts";
 import { tabulate, targetsOf } from "../../../benchmarks/ipam/tabulate.ts";
-import { formatFigure, formatTable, mean, percentile } from "../../../scripts/lab/statistics.ts";
+import { formatFigure, formatTable, mean, percentile } from "../../lab/statistics.ts";
 
 describe("percentile", () => {
   const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runBerthctl as run } from "../../../scripts/lab/berthctl.ts";
+import { runBerthctl as run } from "../../lab/berthctl.ts";
 
 /** An agent that gives these answers by path. */
 async function withAgent(answers: Record<string, unknown>, test: (socket: string) => Promise<void>): Promise<void> {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { classify, type Fault, FaultRules, seededRandom } from "../../../scripts/lab/cluster/api-faults.ts";
-import { type AuditFacts, audit } from "../../../scripts/lab/cluster/audit.ts";
-import { type Attachment, Ledger } from "../../../scripts/lab/cluster/ledger.ts";
-import type { KubeObject } from "../../../scripts/lab/kube-client.ts";
+import { classify, type Fault, FaultRules, seededRandom } from "../../lab/cluster/api-faults.ts";
+import { type AuditFacts, audit } from "../../lab/cluster/audit.ts";
+import { type Attachment, Ledger } from "../../lab/cluster/ledger.ts";
+import type { KubeObject } from "../../lab/kube-client.ts";
 
 const A = { namespace: "shop", name: "a", uid: "aaaaaaaa-1", node: "n1" };
 const B = { namespace: "shop", name: "b", uid: "bbbbbbbb-1", node: "n2" };

@@ -4,8 +4,8 @@ import { parseIp } from "../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { decodeAssignments, decodeSubnet } from "../../../host/resources/subnet.ts";
-import { AllocationChecker, type Attachment } from "../../../scripts/lab/history/allocation-checker.ts";
-import { PoolChecker } from "../../../scripts/lab/history/pool-checker.ts";
+import { AllocationChecker, type Attachment } from "../../lab/history/allocation-checker.ts";
+import { PoolChecker } from "../../lab/history/pool-checker.ts";
 
 const NAME = "10.6.0.21";
 const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };

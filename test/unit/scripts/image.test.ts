@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { requireCommand, runCommand } from "../../../scripts/lab/command.ts";
-import { encodeImage, encodeTar } from "../../../scripts/lab/nodes/image.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
+import { requireCommand, runCommand } from "../../lab/command.ts";
+import { encodeImage, encodeTar } from "../../lab/nodes/image.ts";
 
 let directory = "";
 beforeEach(async () => {
@@ -41,7 +41,7 @@ it("a name that does not fit into the header is refused", () => {
   expect(() => encodeTar([long])).toThrow(RangeError);
 });
 
-const LOAD = `--import=${join(root, "scripts", "lab", "cluster", "shifted-clock.mjs")}`;
+const LOAD = `--import=${join(root, "test", "lab", "cluster", "shifted-clock.mjs")}`;
 const PRINT = `console.log(JSON.stringify([Date.now(), +new Date(), new Date(5).getTime(), new Date() instanceof Date]))`;
 
 const run = (shift: string) =>

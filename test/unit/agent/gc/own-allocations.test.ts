@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
 import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
 import type { Node } from "../../../../host/resources/node.ts";
-import { until } from "../../../../scripts/lab/cluster/objects.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
+import { until } from "../../../lab/cluster/objects.ts";
 import { openClusterNode } from "../../../world/node.ts";
 
 const self = (uid: string, notice?: string): Node => ({

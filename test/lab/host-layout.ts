@@ -4,18 +4,18 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFolder } from "../release/archive.ts";
-import { readNative, TRIPLES } from "../release/native.ts";
-import { productEntries } from "../release/product.ts";
-import { hostEntries } from "../release/tarball.ts";
-import { lastReleaseDir, root } from "../setup/paths.mjs";
-import { readVersion } from "../setup/version.mjs";
+import { writeFolder } from "../../scripts/release/archive.ts";
+import { readNative, TRIPLES } from "../../scripts/release/native.ts";
+import { productEntries } from "../../scripts/release/product.ts";
+import { hostEntries } from "../../scripts/release/tarball.ts";
+import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
+import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand } from "./command.ts";
 
 /** Writes the same for the last release, by its own scripts; {@link assembleHostLayout}. */
 export async function assembleLastHostLayout(directory: string): Promise<void> {
   const script = `
-    const { assembleHostLayout } = await import("./scripts/lab/host-layout.ts");
+    const { assembleHostLayout } = await import("./test/lab/host-layout.ts");
     assembleHostLayout(${JSON.stringify(directory)});`;
   const cwd = lastReleaseDir();
   await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });

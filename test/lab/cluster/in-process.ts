@@ -13,7 +13,7 @@ import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import { root } from "../../setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import type { ControlPlane } from "../control-plane.ts";
 import type { LabPod } from "./objects.ts";
 import { requestNodeToken, writeAgentKubeconfig } from "./rights.ts";

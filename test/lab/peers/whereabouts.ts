@@ -8,7 +8,7 @@
  */
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import { applyPeerKinds } from "../cluster/peer-kinds.ts";
 import type { KubeObject } from "../kube-client.ts";
 import { NAMESPACE, type RealCluster } from "../nodes/cluster.ts";

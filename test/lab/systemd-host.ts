@@ -9,7 +9,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { root } from "../setup/paths.mjs";
+import { root } from "../../scripts/setup/paths.mjs";
 import { cnitoolPath } from "./cnitool.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "./command.ts";
 import { startDaemon } from "./daemon.ts";
@@ -50,7 +50,7 @@ export async function bootHost({ bootMs = BOOT_MS } = {}): Promise<Host> {
   assembleHostLayout(release);
   copyFileSync(cnitoolPath, join(release, "cnitool"));
   mkdirSync(join(directory, "root"));
-  const script = join(root, "scripts", "lab", "boot-systemd.sh");
+  const script = join(root, "test", "lab", "boot-systemd.sh");
   const spaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
   const words = ["sh", script, join(directory, "root"), release];
   const boot = await startDaemon("systemd", ["unshare", ...spaces, "--fork", "--kill-child", ...words]);

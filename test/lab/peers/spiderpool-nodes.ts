@@ -10,7 +10,7 @@
  */
 import { rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import { applyObject } from "../apply.ts";
 import { applyPeerKinds } from "../cluster/peer-kinds.ts";
 import type { KubeObject } from "../kube-client.ts";

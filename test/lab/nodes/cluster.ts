@@ -16,7 +16,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { referenceTool, root } from "../../setup/paths.mjs";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
 import { applyObject } from "../apply.ts";
 import { applyCrds } from "../cluster/crds.ts";
 import { definitionsCrd, nodeObject, settingsObject } from "../cluster/objects.ts";

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
-import { root } from "../setup/paths.mjs";
+import { root } from "../../scripts/setup/paths.mjs";
 import { expectAnswer, type FirstAnswer } from "./first-answer.ts";
 import type { Netns } from "./netns.ts";
 

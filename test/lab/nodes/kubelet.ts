@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import type { KubernetesVersion } from "../cluster/plane-parts.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { Netns } from "../netns.ts";

@@ -11,7 +11,7 @@
  */
 import { readdir, rm } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
-import { referenceTool, root } from "../setup/paths.mjs";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandOutcome, runCommand } from "./command.ts";
 import type { Netns } from "./netns.ts";
 

@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import { PAUSE_IMAGE } from "./image.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 

@@ -12,7 +12,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 import { requireCommand, runCommand } from "../command.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { Netns } from "../netns.ts";

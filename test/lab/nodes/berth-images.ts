@@ -5,14 +5,14 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ArchiveEntry, writeTar } from "../../release/archive.ts";
-import { readFacts } from "../../release/facts.ts";
-import { rootEntries, writeImage } from "../../release/image.ts";
-import { buildNative } from "../../release/native.ts";
-import { productEntries } from "../../release/product.ts";
-import { type Architecture, readNode } from "../../release/sources.ts";
-import { lastReleaseDir } from "../../setup/paths.mjs";
-import { lastRelease, readVersion } from "../../setup/version.mjs";
+import { type ArchiveEntry, writeTar } from "../../../scripts/release/archive.ts";
+import { readFacts } from "../../../scripts/release/facts.ts";
+import { rootEntries, writeImage } from "../../../scripts/release/image.ts";
+import { buildNative } from "../../../scripts/release/native.ts";
+import { productEntries } from "../../../scripts/release/product.ts";
+import { type Architecture, readNode } from "../../../scripts/release/sources.ts";
+import { lastReleaseDir } from "../../../scripts/setup/paths.mjs";
+import { lastRelease, readVersion } from "../../../scripts/setup/version.mjs";
 import { requireCommand } from "../command.ts";
 
 export interface BerthVersion {
@@ -65,7 +65,7 @@ const archivePath = (directory: string, { version }: BerthVersion): string => jo
 /** By the release's own scripts, into the same path. */
 async function writeLastImage(directory: string): Promise<void> {
   const script = `
-    const { CURRENT, writeBerthImages } = await import("./scripts/lab/nodes/berth-images.ts");
+    const { CURRENT, writeBerthImages } = await import("./test/lab/nodes/berth-images.ts");
     await writeBerthImages(${JSON.stringify(directory)}, [CURRENT]);`;
   const cwd = lastReleaseDir();
   await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });

@@ -15,7 +15,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { root } from "../../setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import { type CommandOptions, requireCommand } from "../command.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { Netns } from "../netns.ts";

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { root } from "../../setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import { requireCommand } from "../command.ts";
 
 export const PAUSE_IMAGE = "docker.io/local/pause:1";

@@ -4,7 +4,7 @@
  */
 import { access, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { referenceTool, root } from "../../setup/paths.mjs";
+import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
 import { type RuntimeOptions, runtimeSocket, START_MS } from "./containerd.ts";
 import { BUSYBOX_IMAGE, PAUSE_IMAGE } from "./image.ts";
 import type { Machine, MachineProcess } from "./machine.ts";

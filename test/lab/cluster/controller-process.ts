@@ -12,7 +12,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
-import { root } from "../../setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import { pauseSince } from "../pause.ts";
 
 export interface ControllerProcessOptions {

@@ -10,7 +10,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { root } from "../../setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import { applyFile, applyObject, readDocuments } from "../apply.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { referenceTool } from "../../setup/paths.mjs";
+import { referenceTool } from "../../../scripts/setup/paths.mjs";
 
 /** Where etcd, kube-apiserver and kube-proxy are. */
 export const kubernetesBin = referenceTool("kubernetes").directory;
