@@ -93,7 +93,7 @@ async function defineCoordinated(name: string, master: string, prefix: string): 
   const list = {
     cniVersion: "1.0.0",
     name,
-    plugins: [macvlan(master, ipam), { type: "coordinator", mode: "underlay" }],
+    plugins: [macvlan(master, ipam), { type: "coordinator" }],
   };
   await host.sh(`cat >/etc/cni/net.d/50-${name}.conflist <<'LIST'\n${JSON.stringify(list)}\nLIST`);
   await host.sh(`cat >/etc/berth/pools.d/${name}.yaml <<'POOL'\n${ipPool(name, `${prefix}.0/24`)}\nPOOL`);

@@ -33,6 +33,9 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
   if (link !== undefined && UNDERLAY_KINDS.has(link.kind)) {
     return { mode: "underlay", reason: `"${first}" leads to the network directly` };
   }
+  // runtimes without a first NIC of their own, such as Podman, attach networks in any order
+  if (pod.links.every(({ name, kind }) => name === ifName || UNDERLAY_KINDS.has(kind)))
+    return { mode: "underlay", reason: "no NIC of the pod belongs to another plugin" };
   const what = link === undefined ? "does not exist" : `is of kind ${link.kind} and belongs to another plugin`;
   return { mode: "overlay", reason: `"${first}" ${what}` };
 }
