@@ -1,6 +1,7 @@
 /**
- * Publishes which addresses of pools Nodes, the API server and Services have, since agents watch none of these. The list is in the status of the
- * Coordinator `default`, which every agent watches; it is written only when it changes, and is empty where pools and machines have different addresses.
+ * Publishes which addresses of pools and Subnets Nodes, the API server and Services have, since agents watch none of
+ * these. The list is in the status of the Coordinator `default`, which every agent watches; it is written only when it
+ * changes, and is empty where pools and machines have different addresses.
  */
 import * as z from "zod";
 import { keyOf } from "../../kubernetes/object-key.ts";
@@ -56,7 +57,8 @@ function keepOccupied(deps: ControllerDeps): Controller {
   const tell = async (): Promise<number | undefined> => {
     const coordinator = caches.coordinators.items.get(NAME);
     if (coordinator === undefined || coordinator.deleting) return undefined;
-    const ranges = [...caches.pools.items.values()].flatMap(({ value }) => value?.spec.ranges ?? []);
+    const offering = [...caches.pools.items.values(), ...caches.subnets.items.values()];
+    const ranges = offering.flatMap(({ value }) => value?.spec.ranges ?? []);
     const before = publishedOf(coordinator.status.occupied);
     const plan = planOccupied(machines(before), ranges);
     ({ leftOut } = plan);
@@ -75,6 +77,7 @@ function keepOccupied(deps: ControllerDeps): Controller {
   });
   const ends = [
     caches.pools.subscribe(wake),
+    caches.subnets.subscribe(wake),
     caches.coordinators.subscribe(({ key }) => key === NAME && wake()),
     caches.nodes.subscribe((change) => {
       const now = change.kind === "set" ? change.value.addresses : [];

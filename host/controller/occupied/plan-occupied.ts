@@ -20,7 +20,7 @@ interface OccupiedPlan {
   readonly leftOut: number;
 }
 
-/** `ranges` are those of all pools. Lists are ascending; an address is in the first list that has it. */
+/** `ranges` are those of all pools and Subnets. Lists are ascending; an address is in the first list that has it. */
 export function planOccupied(machines: MachineAddresses, ranges: readonly Range[]): OccupiedPlan {
   const byFamily = FAMILIES.map((family) => {
     const own = ranges.filter(({ first }) => first.family === family);
