@@ -4,7 +4,8 @@
  *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
- * One set-up works at a time (flock on dist/.setup.lock); the question whether anything is stale is asked without the lock first.
+ * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on .setup.lock in both); the question whether
+ * anything is stale is asked without the locks first.
  * Effects: node_modules, dist, the user's cache, Debian packages (as root).
  */
 import { spawnSync } from "node:child_process";
@@ -21,7 +22,7 @@ import { debianStep } from "./setup/debian.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { lastReleaseSteps } from "./setup/last-release.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
-import { root } from "./setup/paths.mjs";
+import { cacheDir, root } from "./setup/paths.mjs";
 import { peersSteps } from "./setup/peers.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
@@ -60,20 +61,20 @@ function readArguments() {
   return { names: names.length > 0 ? names : Object.keys(targets), locked: process.argv.includes(LOCKED) };
 }
 
-/** Runs this file again under the lock, which the kernel frees however it ends; its exit code is ours. */
+/** Runs this file again under the locks, which the kernel frees however it ends; its exit code is ours. */
 function runLocked(names) {
-  mkdirSync(join(root, "dist"), { recursive: true });
+  const places = [join(root, "dist"), ...(names.every((name) => name === "product") ? [] : [cacheDir()])];
+  for (const place of places) mkdirSync(place, { recursive: true });
   const call = (...options) => {
-    const self = [process.execPath, fileURLToPath(import.meta.url), LOCKED, ...names];
-    const { status, error } = spawnSync("flock", [...options, join(root, "dist", ".setup.lock"), ...self], {
-      stdio: "inherit",
-    });
-    if (error) throw new SetupError("Cannot lock dist/.setup.lock", error.message, "apt-get install util-linux");
+    const locks = places.flatMap((place) => ["flock", ...options, join(place, ".setup.lock")]);
+    const [program, ...args] = [...locks, process.execPath, fileURLToPath(import.meta.url), LOCKED, ...names];
+    const { status, error } = spawnSync(program, args, { stdio: "inherit" });
+    if (error) throw new SetupError("Cannot lock .setup.lock", error.message, "apt-get install util-linux");
     return status ?? 1;
   };
   const status = call("--nonblock", "--conflict-exit-code", String(LOCK_IS_HELD));
   if (status !== LOCK_IS_HELD) return status;
-  console.log("Set-up: another one is running here, waiting for it");
+  console.log(`Set-up: another one works in ${places.join(" or ")}, waiting for it`);
   return call();
 }
 

@@ -1,5 +1,6 @@
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -181,6 +182,22 @@ test("an unknown target is refused with the list of targets", () => {
   expect(stderr).toContain(
     'There is no set-up target "prodct": the targets are product, reference, test, cluster, chart, nodes, versions, embeddings, release, last-release, bench, allocators',
   );
+});
+
+test("a set-up waits for another one that fills the same cache", async () => {
+  const holder = spawn("flock", [join(directory, ".setup.lock"), "cat"], { stdio: ["pipe", "ignore", "inherit"] });
+  await expect.poll(() => existsSync(join(directory, ".setup.lock"))).toBe(true);
+  const waiting = spawn(process.execPath, [join(root, "scripts", "setup.mjs"), "chart"], {
+    env: { ...process.env, BERTH_CACHE: directory },
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+  });
+  const [line] = await once(waiting.stdout, "data");
+  process.kill(-Number(waiting.pid));
+  holder.stdin.end();
+  await Promise.all([once(waiting, "close"), once(holder, "close")]);
+  expect(String(line)).toContain(`${directory}, waiting for it`);
+  expect(readdirSync(directory)).toEqual([".setup.lock"]);
 });
 
 describe("building Go tools", () => {
