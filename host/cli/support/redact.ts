@@ -24,7 +24,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]{0,80}$/;
 const MAX_PEM = 64 * 1024;
 
 /** A JSON Web Token: a token of a service account. */
-const JWT = /\beyJ[\w-]{8,8192}\.[\w-]+(?:\.[\w-]+)?/g;
+const JWT = /(?<![\w-])eyJ[\w-]{8,8192}\.[\w-]+(?:\.[\w-]+)?/g;
 
 /** Bootstrap tokens of kubeadm, keys of clouds and forges. */
 const KNOWN_FORMS =

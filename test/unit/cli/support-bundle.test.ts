@@ -1,4 +1,5 @@
 /** A support bundle has no secrets, is bounded, and is an archive that tar reads. */
+
 import { spawnSync } from "node:child_process";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -6,6 +7,7 @@ import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from 
 import { type AgentStatus, chooseAgents, MAX_BUNDLE_NODES } from "../../../host/cli/support/choose-agents.ts";
 import { isKubeconfig, redact } from "../../../host/cli/support/redact.ts";
 import { commandTail } from "../../../host/cli/support/tail.ts";
+import { costRatio } from "../../world/cpu-time.ts";
 
 const JWT = `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(40)}.${"b".repeat(40)}`;
 const PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----";
@@ -70,25 +72,28 @@ it.each([
   expect(isKubeconfig(text)).toBe(wanted);
 });
 
-it("redacts long texts in time that grows with their length only", () => {
-  const hostile = [
-    "a".repeat(500_000),
-    `${"QUJD".repeat(16)} `.repeat(8_000),
-    "-----BEGIN A-----".repeat(30_000),
-    "token".repeat(100_000),
-    `${'{"'.repeat(100_000)}`,
-    "\\".repeat(500_000),
-    "token:[".repeat(70_000),
-    "-".repeat(500_000),
-    "\n".repeat(500_000),
-    "-eyJ".repeat(100_000),
-    "a-".repeat(250_000),
-    `a://${"b:".repeat(250_000)}`,
-    `name:${"token".repeat(100_000)}`,
-  ];
-  const startMs = performance.now();
-  for (const text of hostile) redact(text);
-  expect(performance.now() - startMs).toBeLessThan(20_000);
+it.each([
+  ["", "a"],
+  ["", `${"QUJD".repeat(16)} `],
+  ["", "-----BEGIN A-----"],
+  ["", "token"],
+  ["", '{"'],
+  ["", "\\"],
+  ["", "token:["],
+  ["", "-"],
+  ["", "\n"],
+  ["", "-eyJ"],
+  ["", "a-"],
+  ["a://", "b:"],
+  ["name:", "token"],
+])("redacts %j and many of %j in time that grows with the length only", (start, part) => {
+  const redacted = (length: number) => {
+    const text = start + part.repeat(length / part.length);
+    return () => redact(text);
+  };
+  expect(costRatio(redacted(20_000), redacted(80_000))).toBeLessThan(4 * 2.5);
+  const harmless = "a ".repeat(40_000);
+  expect(costRatio(() => redact(harmless), redacted(80_000))).toBeLessThan(60);
 });
 
 const FOLDER = { folder: "b", timeS: 1_800_000_000 };
@@ -178,9 +183,7 @@ describe("the output of a command", () => {
   });
 
   it("is not waited for longer than allowed", async () => {
-    const startMs = performance.now();
-    const { content, failure } = await run("echo first; sleep 60", 1_000, 2_000);
+    const { content, failure } = await run("echo first; sleep 600", 1_000, 2_000);
     expect([content.toString(), failure]).toEqual(["first\n", "No answer within 2 s"]);
-    expect(performance.now() - startMs).toBeLessThan(10_000);
   });
 });

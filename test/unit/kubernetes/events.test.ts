@@ -97,8 +97,8 @@ describe("events", () => {
     const { stub, events } = await open(created);
     const startedMs = performance.now();
     for (let index = 0; index < MAX_WAITING_EVENTS + 50; index++) events.emit(numbered(index));
-    // Their callers do not wait until they are sent, which takes many times as long.
-    expect(performance.now() - startedMs).toBeLessThan((MAX_WAITING_EVENTS * EVENT_GAP_MS) / 10);
+    // their callers do not wait until they are sent
+    expect(stub.requests.length).toBeLessThan(2);
     await until(() => stub.requests.length === 4, "four are sent");
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(3 * EVENT_GAP_MS - 20);
   });

