@@ -82,7 +82,6 @@ export function generatedSections(): GeneratedText[] {
  * JSON has no comments, and the text cases hold hand-written input: these files have no header.
  */
 export const RECORDING_TESTS: readonly string[] = [
-  "test/unit/core/vectors.test.ts",
   "test/unit/coordinator/plan-vectors.test.ts",
   "test/unit/ifacer/plan-devices.test.ts",
 ];

@@ -4,7 +4,7 @@
  * Effects: node_modules and dist.
  */
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bindBuiltins } from "./builtins.mjs";
 import { run } from "./command.mjs";
@@ -110,20 +110,30 @@ function temporaryOf(path) {
   return path.replace(/[^/]+$/, ".$&");
 }
 
-/** What another program needs to take the core along: beside the module its text, its description, the vectors, and the sums of all of these. */
+/**
+ * What another program needs to take the core along: beside the module its text, its description, the vectors that the module itself records,
+ * and the sums of all of these.
+ */
 function corePackageStep() {
   const directory = inRoot("dist", "core");
-  const vectors = inRoot("test", "vectors", "core");
+  const recorder = inRoot("test", "vectors", "core");
+  const seeded = inRoot("test", "world", "seeded.ts");
+  const vectors = join(directory, "vectors");
   const description = inRoot("assembly", "abi.json");
   const module = ["berth-core.wasm", "berth-core.wat"];
   return buildStep({
     name: "core to take away",
-    inputs: [...module.map((name) => join(directory, name)), description, vectors],
-    outputs: [join(directory, "abi.json"), join(directory, "vectors"), join(directory, "SHA256SUMS")],
+    inputs: [...module.map((name) => join(directory, name)), description, recorder, seeded],
+    outputs: [join(directory, "abi.json"), vectors, join(directory, "SHA256SUMS")],
     build: () => {
       copyFileSync(description, join(directory, "abi.json"));
-      rmSync(join(directory, "vectors"), { recursive: true, force: true });
-      cpSync(vectors, join(directory, "vectors"), { recursive: true });
+      rmSync(vectors, { recursive: true, force: true });
+      run(inRoot("node_modules", ".bin", "node"), [
+        join(recorder, "record.ts"),
+        join(directory, "berth-core.wasm"),
+        vectors,
+      ]);
+      copyFileSync(join(recorder, "README.md"), join(vectors, "README.md"));
       const files = [...module, "abi.json", ...readdirSync(vectors).map((name) => `vectors/${name}`)].sort();
       const sums = files.map((name) => `${sha256Of(join(directory, name))}  ${name}\n`);
       writeFileSync(join(directory, "SHA256SUMS"), sums.join(""));

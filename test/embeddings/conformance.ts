@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 
-const VECTORS = join(root, "test", "vectors", "core");
+const VECTORS = join(root, "dist", "core", "vectors");
 
 interface Step {
   readonly call: string;

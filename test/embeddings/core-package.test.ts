@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { SCENARIOS } from "../vectors/core/scenarios.ts";
 import { replay, VECTOR_NAMES } from "./conformance.ts";
 
 const directory = join(root, "dist", "core");
@@ -37,13 +38,9 @@ describe("dist/core", () => {
     expect(checked.trimEnd().split("\n")).toEqual(files.map((name) => `${name}: OK`));
   });
 
-  it("has the repository's description and vectors", () => {
+  it("has the repository's description, and a vector of each scenario", () => {
     expect(readFileSync(join(directory, "abi.json"))).toEqual(readFileSync(join(root, "assembly", "abi.json")));
-    for (const name of VECTOR_NAMES) {
-      const file = `${name}.json`;
-      const taken = readFileSync(join(directory, "vectors", file), "utf8");
-      expect(taken, file).toBe(readFileSync(join(root, "test", "vectors", "core", file), "utf8"));
-    }
+    expect(VECTOR_NAMES).toEqual(SCENARIOS.map(({ name }) => name).sort());
   });
 
   it("has a text that another assembler turns into a module with the same memory after every vector", () => {

@@ -115,7 +115,7 @@ export function abiPage(abi: AbiDescription): string {
   return `# The ABI of berth-core.wasm
 
 Version ${abi.version.major}.${abi.version.minor}. The tests compare \`assembly/abi.json\`, the source of this page, with the core's source and with the built module. Every
-embedding replays the vectors in \`test/vectors/core\`; \`host/core\` is a small complete embedding.
+embedding replays the vectors in \`dist/core/vectors\`; \`host/core\` is a small complete embedding.
 
 ${conventions.join("\n")}
 

@@ -1,5 +1,5 @@
 /**
- * The stories that test/vectors/core tells: calls of the raw ABI in order. `npm run generate` records results
+ * The stories of the conformance vectors: calls of the raw ABI in order. The build records results
  * and outputs from the core; every embedding replays them.
  */
 import { walk } from "./walk-scenario.ts";
