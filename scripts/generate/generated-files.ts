@@ -14,7 +14,7 @@ import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
 import { abiPage } from "./pages/abi.ts";
 import { annotationsPage } from "./pages/annotations.ts";
 import { auditLogTables } from "./pages/audit-log.ts";
-import { berthctlPage, manPages } from "./pages/berthctl.ts";
+import { berthctlPage } from "./pages/berthctl.ts";
 import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
 import { metricsTable } from "./pages/metrics.ts";
@@ -42,7 +42,6 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     ...chartTexts(),
     ...crdFiles().map((file) => withHeader("the schemas in host/resources", file)),
     withHeader("the commands in host/cli", { path: "docs/berthctl.md", text: berthctlPage() }),
-    ...manPages().map((page) => withHeader("the commands in host/cli", page)),
     withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
     withHeader("the constants marked @limit, assembly/abi.json and native/limits.h", limits),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),

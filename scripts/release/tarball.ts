@@ -1,6 +1,7 @@
 /** The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { manPages } from "../generate/pages/berthctl.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
@@ -50,11 +51,15 @@ export function hostEntries({ version, node, libatomic, product, notices }: Host
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
     ...below("lib", libraries),
     ...sourceEntries(join(root, "deploy", "host")),
-    ...below("share/man/man1", sourceEntries(join(root, "docs", "man"))),
+    ...below("share/man/man1", manEntries()),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
     { path: "THIRD_PARTY_LICENSES", mode: 0o644, content: notices },
   ]);
+}
+
+function manEntries(): ArchiveEntry[] {
+  return manPages().map(({ name, text }) => ({ path: name, mode: 0o644, content: Buffer.from(text) }));
 }
 
 /** Returns the files below a folder of the repository; scripts are executable. */

@@ -2,7 +2,13 @@
 import type { Command, Option } from "commander";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import manifest from "../../../package.json" with { type: "json" };
-import type { GeneratedText } from "../generated-text.ts";
+
+/** A page that a release installs in share/man/man1. */
+interface ManPage {
+  /** Of the file, such as `berthctl-pools.1`. */
+  readonly name: string;
+  readonly text: string;
+}
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
 const { root } = await createCommands({ program: "berthctl", version: manifest.version, words: [], terminal });
@@ -158,14 +164,14 @@ function optionLines(options: readonly Option[]): string[] {
   return options.flatMap((option) => [".TP", `.B ${roff(option.flags)}`, roff(`${describeOption(option)}.`)]);
 }
 
-function manPage(name: string, summary: string, body: readonly string[]): GeneratedText {
+function manPage(name: string, summary: string, body: readonly string[]): ManPage {
   const lines = [
     `.TH ${roff(name.toUpperCase())} 1 "" "Berth ${manifest.version}" "Berth"`,
     ".SH NAME",
     `${roff(name)} \\- ${roff(summary)}`,
     ...body,
   ];
-  return { path: `docs/man/${name}.1`, text: `${lines.join("\n")}\n` };
+  return { name: `${name}.1`, text: `${lines.join("\n")}\n` };
 }
 
 const COMMON = [
@@ -177,7 +183,7 @@ const COMMON = [
 
 const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
 
-function commandPage(command: Command): GeneratedText {
+function commandPage(command: Command): ManPage {
   const args = command.registeredArguments;
   return manPage(`berthctl-${command.name()}`, lower(command.description()), [
     ".SH SYNOPSIS",
@@ -196,7 +202,7 @@ function commandPage(command: Command): GeneratedText {
 }
 
 /** Returns a page for berthctl, one for each command, and one that refers to them for the plugin of kubectl. */
-export function manPages(): GeneratedText[] {
+export function manPages(): ManPage[] {
   const overview = manPage("berthctl", "inspect and repair Berth, on a node or in a cluster", [
     ".SH SYNOPSIS",
     ".B berthctl",
@@ -218,6 +224,6 @@ export function manPages(): GeneratedText[] {
     ...optionLines(optionsOf(root)),
     ...COMMON,
   ]);
-  const plugin = { path: "docs/man/kubectl-berth.1", text: ".so man1/berthctl.1\n" };
+  const plugin = { name: "kubectl-berth.1", text: ".so man1/berthctl.1\n" };
   return [overview, ...commands.map(commandPage), plugin];
 }

@@ -5,7 +5,7 @@ import { manPages } from "../../../scripts/generate/pages/berthctl.ts";
 
 const PAGES = manPages().filter(({ text }) => !text.startsWith(".so"));
 
-it.each(PAGES.map(({ path, text }) => [path, text] as const))("%s has no warnings", (_, text) => {
+it.each(PAGES.map(({ name, text }) => [name, text] as const))("%s has no warnings", (_, text) => {
   const format = ["-man", "-Tutf8", "-ww", "-rCHECKSTYLE=3", "-P-cbou"];
   const { stdout, stderr, status } = spawnSync("groff", format, { input: text, encoding: "utf8" });
   expect([status, stderr]).toEqual([0, ""]);
@@ -13,7 +13,7 @@ it.each(PAGES.map(({ path, text }) => [path, text] as const))("%s has no warning
 });
 
 it("there is one for each command", () => {
-  const names = PAGES.map(({ path }) => path);
+  const names = PAGES.map(({ name }) => name);
   for (const name of ["berthctl", "berthctl-pools", "berthctl-release", "berthctl-completion"])
-    expect(names).toContain(`docs/man/${name}.1`);
+    expect(names).toContain(`${name}.1`);
 });
