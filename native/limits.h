@@ -1,11 +1,11 @@
 #ifndef BERTH_LIMITS_H
 #define BERTH_LIMITS_H
 
-/* The shim's limits. docs/limits.md is generated from this file: a comment and a plain number for each. */
+/* The shim's limits. Those marked are in docs/limits.md. */
 
-/* Largest network configuration on stdin: bytes. */
+/* Largest network configuration on stdin: bytes. @limit */
 #define STDIN_LIMIT 1048576
-/* Longest variable of the environment that is forwarded: bytes. */
+/* Longest variable of the environment that is forwarded: bytes. @limit */
 #define VARIABLE_LIMIT 65536
 /* Largest head of the agent's answer: bytes. */
 #define HTTP_HEAD_LIMIT 16384
@@ -19,13 +19,13 @@
 #define TEXT_QUOTE_LIMIT 4096
 /* Highest value of BERTH_CONNECT_WAIT and BERTH_REQUEST_LIMIT: seconds. */
 #define TEXT_SECONDS_LIMIT 3600
-/* How long ADD, CHECK and GC try to connect to the agent, unless BERTH_CONNECT_WAIT is set: milliseconds. */
+/* How long ADD, CHECK and GC try to connect to the agent, unless BERTH_CONNECT_WAIT is set: milliseconds. @limit */
 #define CONNECT_WAIT_MS 20000
-/* How long ADD waits for the answer after connecting: milliseconds. Reading stdin may take as long, for every verb. */
+/* How long ADD waits for the answer after connecting: milliseconds. Reading stdin may take as long, for every verb. @limit */
 #define ADD_LIMIT_MS 90000
 /* How long CHECK waits for the answer: milliseconds. */
 #define CHECK_LIMIT_MS 10000
-/* How long DEL waits for the answer before it is spooled: milliseconds. */
+/* How long DEL waits for the answer before it is spooled: milliseconds. @limit */
 #define DEL_LIMIT_MS 10000
 /* How long GC waits for the answer: milliseconds. */
 #define GC_LIMIT_MS 60000

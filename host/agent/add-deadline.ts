@@ -24,27 +24,27 @@ export const SYNC_WAIT_MS = 20_000;
 /** How long an ADD tries to read a pod that the watch lacks: milliseconds. @limit */
 export const POD_READ_PATIENCE_MS = 10_000;
 
-/** How long a prefetch may take: milliseconds. An ADD waits for it no longer. @limit */
+/** How long a prefetch may take: milliseconds. An ADD waits for it no longer. */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-/** How long an ADD that no pool can serve waits for a new pool: milliseconds. @limit */
-export const NEW_POOL_WAIT_MS = 300;
+/** How long an ADD that no pool can serve waits for a new pool: milliseconds. */
+const NEW_POOL_WAIT_MS = 300;
 
 /**
  * How long an ADD waits for addresses of a generated pool: milliseconds. Then its pod is refused with the reason, and retried by the kubelet. @limit
  */
 export const POOL_WAIT_MS = 5_000;
 
-/** How long an ADD waits for other nodes' cooling addresses: milliseconds. @limit */
+/** How long an ADD waits for other nodes' cooling addresses: milliseconds. */
 export const OTHERS_COOLING_WAIT_MS = 2_000;
 
-/** A released address is never handed to another pod sooner than this: milliseconds. @limit */
+/** A released address is never handed to another pod sooner than this: milliseconds. */
 export const MIN_COOLING_MS = 2_000;
 
 /** How long an ADD waits for another node's agent to fence the member's earlier pod: milliseconds. @limit */
 export const HAND_OVER_WAIT_MS = 5_000;
 
-/** How long a refused ADD tries to read the Subnet for its error text: milliseconds. @limit */
+/** How long a refused ADD tries to read the Subnet for its error text: milliseconds. */
 export const SUBNET_READ_MS = 1_000;
 
 export interface Clock {

@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts";
 /** How often the agent looks: milliseconds. The first time it has rehearsed an ADD. */
 const LOOK_MS = 1_000;
 
-/** After so many calls nearly all of what plugins call has been compiled: the code is complete. @limit */
+/** After so many calls nearly all of what plugins call has been compiled: the code is complete. */
 export const CALLS_BEFORE_COMPLETE = 20;
 
 interface KeepingOptions {

@@ -8,10 +8,10 @@ import type { Registry } from "../registry/registry.ts";
 import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
 import type { Spool } from "./server/spool.ts";
 
-/** How often the agent drains the spool: milliseconds. @limit */
+/** How often the agent drains the spool: milliseconds. */
 export const SPOOL_INTERVAL_MS = 2_000;
 
-/** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. @limit */
+/** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
 export interface Maintenance {

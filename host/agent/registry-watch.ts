@@ -5,8 +5,8 @@
 import type { Log } from "../lib/log.ts";
 import type { Registry } from "../registry/registry.ts";
 
-/** How often the agent checks whether its registry can record again: milliseconds. @limit */
-export const REGISTRY_LOOK_MS = 1_000;
+/** How often the agent checks whether its registry can record again: milliseconds. */
+const REGISTRY_LOOK_MS = 1_000;
 
 interface RegistryWatch {
   close(): void;

@@ -4,7 +4,7 @@
  */
 import type { Snapshot } from "../resources/snapshot.ts";
 
-/** Changes of resources within this time are applied together: milliseconds. @limit */
+/** Changes of resources within this time are applied together: milliseconds. */
 export const RELOAD_DELAY_MS = 20;
 
 /** A snapshot, and how far it can be trusted. */

@@ -6,7 +6,7 @@ import { type BigIntStats, lstatSync, statSync } from "node:fs";
 import { messageOf } from "../lib/describe.ts";
 import { readRegular } from "./regular-file.ts";
 
-/** A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of files are coarser than changes. @limit */
+/** A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of files are coarser than changes. */
 export const STAMP_GRAIN_MS = 100;
 
 interface StampedFile<T> {

@@ -3,16 +3,16 @@
  * after V8 has compiled what is called often.
  */
 
-/** How often the agent looks whether it has memory to return: milliseconds. @limit */
+/** How often the agent looks whether it has memory to return: milliseconds. */
 export const TRIM_INTERVAL_MS = 1_000;
 
-/** The same in a storm. @limit */
+/** The same in a storm. */
 export const STORM_INTERVAL_MS = 100;
 
-/** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. @limit */
+/** After so many calls of plugins the C library returns its free memory, which takes it a millisecond. */
 export const CALLS_PER_TRIM = 500;
 
-/** After so many calls the C library returns its free memory, too, once no plugin calls any more. @limit */
+/** After so many calls the C library returns its free memory, too, once no plugin calls any more. */
 export const CALLS_PER_QUIET_TRIM = 50;
 
 /** V8 collects all garbage once no plugin has called for so many looks, because the event loop stands still meanwhile, for up to 0.1 s. */
@@ -21,23 +21,23 @@ const QUIET_LOOKS = 2;
 /**
  * Until so many calls have come since the start, collecting all garbage costs little. Later it discards optimised code, for between two calls nothing
  * refers to the functions and shapes of objects that the code was compiled for: an ADD of the coordinator takes a tenth longer, for some hundreds of
- * ADDs. @limit
+ * ADDs.
  */
 export const COLD_CALLS = 200;
 
 /**
  * Between two collections of all garbage lie so many calls, once COLD_CALLS have come. When they have come and plugins still call, there is a storm, until
- * plugins pause. @limit
+ * plugins pause.
  */
 export const CALLS_PER_COLLECTION = 5_000;
 
-/** After so many looks without a call all garbage is collected, however few calls have come since the last time. @limit */
+/** After so many looks without a call all garbage is collected, however few calls have come since the last time. */
 export const IDLE_LOOKS = 600;
 
 /** By how much V8's heap must have grown since the last collection, but for a storm: bytes. */
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** Memory is saved in a storm unless V8's heap has more than this: bytes. To look for garbage in a larger one costs more than it returns. @limit */
+/** Memory is saved in a storm unless V8's heap has more than this: bytes. To look for garbage in a larger one costs more than it returns. */
 export const MAX_SAVING_HEAP_BYTES = 48 * 1024 * 1024;
 
 /** The next collection is so many times as far away as the last one was long. */

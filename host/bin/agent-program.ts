@@ -23,8 +23,8 @@ import {
 } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
-/** How long a second agent waits for the state directory by default: milliseconds. @limit */
-export const LOCK_WAIT_MS = 30_000;
+/** How long a second agent waits for the state directory by default: milliseconds. */
+const LOCK_WAIT_MS = 30_000;
 
 interface Flags extends MetricsFlags, MapFlags {
   readonly config?: string;

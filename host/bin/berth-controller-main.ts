@@ -35,15 +35,15 @@ import {
 import { VERSION } from "./version.ts";
 
 /**
- * How long a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when it last read a changed Lease. @limit
+ * How long a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when it last read a changed Lease.
  */
-export const LEASE_DURATION_MS = 15_000;
+const LEASE_DURATION_MS = 15_000;
 
-/** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. @limit */
-export const LEASE_RENEW_DEADLINE_MS = 10_000;
+/** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. */
+const LEASE_RENEW_DEADLINE_MS = 10_000;
 
-/** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. @limit */
-export const LEASE_RETRY_MS = 2_000;
+/** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. */
+const LEASE_RETRY_MS = 2_000;
 
 interface Flags extends MetricsFlags, MapFlags {
   readonly kubeconfig?: string;

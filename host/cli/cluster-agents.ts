@@ -50,11 +50,11 @@ export function findNode({ namespace, name }: PodName, access: Access): string |
   return kubectl(access, words).stdout.trim() || undefined;
 }
 
-/** Longest log of one controller that is searched: bytes. @limit */
-export const MAX_CONTROLLER_HISTORY = 64 * 1024 * 1024;
+/** Longest log of one controller that is searched: bytes. */
+const MAX_CONTROLLER_HISTORY = 64 * 1024 * 1024;
 
-/** How long one log of a controller may take: milliseconds. @limit */
-export const CONTROLLER_LOG_MS = 60_000;
+/** How long one log of a controller may take: milliseconds. */
+const CONTROLLER_LOG_MS = 60_000;
 
 /** Returns the logs of the controller's pods, also of containers that have ended; "" for one that cannot be read. */
 export async function readControllerLogs(access: Access): Promise<string[]> {

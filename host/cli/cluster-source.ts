@@ -25,11 +25,11 @@ import {
   type VersionRecord,
 } from "./source.ts";
 
-/** How long `berthctl` tries to reach the API server: milliseconds. @limit */
+/** How long `berthctl` tries to reach the API server: milliseconds. */
 export const CLUSTER_PATIENCE_MS = 10_000;
 
-/** How long `--watch` gathers changes before it prints them: milliseconds. @limit */
-export const WATCH_GATHER_MS = 250;
+/** How long `--watch` gathers changes before it prints them: milliseconds. */
+const WATCH_GATHER_MS = 250;
 
 interface ClusterSourceOptions {
   /** As kubectl merges them; undefined in a pod, for its service account. */

@@ -1,10 +1,10 @@
 /** Names of the CNI protocol as branded types, so that they cannot be confused. */
 import { utf8Length } from "../lib/utf8.ts";
 
-/** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
+/** Longest name of an interface, IFNAMSIZ of linux/if.h less its final NUL: bytes. */
 export const MAX_IF_NAME_BYTES = 15;
 
-/** Longest alternative name of an interface, ALTIFNAMSIZ of linux/if.h less its final NUL: bytes. @limit */
+/** Longest alternative name of an interface, ALTIFNAMSIZ of linux/if.h less its final NUL: bytes. */
 export const MAX_ALT_NAME_BYTES = 127;
 
 declare const containerIdBrand: unique symbol;

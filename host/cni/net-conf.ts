@@ -151,10 +151,10 @@ function decodeCallParts(raw: Record<string, unknown>): CallParts {
   };
 }
 
-/** Most configurations that are remembered, by their text. A node has a few, and calls of one network for an IPAM plugin have the same text. @limit */
+/** Most configurations that are remembered, by their text. A node has a few, and calls of one network for an IPAM plugin have the same text. */
 export const MAX_REMEMBERED_CONFS = 16;
 
-/** Longest configuration that is remembered: UTF-16 units. @limit */
+/** Longest configuration that is remembered: UTF-16 units. */
 export const MAX_REMEMBERED_LENGTH = 4_096;
 
 const remembered = new BoundedMap<string, NetConf>(MAX_REMEMBERED_CONFS);

@@ -12,10 +12,10 @@ import { type CoordinatorSettings, LOG_LEVELS } from "./coordinator-settings.ts"
 import { positiveDuration } from "./fields/duration.ts";
 import { IF_NAME_RULE, ifName, prefixOrIp } from "./fields/network.ts";
 
-/** First routing table that Berth uses inside pods: that of the reply path. The tables of the NICs follow. @limit */
+/** First routing table that Berth uses inside pods: that of the reply path. The tables of the NICs follow. */
 export const POD_TABLES_FIRST = 100;
 
-/** Last routing table that Berth uses inside pods. @limit */
+/** Last routing table that Berth uses inside pods. */
 export const POD_TABLES_LAST = 199;
 
 /**
@@ -24,14 +24,14 @@ export const POD_TABLES_LAST = 199;
  */
 export const MAX_CIDRS = 1_024;
 
-/** Highest routing table: the kernel uses 32 bits. @limit */
-export const MAX_ROUTE_TABLE = 4_294_967_295;
+/** Highest routing table: the kernel uses 32 bits. */
+const MAX_ROUTE_TABLE = 4_294_967_295;
 
 /** Most requests of one gateway detection (`detectOptions.retry`). @limit */
-export const MAX_DETECT_RETRY = 100;
+const MAX_DETECT_RETRY = 100;
 
-/** Longest `logOptions.logFile` of the resource Coordinator: characters. @limit */
-export const MAX_LOG_FILE_LENGTH = 255;
+/** Longest `logOptions.logFile` of the resource Coordinator: characters. */
+const MAX_LOG_FILE_LENGTH = 255;
 
 /** Directory of log files. The agent writes them as root, and tenants write network definitions, so no other place is allowed. */
 export const LOG_DIRECTORY = "/var/log/vendor/";

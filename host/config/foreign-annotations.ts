@@ -1,7 +1,7 @@
 /** Annotations with which users of other IPAMs choose addresses. Berth ignores them: a pod that has them and none of Berth's was probably moved. */
 import { ANNOTATION_PREFIX } from "./annotations.ts";
 
-/** Most such annotations that are named. @limit */
+/** Most such annotations that are named. */
 export const MAX_FOREIGN_ANNOTATIONS = 4;
 
 /** Longest name of an annotation that is shown: characters. A longer one is none of these. */

@@ -8,13 +8,13 @@ import { utf8Length } from "../lib/utf8.ts";
 import { decodeConfig } from "./config-error.ts";
 import { ifName, linkName } from "./fields/network.ts";
 
-/** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). @limit */
+/** Highest VLAN id that a device may have; 4095 is reserved (IEEE 802.1Q §9.6). */
 export const MAX_VLAN_ID = 4_094;
 
 /** Most members of one bond (`interfaces`). @limit */
 export const MAX_INTERFACES = 64;
 
-/** Longest `bond.options`: UTF-16 units. All options of the kernel at their longest fit several times. @limit */
+/** Longest `bond.options`: UTF-16 units. All options of the kernel at their longest fit several times. */
 export const MAX_BOND_OPTIONS_LENGTH = 4_096;
 
 /** Names of the modes by their numbers (linux/if_bonding.h, BOND_MODE_*). */

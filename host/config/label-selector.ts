@@ -4,11 +4,11 @@ import { type CelRule, cel, rawText } from "../lib/cel.ts";
 import { parsedText, textMap } from "../lib/schema.ts";
 import { DNS_SUBDOMAIN, isDnsSubdomain, MAX_LABEL_LENGTH, MAX_NAME_LENGTH } from "./fields/names.ts";
 
-/** Longest key of a label: characters. A name of 253, a slash and a name of 63. @limit */
-export const MAX_LABEL_KEY_LENGTH = MAX_NAME_LENGTH + 1 + MAX_LABEL_LENGTH;
+/** Longest key of a label: characters. A name of 253, a slash and a name of 63. */
+const MAX_LABEL_KEY_LENGTH = MAX_NAME_LENGTH + 1 + MAX_LABEL_LENGTH;
 
 /** Most labels, expressions, or values of one expression, in a label selector. @limit */
-export const MAX_SELECTOR_ENTRIES = 128;
+const MAX_SELECTOR_ENTRIES = 128;
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -8,7 +8,7 @@ import { linkName, prefixOrIp } from "./fields/network.ts";
 import { MAX_VLAN_ID } from "./ifacer-conf.ts";
 
 /** Most names in `ifacer.interfaces` of vendor-conf, which lists the NICs of all nodes. @limit */
-export const MAX_IFACER_INTERFACES = 1_024;
+const MAX_IFACER_INTERFACES = 1_024;
 
 const garbageCollection = z
   .strictObject({

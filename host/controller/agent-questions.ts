@@ -16,17 +16,17 @@ import type { ExplanationRecord } from "../records/explanation-record.ts";
 import { explainBy, historyBy, historyOf } from "../web/ask-agent.ts";
 import type { AddressHistory, MapQuestions, PodName } from "../web/map-source.ts";
 
-/** How long an agent may take to answer a question of the address map: milliseconds. @limit */
-export const AGENT_PATIENCE_MS = 10_000;
+/** How long an agent may take to answer a question of the address map: milliseconds. */
+const AGENT_PATIENCE_MS = 10_000;
 
-/** Most agents that are asked at once. @limit */
-export const AGENTS_AT_ONCE = 16;
+/** Most agents that are asked at once. */
+const AGENTS_AT_ONCE = 16;
 
-/** Most agents that are asked for the history of an address; of the other nodes the answer says that they were not asked. @limit */
-export const MAX_HISTORY_AGENTS = 512;
+/** Most agents that are asked for the history of an address; of the other nodes the answer says that they were not asked. */
+const MAX_HISTORY_AGENTS = 512;
 
-/** Longest answer of an agent that is read: bytes. @limit */
-export const MAX_AGENT_ANSWER_BYTES = 4_194_304;
+/** Longest answer of an agent that is read: bytes. */
+const MAX_AGENT_ANSWER_BYTES = 4_194_304;
 
 /** How long the API server may take to say where the agents are: milliseconds. */
 const API_PATIENCE_MS = 5_000;

@@ -17,8 +17,8 @@ import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long controllers may take to stop after leadership ends until the process reports itself as stuck: milliseconds. @limit */
-export const CLOSE_PATIENCE_MS = 60_000;
+/** How long controllers may take to stop after leadership ends until the process reports itself as stuck: milliseconds. */
+const CLOSE_PATIENCE_MS = 60_000;
 
 interface ControllerOptions {
   /** Closed by the caller. */

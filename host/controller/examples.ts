@@ -2,7 +2,7 @@
 import { compareIp, formatIp } from "../net/ip.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 
-/** Most examples that a message names: addresses, pools, pods. @limit */
+/** Most examples that a message names: addresses, pools, pods. */
 export const MAX_EXAMPLES = 3;
 
 export class Examples {

@@ -8,18 +8,18 @@ import { pause } from "../kubernetes/http/deadline.ts";
 
 /**
  * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second with 5,000 nodes. One thread of the
- * API server passes on half a million (docs/scale.md). @limit
+ * API server passes on half a million (docs/scale.md).
  */
 export const POOL_EVENTS_PER_SECOND = 400_000;
 
-/** For how long writes that were not made are saved up, to be made at once: milliseconds. @limit */
+/** For how long writes that were not made are saved up, to be made at once: milliseconds. */
 export const POOL_WRITES_SAVED_MS = 500;
 
-/** Writes that must wait are made in batches that take so long, for each costs a plan and two writes of the Subnet as well: milliseconds. @limit */
+/** Writes that must wait are made in batches that take so long, for each costs a plan and two writes of the Subnet as well: milliseconds. */
 export const POOL_WRITES_BATCH_MS = 300;
 
-/** Share of the writes that the status of pools has in any case, beyond those of addresses. @limit */
-export const POOL_STATUS_SHARE = 0.1;
+/** Share of the writes that the status of pools has in any case, beyond those of addresses. */
+const POOL_STATUS_SHARE = 0.1;
 
 /** So much must be saved of the writes of addresses before the status gets any of them: a batch is begun long before. Milliseconds. */
 const LEFT_BY_ADDRESSES_MS = (POOL_WRITES_BATCH_MS + POOL_WRITES_SAVED_MS) / 2;

@@ -6,7 +6,7 @@ import { pauseMs } from "../kubernetes/http/retry.ts";
 import { type PeriodicOptions, PeriodicWorker } from "../lib/periodic.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. @limit */
+/** How long a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. */
 export const RECONCILE_RETRY_MS = 1_000;
 
 type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;

@@ -11,15 +11,15 @@ import { openSendingSocket, type SendingSocket } from "../kernel/packet/socket.t
 import type { Ip } from "../net/ip.ts";
 import type { ProbeLink } from "./probe.ts";
 
-/** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). @limit */
+/** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
 
-/** How long no call of the runtime must have come before addresses are announced: milliseconds. @limit */
+/** How long no call of the runtime must have come before addresses are announced: milliseconds. */
 export const ANNOUNCE_QUIET_MS = 20;
 
 /**
  * How long calls of the runtime may hold up an announcement that is due: milliseconds. The first of an address is sent 100 ms after its
- * ADD at the latest; a runtime takes longer than that to start a container. @limit
+ * ADD at the latest; a runtime takes longer than that to start a container.
  */
 export const ANNOUNCE_HOLD_UP_MS = 80;
 

@@ -25,12 +25,12 @@ import type { NeighbourPacket } from "../kernel/packet/segment.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 
-/** Number of probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). @limit */
+/** Number of probes for one address, spread over the window of conflict detection (RFC 5227: PROBE_NUM). */
 export const PROBE_COUNT = 3;
 
 /**
  * The first probe or request is sent at a random moment within this time: milliseconds. It spreads the probes of pods that start
- * together. @limit
+ * together.
  */
 export const FIRST_PROBE_JITTER_MS = 2;
 

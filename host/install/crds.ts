@@ -10,8 +10,8 @@ import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
-/** How long the API server may take to serve a definition, or to remove one: milliseconds. @limit */
-export const CRD_WAIT_MS = 60_000;
+/** How long the API server may take to serve a definition, or to remove one: milliseconds. */
+const CRD_WAIT_MS = 60_000;
 
 const crdSchema = z.looseObject({
   kind: z.literal("CustomResourceDefinition"),

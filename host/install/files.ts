@@ -9,7 +9,7 @@ import type { Step } from "./step.ts";
 /** Begins the name of a file that is still being written. Runtimes and kubelet ignore names with a dot in front. */
 const TEMPORARY = ".berth-install-";
 
-/** Age from which a temporary file belongs to an installer that has died: milliseconds. @limit */
+/** Age from which a temporary file belongs to an installer that has died: milliseconds. */
 export const ABANDONED_MS = 600_000;
 
 /** Plans the file with this content. */

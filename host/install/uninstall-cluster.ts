@@ -22,11 +22,11 @@ const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 /** Pools first: while they are there, an agent that still runs could allocate. */
 const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS];
 
-/** How long the pods of agents and controller may take to end, but a quarter of the limit at most: milliseconds. @limit */
-export const STOP_WAIT_MS = 60_000;
+/** How long the pods of agents and controller may take to end, but a quarter of the limit at most: milliseconds. */
+const STOP_WAIT_MS = 60_000;
 
-/** Most addresses in use that a refusal lists. @limit */
-export const MAX_LISTED_ADDRESSES = 100;
+/** Most addresses in use that a refusal lists. */
+const MAX_LISTED_ADDRESSES = 100;
 
 interface UninstallOptions {
   readonly api: KubeApi;

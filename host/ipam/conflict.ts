@@ -5,7 +5,7 @@ import { CniError, ErrorCode } from "../cni/error.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 
-/** Number of a pool's addresses for which one machine answers that makes it a proxy-ARP suspect. @limit */
+/** Number of a pool's addresses for which one machine answers that makes it a proxy-ARP suspect. */
 export const PROXY_ARP_ADDRESSES = 3;
 
 /**

@@ -9,8 +9,8 @@ import { MAX_CACHED_LABELS } from "../resources/fields/trim-metadata.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
-/** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. @limit */
-export const MAX_SHOWN_NAMES = 8;
+/** Most nodes, namespaces or networks of a pool that the reason of a refusal lists. */
+const MAX_SHOWN_NAMES = 8;
 
 /** Why a pool may not serve a NIC. `brief`, if set, is the reason without names of nodes, networks, and objects of other namespaces. */
 interface Objection {

@@ -4,14 +4,14 @@
  */
 import type { Candidate } from "./model.ts";
 
-/** Most candidate pools that a refusal names to the pod. @limit */
-export const MAX_NAMED_POOLS = 8;
+/** Most candidate pools that a refusal names to the pod. */
+const MAX_NAMED_POOLS = 8;
 
-/** Most candidate pools that the node's log names for a refusal. `berthctl explain` names all. @limit */
-export const MAX_LOGGED_POOLS = 32;
+/** Most candidate pools that the node's log names for a refusal. `berthctl explain` names all. */
+const MAX_LOGGED_POOLS = 32;
 
-/** Most different reasons that a refusal counts; pools with others are counted together. @limit */
-export const MAX_COUNTED_REASONS = 8;
+/** Most different reasons that a refusal counts; pools with others are counted together. */
+const MAX_COUNTED_REASONS = 8;
 
 /** The pod's owner, or the administrator of its node. */
 export type Reader = "owner" | "administrator";

@@ -6,7 +6,7 @@ import type { IpamConf } from "../config/ipam-conf.ts";
 import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";
 import { isStaticOwner } from "./leak.ts";
 
-/** Most NICs of one pod that are prefetched; a pod with more is left to its ADDs. @limit */
+/** Most NICs of one pod that are prefetched; a pod with more is left to its ADDs. */
 export const MAX_PREFETCHED_NICS = 32;
 
 /** Annotations with which the first ADD claims the addresses of all NICs. */

@@ -14,7 +14,7 @@ import { findExceptions, findExclusion, type PoolSurroundings } from "../resourc
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
-/** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. @limit */
+/** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
 export const MAX_OTHER_NAMES = 8;
 
 interface PoolEntry {

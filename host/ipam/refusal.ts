@@ -7,7 +7,7 @@ import { type Candidate, type FamilyDemand, familyName, type NicDemand } from ".
 import { describePassedOver, type Reader } from "./passed-over.ts";
 import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
 
-/** Most lines of a refusal's `details`; a last line counts those left out. @limit */
+/** Most lines of a refusal's `details`; a last line counts those left out. */
 export const MAX_DETAIL_LINES = 40;
 
 /** Reasons found by the search for an address, by pool name. */

@@ -17,7 +17,7 @@ const CHANGES =
 
 /**
  * How long a directory is not looked at without a notice: milliseconds. Nothing notes that another directory is mounted at the path, that one above
- * it is renamed, or that a file changes under a name elsewhere. @limit
+ * it is renamed, or that a file changes under a name elsewhere.
  */
 export const LOOK_ANYWAY_MS = 1_000;
 

@@ -55,14 +55,14 @@ import type { NodeChange } from "./node-changes.ts";
 import { detached, RouteMirror } from "./route-mirror.ts";
 import { addressStateOf, ruleStateOf } from "./state-values.ts";
 
-/** Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed. @limit */
-export const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
+/** Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed. */
+const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
 
-/** How long notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause some twenty. @limit */
+/** How long notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause some twenty. */
 export const MIRROR_GATHER_MS = 250;
 
-/** How often the state is listed again because it changed meanwhile, before the list is used as it is. @limit */
-export const MIRROR_ATTEMPTS = 4;
+/** How often the state is listed again because it changed meanwhile, before the list is used as it is. */
+const MIRROR_ATTEMPTS = 4;
 
 /** linux/rtnetlink.h */
 const RTM_NEWNEXTHOP = 104;

@@ -13,7 +13,7 @@ import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
  * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner decides how
- * many there are, and all requests of the node wait while they are read. A pod of four NICs may need this many. @limit
+ * many there are, and all requests of the node wait while they are read. A pod of four NICs may need this many.
  */
 export const MAX_POD_ENTRIES = 16_384;
 

@@ -15,8 +15,8 @@ import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
 import type { Message } from "./netlink/message.ts";
 import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";
 
-/** Most operations in one datagram: the kernel's answers to it have to fit into the socket's buffer. @limit */
-export const MAX_PIPELINED_OPERATIONS = 64;
+/** Most operations in one datagram: the kernel's answers to it have to fit into the socket's buffer. */
+const MAX_PIPELINED_OPERATIONS = 64;
 
 /** An operation that failed, and why. */
 export interface Failure {

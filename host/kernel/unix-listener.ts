@@ -15,17 +15,17 @@ const MSG_NOSIGNAL = 0x4000;
 const ENAMETOOLONG = 36;
 const ECONNABORTED = 103;
 
-/** Connections that wait to be accepted; the kernel lowers it to net.core.somaxconn. @limit */
-export const LISTEN_BACKLOG = 511;
+/** Connections that wait to be accepted; the kernel lowers it to net.core.somaxconn. */
+const LISTEN_BACKLOG = 511;
 
-/** Most connections that are accepted in one turn of the event loop. @limit */
-export const MAX_ACCEPTED_PER_TURN = 64;
+/** Most connections that are accepted in one turn of the event loop. */
+const MAX_ACCEPTED_PER_TURN = 64;
 
-/** Pause after the kernel could not accept a connection, for want of descriptors or memory: milliseconds. @limit */
-export const ACCEPT_PAUSE_MS = 100;
+/** Pause after the kernel could not accept a connection, for want of descriptors or memory: milliseconds. */
+const ACCEPT_PAUSE_MS = 100;
 
-/** Longest request that is looked at as a whole: bytes. @limit */
-export const MAX_PEEKED_BYTES = 65_536;
+/** Longest request that is looked at as a whole: bytes. */
+const MAX_PEEKED_BYTES = 65_536;
 
 /** What all connections peek into. */
 const peeked = Buffer.allocUnsafeSlow(MAX_PEEKED_BYTES);

@@ -11,14 +11,14 @@ import { apiErrorOf, decodeObject, isSuccess } from "./http/status.ts";
 import { runWatch } from "./http/watch.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
 
-/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server takes longer than one object. @limit */
+/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server takes longer than one object. */
 export const BACKGROUND_ATTEMPT_MS = 10_000;
 
-/** How long a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a plugin. @limit */
-export const CALL_PATIENCE_MS = 15_000;
+/** How long a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a plugin. */
+const CALL_PATIENCE_MS = 15_000;
 
-/** How long one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this much. @limit */
-export const POD_ATTEMPT_MS = 5_000;
+/** How long one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this much. */
+const POD_ATTEMPT_MS = 5_000;
 
 interface KubeClientOptions extends ExchangeOptions {
   /** Returns a number in [0, 1) that spreads the pauses. */

@@ -13,8 +13,8 @@ import { messageOf } from "../lib/describe.ts";
 import { type Connection, readKubeconfig } from "./kubeconfig.ts";
 import { LibraryCredentials, type Material } from "./library-credentials.ts";
 
-/** How long credentials are used before their files are checked again: milliseconds. @limit */
-export const CREDENTIALS_FRESH_MS = 1_000;
+/** How long credentials are used before their files are checked again: milliseconds. */
+const CREDENTIALS_FRESH_MS = 1_000;
 
 /** The server, how to verify it, and the client's certificate. The same object as long as connections may be kept. */
 export interface Endpoint {

@@ -10,32 +10,32 @@ import { describeFailure } from "./http/retry.ts";
 import { ApiError, isConflict, isNotFound, type KubeApi } from "./kube-api.ts";
 import { collectionPath, EVENTS } from "./paths.ts";
 
-/** Longest note of an event: bytes. The server refuses longer ones. @limit */
-export const MAX_EVENT_NOTE = 1_024;
+/** Longest note of an event: bytes. The server refuses longer ones. */
+const MAX_EVENT_NOTE = 1_024;
 
-/** How often the count of an event that repeats is written at most: milliseconds. @limit */
+/** How often the count of an event that repeats is written at most: milliseconds. */
 export const EVENT_REPEAT_MS = 300_000;
 
-/** How long an event that no longer repeats is remembered: milliseconds. API servers forget events after an hour. @limit */
+/** How long an event that no longer repeats is remembered: milliseconds. API servers forget events after an hour. */
 export const EVENT_MEMORY_MS = 3_600_000;
 
-/** Time between two events: milliseconds. Events are for people, and must not load the server. @limit */
+/** Time between two events: milliseconds. Events are for people, and must not load the server. */
 export const EVENT_GAP_MS = 300;
 
-/** Most queued events; further ones are dropped. @limit */
+/** Most queued events; further ones are dropped. */
 export const MAX_WAITING_EVENTS = 100;
 
 /**
  * Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count or an address is always
- * different. @limit
+ * different.
  */
 export const MAX_NOTES = 4;
 
-/** Most objects and reasons that are remembered to count repeated events. @limit */
-export const MAX_REMEMBERED_EVENTS = 1_000;
+/** Most objects and reasons that are remembered to count repeated events. */
+const MAX_REMEMBERED_EVENTS = 1_000;
 
-/** How long sending one event is tried: milliseconds. @limit */
-export const EVENT_PATIENCE_MS = 5_000;
+/** How long sending one event is tried: milliseconds. */
+const EVENT_PATIENCE_MS = 5_000;
 
 export interface KubeEvent {
   readonly regarding: {

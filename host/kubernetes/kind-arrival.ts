@@ -16,7 +16,7 @@ import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";
 
 /**
  * Time over which nodes' retries are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and
- * so on. @limit
+ * so on.
  */
 export const KIND_RETRY_SPREAD_MS = 500;
 

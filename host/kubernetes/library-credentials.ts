@@ -8,8 +8,8 @@ import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { openDeadline } from "./http/deadline.ts";
 import type { Connection } from "./kubeconfig.ts";
 
-/** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. @limit */
-export const EXEC_PLUGIN_MS = 20_000;
+/** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. */
+const EXEC_PLUGIN_MS = 20_000;
 
 /** RFC 6750 §2.1, with all visible characters. */
 const BEARER = /^Bearer [!-~]+$/;

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
-/** Objects or names on one page of a list. @limit */
+/** Objects or names on one page of a list. */
 export const LIST_PAGE = 500;
 
 export interface Page {

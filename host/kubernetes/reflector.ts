@@ -19,23 +19,22 @@ import {
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror, type PackedVersion } from "./mirror.ts";
 
-/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. @limit */
+/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. */
 export const WATCH_LIFE_S = 300;
 
-/** Retry interval for a collection whose kind is not installed: milliseconds. @limit */
+/** Retry interval for a collection whose kind is not installed: milliseconds. */
 export const MISSING_KIND_RETRY_MS = 30_000;
 
-/** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. @limit */
-export const LIST_PATIENCE_MS = 10_000;
+/** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. */
+const LIST_PATIENCE_MS = 10_000;
 
 /**
  * How long a watch may lack a known change after an outage: milliseconds. Then everything is listed: etcd may have been restored from a backup.
- * @limit
  */
-export const MISSED_CHANGE_MS = 2_000;
+const MISSED_CHANGE_MS = 2_000;
 
-/** A watch that ends sooner counts as a failure, with a pause: milliseconds. @limit */
-export const WATCH_SHORT_MS = 2_000;
+/** A watch that ends sooner counts as a failure, with a pause: milliseconds. */
+const WATCH_SHORT_MS = 2_000;
 
 export interface ReflectorOptions<T> {
   readonly api: KubeApi;

@@ -1,9 +1,9 @@
 /** Buffers lines for a reader that may stall, up to a limit. Lines beyond it are dropped and counted. */
 
-/** Most bytes of an executable's log that wait for a stalled reader. Lines beyond are dropped and counted. @limit */
+/** Most bytes of an executable's log that wait for a stalled reader. Lines beyond are dropped and counted. */
 export const MAX_UNREAD_LOG_BYTES = 1024 * 1024;
 
-/** Interval of retries while the reader is stalled: milliseconds. @limit */
+/** Interval of retries while the reader is stalled: milliseconds. */
 export const LOG_RETRY_MS = 100;
 
 export interface BoundedLinesOptions {

@@ -1,7 +1,7 @@
 /** Values and errors as short phrases for error texts, on one line and without invisible characters. */
 
-/** Longest part of a value that an error shows: UTF-16 units. @limit */
-export const MAX_SHOWN_VALUE = 80;
+/** Longest part of a value that an error shows: UTF-16 units. */
+const MAX_SHOWN_VALUE = 80;
 
 /** Returns a value as a short phrase: text quoted and cut, lists and objects by their type. */
 export function describeValue(value: unknown): string {

@@ -1,8 +1,8 @@
 /** Parses JSON that people write. Errors have line and column; a repeated key is an error, while JSON.parse keeps the last value. */
 import { describeValue } from "./describe.ts";
 
-/** Longest part of malformed JSON that an error shows: UTF-16 units. @limit */
-export const MAX_SHOWN_JSON = 12;
+/** Longest part of malformed JSON that an error shows: UTF-16 units. */
+const MAX_SHOWN_JSON = 12;
 
 /** `line` and `column` count from 1, in UTF-16 units; `found` and `wanted` are phrases. */
 export class JsonError extends Error {

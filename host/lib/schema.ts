@@ -6,8 +6,8 @@ import * as z from "zod";
 import { findClosest } from "./closest.ts";
 import { describeValue } from "./describe.ts";
 
-/** Most mismatches that one error shows. @limit */
-export const MAX_SHOWN_MISMATCHES = 8;
+/** Most mismatches that one error shows. */
+const MAX_SHOWN_MISMATCHES = 8;
 
 /** One mismatch: `path` as in `routes[0].gw` ("" is the value itself), `got` and `wanted` as phrases. */
 export interface Mismatch {

@@ -1,7 +1,7 @@
 /** Equal values that very many objects have are held once. */
 
-/** Most texts and values of a kind that are shared between all objects. @limit */
-export const MAX_SHARED_VALUES = 65_536;
+/** Most texts and values of a kind that are shared between all objects. */
+const MAX_SHARED_VALUES = 65_536;
 
 export class SharedValues<T> {
   readonly #values = new Map<string, T>();

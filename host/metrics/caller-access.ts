@@ -7,23 +7,23 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { sha256 } from "../lib/crypto.ts";
 
-/** How long a caller that has the right is let in without another review: milliseconds. @limit */
-export const ALLOWED_MEMORY_MS = 60_000;
+/** How long a caller that has the right is let in without another review: milliseconds. */
+const ALLOWED_MEMORY_MS = 60_000;
 
-/** How long a caller that does not have it is refused without another review: milliseconds. @limit */
+/** How long a caller that does not have it is refused without another review: milliseconds. */
 export const REFUSED_MEMORY_MS = 10_000;
 
-/** Most remembered callers of each kind. Refused ones do not push out allowed ones. @limit */
-export const MAX_REMEMBERED_CALLERS = 64;
+/** Most remembered callers of each kind. Refused ones do not push out allowed ones. */
+const MAX_REMEMBERED_CALLERS = 64;
 
-/** Most reviews at once; further callers are told to come back. A caller can make up tokens as fast as it likes. @limit */
+/** Most reviews at once; further callers are told to come back. A caller can make up tokens as fast as it likes. */
 export const MAX_REVIEWS = 4;
 
-/** How long a review may take: milliseconds. @limit */
-export const REVIEW_PATIENCE_MS = 5_000;
+/** How long a review may take: milliseconds. */
+const REVIEW_PATIENCE_MS = 5_000;
 
-/** Longest token that is reviewed: characters. @limit */
-export const MAX_TOKEN_LENGTH = 16_384;
+/** Longest token that is reviewed: characters. */
+const MAX_TOKEN_LENGTH = 16_384;
 
 /** `unknown`: the token names no user; `busy`: too many reviews run. */
 export type Access = "allowed" | "refused" | "unknown" | "busy";

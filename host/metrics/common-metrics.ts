@@ -4,8 +4,8 @@ import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
 
-/** How often the delay of the event loop is measured: milliseconds. @limit */
-export const EVENT_LOOP_PROBE_MS = 500;
+/** How often the delay of the event loop is measured: milliseconds. */
+const EVENT_LOOP_PROBE_MS = 500;
 
 export const COMMON_METRICS = {
   buildInfo: gauge("berth_build_info", "The running build; always 1.", ["version", "nodejs", "mode"]),

@@ -7,14 +7,14 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { loadHttp } from "../lib/http.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 
-/** Most connections at once to a server for metrics and status. More are closed at once. @limit */
-export const MAX_CONNECTIONS = 64;
+/** Most connections at once to a server for metrics and status. More are closed at once. */
+const MAX_CONNECTIONS = 64;
 
-/** How long a caller of such a server may take to send its request: milliseconds. @limit */
-export const REQUEST_PATIENCE_MS = 10_000;
+/** How long a caller of such a server may take to send its request: milliseconds. */
+const REQUEST_PATIENCE_MS = 10_000;
 
-/** How often the files of a certificate are checked for a renewed one: milliseconds. @limit */
-export const CERTIFICATE_CHECK_MS = 30_000;
+/** How often the files of a certificate are checked for a renewed one: milliseconds. */
+const CERTIFICATE_CHECK_MS = 30_000;
 
 export type ListenAddress =
   | { readonly kind: "off" }

@@ -6,8 +6,8 @@ import PromHistogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import { messageOf } from "../lib/describe.ts";
 
-/** Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so that many cost no more than a few. @limit */
-export const SCRAPE_SHARE_MS = 500;
+/** Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so that many cost no more than a few. */
+const SCRAPE_SHARE_MS = 500;
 
 /** The media type of {@link MetricSet.render}: the text format of Prometheus. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";

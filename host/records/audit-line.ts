@@ -37,14 +37,14 @@ export const ADDRESS_SOURCES = {
 
 export type SourceName = keyof typeof ADDRESS_SOURCES;
 
-/** Longest message of a line, and longest details: UTF-16 units. @limit */
-export const MAX_AUDIT_MESSAGE = 2_048;
+/** Longest message of a line, and longest details: UTF-16 units. */
+const MAX_AUDIT_MESSAGE = 2_048;
 
-/** Longest other text of a line: UTF-16 units. @limit */
-export const MAX_AUDIT_TEXT = 256;
+/** Longest other text of a line: UTF-16 units. */
+const MAX_AUDIT_TEXT = 256;
 
-/** Most addresses that one line names. @limit */
-export const MAX_AUDIT_ADDRESSES = 32;
+/** Most addresses that one line names. */
+const MAX_AUDIT_ADDRESSES = 32;
 
 const names = <T extends string>(texts: Readonly<Record<T, string>>) => Object.keys(texts) as [T, ...T[]];
 

@@ -12,7 +12,7 @@ export const NOTIFIER_ANNOTATION = "ipam.vendor.io/notifier";
 /** Name of that Lease. */
 export const CONTROLLER_LEASE = "berth-controller";
 
-/** Most names in one notice; more are "all". @limit */
+/** Most names in one notice; more are "all". */
 export const MAX_NOTICE_NAMES = 64;
 
 /** Names of allocations, or all that name the node. */

@@ -14,13 +14,13 @@ import { ALLOCATION_RULES, NAME_FORM, SPEC_RULES } from "./fields/allocation-rul
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
 import { type Member, memberKey, ownerOf } from "./member.ts";
 
-/** Most holders of one address: two while a virtual machine migrates. @limit */
+/** Most holders of one address: two while a virtual machine migrates. */
 export const MAX_HOLDERS = 2;
 
-/** Longest UID of a pod or a workload, which must fit into a label's value: characters. @limit */
+/** Longest UID of a pod or a workload, which must fit into a label's value: characters. */
 export const MAX_UID_LENGTH = 63;
 
-/** Longest name of an object or a link in an IPAllocation: characters. @limit */
+/** Longest name of an object or a link in an IPAllocation: characters. */
 export const MAX_ALLOCATION_TEXT = 253;
 
 /** The states of docs/allocation.md; an absent object is a free address. */

@@ -13,8 +13,8 @@ import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
 /** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
 export const MAX_NAMES = 1_024;
 
-/** Longest entry of `multusName`, which is a namespace, a slash and a name: characters. @limit */
-export const MAX_NETWORK_REFERENCE = 317;
+/** Longest entry of `multusName`, which is a namespace, a slash and a name: characters. */
+const MAX_NETWORK_REFERENCE = 317;
 
 declare const poolNameBrand: unique symbol;
 

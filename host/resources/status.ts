@@ -5,7 +5,7 @@ import { MAX_LABEL_LENGTH } from "../config/fields/names.ts";
 /** Most pools generated from one Subnet. Its status lists them all and must fit into etcd's 1.5 MB. @limit */
 export const MAX_POOLS_OF_SUBNET = 2_048;
 
-/** Most namespaces that the controller reports as having reached `maxAddressesPerNamespace`. @limit */
+/** Most namespaces that the controller reports as having reached `maxAddressesPerNamespace`. */
 export const MAX_FULL_NAMESPACES = 1_024;
 
 /** Most addresses of pools of each kind (Nodes, API server, Services) that the controller tells the agents of. @limit */

@@ -6,17 +6,17 @@ import type { MapChange, MapPool } from "./map-source.ts";
 import { numberOf, type Segments } from "./segments.ts";
 import { stateFor, stateNumber, type Viewer } from "./viewer.ts";
 
-/** How long changes of a map are gathered before they are sent: milliseconds. @limit */
-export const GATHER_MS = 100;
+/** How long changes of a map are gathered before they are sent: milliseconds. */
+const GATHER_MS = 100;
 
-/** How often a stream without changes shows that it lives: milliseconds. @limit */
-export const KEEP_ALIVE_MS = 15_000;
+/** How often a stream without changes shows that it lives: milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
 
-/** Most changes that are gathered; with more, the page is told to read the map again. @limit */
-export const MAX_GATHERED = 20_000;
+/** Most changes that are gathered; with more, the page is told to read the map again. */
+const MAX_GATHERED = 20_000;
 
-/** Bytes that a slow reader may leave unread before its stream is closed. @limit */
-export const MAX_UNREAD_BYTES = 4_194_304;
+/** Bytes that a slow reader may leave unread before its stream is closed. */
+const MAX_UNREAD_BYTES = 4_194_304;
 
 interface FeedOptions {
   readonly pool: MapPool;

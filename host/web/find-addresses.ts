@@ -5,13 +5,13 @@ import { isIn } from "./encode-map.ts";
 import type { MapAllocation, MapPool } from "./map-source.ts";
 import { seesAllocation, stateFor, type Viewer } from "./viewer.ts";
 
-/** Most addresses in an answer of the address map. @limit */
-export const MAX_MAP_ADDRESSES = 1_024;
+/** Most addresses in an answer of the address map. */
+const MAX_MAP_ADDRESSES = 1_024;
 
-/** Most addresses that a search of the address map finds. @limit */
-export const MAX_FOUND = 50;
+/** Most addresses that a search of the address map finds. */
+const MAX_FOUND = 50;
 
-/** Longest text to search for in the address map: characters. @limit */
+/** Longest text to search for in the address map: characters. */
 export const MAX_SEARCH_TEXT = 253;
 
 /** Returns the record; without names if the viewer may not see them. */

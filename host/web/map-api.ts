@@ -27,8 +27,8 @@ import { segmentsOf } from "./segments.ts";
 import type { UsageSamples } from "./usage-samples.ts";
 import { seesPool, stateFor, type Viewer } from "./viewer.ts";
 
-/** Most pages that follow changes of the address map at once. @limit */
-export const MAX_FEEDS = 16;
+/** Most pages that follow changes of the address map at once. */
+const MAX_FEEDS = 16;
 
 /** Media type of the bytes of encode-map.ts. */
 const MAP_TYPE = "application/octet-stream";

@@ -18,8 +18,8 @@ import type { MapSource } from "./map-source.ts";
 import { SAMPLE_MS, UsageSamples } from "./usage-samples.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** Most namespaces that a viewer may name in one request. @limit */
-export const MAX_VIEWED_NAMESPACES = 16;
+/** Most namespaces that a viewer may name in one request. */
+const MAX_VIEWED_NAMESPACES = 16;
 
 /** Where to serve the map, and to whom: as for metrics. */
 export type MapSettings = ScrapeSettings;

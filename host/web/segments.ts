@@ -4,11 +4,11 @@ import { bitsOf, type Family, formatIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
 
-/** Largest subnet that is shown as a whole: bits. The core numbers so many addresses of a pool in its bitmap. @limit */
-export const MAX_WHOLE_BITS = 24;
+/** Largest subnet that is shown as a whole: bits. The core numbers so many addresses of a pool in its bitmap. */
+const MAX_WHOLE_BITS = 24;
 
-/** Most islands on a map of a larger subnet. @limit */
-export const MAX_ISLANDS = 1_024;
+/** Most islands on a map of a larger subnet. */
+const MAX_ISLANDS = 1_024;
 
 /** Bits of an island. */
 const ISLAND_BITS = 8;

@@ -1,14 +1,14 @@
 /** How many addresses of each pool were in use, once a minute, in memory: the last day, from the start of the process on. */
 import type { UsageAnswer } from "../records/map-records.ts";
 
-/** Time between two samples of the usage that the address map shows: milliseconds. @limit */
+/** Time between two samples of the usage that the address map shows: milliseconds. */
 export const SAMPLE_MS = 60_000;
 
-/** Samples of a pool that are kept. @limit */
-export const MAX_SAMPLES = 1_440;
+/** Samples of a pool that are kept. */
+const MAX_SAMPLES = 1_440;
 
-/** Most pools with samples. @limit */
-export const MAX_SAMPLED_POOLS = 1_000;
+/** Most pools with samples. */
+const MAX_SAMPLED_POOLS = 1_000;
 
 /** The newest sample of a ring is before `next`. */
 interface Ring {

@@ -43,7 +43,7 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     ...crdFiles().map((file) => withHeader("the schemas in host/resources", file)),
     withHeader("the commands in host/cli", { path: "docs/berthctl.md", text: berthctlPage() }),
     withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
-    withHeader("the constants marked @limit, assembly/abi.json and native/limits.h", limits),
+    withHeader("the constants marked @limit", limits),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
     withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
     withHeader("assembly", renderGoModule(core, inlined)),

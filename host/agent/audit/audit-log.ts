@@ -20,14 +20,14 @@ export const AUDIT_FILE_BYTES = 16 * 1024 * 1024;
 /** Most full files of the audit log; the oldest is removed. @limit */
 export const AUDIT_FILES_KEPT = 3;
 
-/** Most audit lines that wait to be written. Further ones are dropped and counted. @limit */
-export const MAX_AUDIT_BACKLOG = 4_096;
+/** Most audit lines that wait to be written. Further ones are dropped and counted. */
+const MAX_AUDIT_BACKLOG = 4_096;
 
-/** How long audit lines are gathered before they are written: milliseconds. `kill -9` loses them. @limit */
-export const AUDIT_DELAY_MS = 250;
+/** How long audit lines are gathered before they are written: milliseconds. `kill -9` loses them. */
+const AUDIT_DELAY_MS = 250;
 
-/** Most audit lines that are written before the agent looks after its requests again. @limit */
-export const AUDIT_BATCH = 32;
+/** Most audit lines that are written before the agent looks after its requests again. */
+const AUDIT_BATCH = 32;
 
 interface AuditLogOptions {
   /** Where {@link LOG_DIRECTORY} is on this machine. */

@@ -8,14 +8,14 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { type AuditLine, type HistoryPage, parseAuditLine } from "../../records/audit-line.ts";
 import { AUDIT_FILE, AUDIT_FILES_KEPT } from "./audit-log.ts";
 
-/** Most lines on one page of GET /v1/history. @limit */
-export const MAX_HISTORY_LINES = 500;
+/** Most lines on one page of GET /v1/history. */
+const MAX_HISTORY_LINES = 500;
 
-/** How much of a file is searched at once: bytes. @limit */
-export const HISTORY_READ_BYTES = 256 * 1024;
+/** How much of a file is searched at once: bytes. */
+const HISTORY_READ_BYTES = 256 * 1024;
 
-/** Longest line of the audit log that is searched: bytes. @limit */
-export const MAX_HISTORY_LINE_BYTES = 64 * 1024;
+/** Longest line of the audit log that is searched: bytes. */
+const MAX_HISTORY_LINE_BYTES = 64 * 1024;
 
 interface HistoryQuery {
   /** Exactly one of this and `pod` is given. As Berth writes it. */

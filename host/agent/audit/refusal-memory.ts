@@ -5,14 +5,14 @@
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Refusal, Served } from "./audit.ts";
 
-/** Most NICs whose refusals are remembered; of the one refused longest ago the next refusal is logged again. @limit */
-export const MAX_REMEMBERED_REFUSALS = 1_024;
+/** Most NICs whose refusals are remembered; of the one refused longest ago the next refusal is logged again. */
+const MAX_REMEMBERED_REFUSALS = 1_024;
 
-/** Most different refusals of one NIC that are logged in {@link REFUSAL_REPEAT_MS}. One with a count or an address is always different. @limit */
+/** Most different refusals of one NIC that are logged in {@link REFUSAL_REPEAT_MS}. One with a count or an address is always different. */
 export const MAX_REFUSALS_OF_NIC = 4;
 
-/** After how long a refusal that lasts is logged once more, with the number of its repetitions: milliseconds. @limit */
-export const REFUSAL_REPEAT_MS = 3_600_000;
+/** After how long a refusal that lasts is logged once more, with the number of its repetitions: milliseconds. */
+const REFUSAL_REPEAT_MS = 3_600_000;
 
 interface Remembered {
   /** By code and text: when it was logged. */

@@ -12,8 +12,8 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { BackendOptions } from "../backend.ts";
 import { type ClusterBackend, openClusterBackend } from "./backend.ts";
 
-/** How often the files of the credentials are checked: milliseconds. Changed credentials are tried with one call. @limit */
-export const CREDENTIALS_CHECK_MS = 2_000;
+/** How often the files of the credentials are checked: milliseconds. Changed credentials are tried with one call. */
+const CREDENTIALS_CHECK_MS = 2_000;
 
 /** How to reach the API server. */
 export interface ClusterAccess {

@@ -18,7 +18,7 @@ import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 
-/** Most ReplicaSets and Jobs whose controllers an agent caches. @limit */
+/** Most ReplicaSets and Jobs whose controllers an agent caches. */
 export const MAX_KNOWN_OWNERS = 1_024;
 
 interface PoolOwnersDeps {

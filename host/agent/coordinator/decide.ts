@@ -175,8 +175,8 @@ function linkNameIn({ route }: OpenNamespace, { links }: NamespaceState, name: s
   return isKnown ? name : (findLinkName(route, name) ?? name);
 }
 
-/** How long an ADD waits until the kernel has probed the NIC's IPv6 addresses: milliseconds. Most main plugins have done so. @limit */
-export const MAX_DUPLICATE_DETECTION_MS = 5_000;
+/** How long an ADD waits until the kernel has probed the NIC's IPv6 addresses: milliseconds. Most main plugins have done so. */
+const MAX_DUPLICATE_DETECTION_MS = 5_000;
 
 /** How often an ADD looks whether the kernel has probed the addresses: milliseconds. */
 const LOOK_MS = 20;

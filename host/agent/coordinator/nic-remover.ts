@@ -17,7 +17,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Veth } from "../../plan/operation.ts";
 import { type DetachedPod, isSameNetns } from "./clean-pod.ts";
 
-/** Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to their plugins. @limit */
+/** Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to their plugins. */
 export const MAX_NIC_DELETIONS = 16;
 
 /** They have no other end, and no existence outside of the namespace. */

@@ -32,25 +32,25 @@ import type { NodeSide } from "./known-attachments.ts";
 import { nameProgram, settingOf } from "./network-programs.ts";
 import { isRetired } from "./pair-remover.ts";
 
-/** How long after the start of the agent the node is compared for the first time: milliseconds. Pods that start come first. @limit */
-export const FIRST_REPAIR_MS = 1_000;
+/** How long after the start of the agent the node is compared for the first time: milliseconds. Pods that start come first. */
+const FIRST_REPAIR_MS = 1_000;
 
-/** How long further changes are gathered before the node is repaired: milliseconds. A program that flushes makes many. @limit */
-export const REPAIR_GATHER_MS = 200;
+/** How long further changes are gathered before the node is repaired: milliseconds. A program that flushes makes many. */
+const REPAIR_GATHER_MS = 200;
 
-/** Shortest time between two repairs: milliseconds. @limit */
-export const REPAIR_PAUSE_MS = 1_000;
+/** Shortest time between two repairs: milliseconds. */
+const REPAIR_PAUSE_MS = 1_000;
 
-/** How many repairs of one episode come that soon; before each further one the pause doubles. @limit */
-export const SOON_REPAIRS = 8;
+/** How many repairs of one episode come that soon; before each further one the pause doubles. */
+const SOON_REPAIRS = 8;
 
-/** Longest pause between two repairs: milliseconds. @limit */
-export const MAX_REPAIR_PAUSE_MS = 60_000;
+/** Longest pause between two repairs: milliseconds. */
+const MAX_REPAIR_PAUSE_MS = 60_000;
 
-/** How long nothing is removed until the next removal is a new episode, with a log line of its own: milliseconds. @limit */
-export const EPISODE_QUIET_MS = 60_000;
+/** How long nothing is removed until the next removal is a new episode, with a log line of its own: milliseconds. */
+const EPISODE_QUIET_MS = 60_000;
 
-/** Most operations that the log line of an episode shows. @limit */
+/** Most operations that the log line of an episode shows. */
 const MAX_SHOWN_OPERATIONS = 16;
 
 /** What is to be compared. */

@@ -21,21 +21,21 @@ import { cleanPod, type DetachedPod, isSameNetns } from "./clean-pod.ts";
 
 /**
  * How long the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds. Usually the runtime
- * deletes the pod's namespace first, and the pair goes with it. @limit
+ * deletes the pod's namespace first, and the pair goes with it.
  */
 export const RETIREMENT_MS = 500;
 
 /**
  * Most pairs that are deleted in one step. The kernel holds its lock on all links for 0.5 ms per pair, and all network set-up of
- * the node waits. @limit
+ * the node waits.
  */
-export const REMOVAL_BATCH = 16;
+const REMOVAL_BATCH = 16;
 
-/** Most pairs of detached pods that wait to be deleted; with more, a DEL waits until they are gone. @limit */
+/** Most pairs of detached pods that wait to be deleted; with more, a DEL waits until they are gone. */
 export const MAX_RETIRED_PAIRS = 256;
 
-/** Shortest time from one step to the next: milliseconds. Pairs that are due meanwhile share the kernel's wait. @limit */
-export const REMOVAL_PAUSE_MS = 250;
+/** Shortest time from one step to the next: milliseconds. Pairs that are due meanwhile share the kernel's wait. */
+const REMOVAL_PAUSE_MS = 250;
 
 /** Pause after the kernel refused to delete retired pairs: milliseconds. */
 const RETRY_MS = 5_000;

@@ -15,8 +15,8 @@ import { LogPathError } from "../log-files/open-log-file.ts";
 /** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;
 
-/** How long lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. @limit */
-export const PLUGIN_LOG_DELAY_MS = 250;
+/** How long lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. */
+const PLUGIN_LOG_DELAY_MS = 250;
 
 export interface PluginLogs {
   /**

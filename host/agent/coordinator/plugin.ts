@@ -237,11 +237,11 @@ interface OpenCoordinatorOptions
   readonly logDirectory: string;
 }
 
-/** Most differences between mirror and kernel that a log line shows. @limit */
+/** Most differences between mirror and kernel that a log line shows. */
 const MAX_SHOWN_DIFFERENCES = 16;
 
-/** How often the mirror of the node's network is compared with the kernel's state: milliseconds. @limit */
-export const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
+/** How often the mirror of the node's network is compared with the kernel's state: milliseconds. */
+const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
 
 /** Compares the mirror with the kernel's state from time to time. A difference is a defect: the mirror is safe without this. */
 function startComparing(

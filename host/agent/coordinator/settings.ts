@@ -48,11 +48,11 @@ interface Settings {
   readonly warnings: readonly string[];
 }
 
-/** Most entries of network definitions whose settings are remembered. @limit */
-export const MAX_REMEMBERED_ENTRIES = 16;
+/** Most entries of network definitions whose settings are remembered. */
+const MAX_REMEMBERED_ENTRIES = 16;
 
-/** Longest entry that is remembered: UTF-16 units of its JSON. @limit */
-export const MAX_REMEMBERED_ENTRY_LENGTH = 4_096;
+/** Longest entry that is remembered: UTF-16 units of its JSON. */
+const MAX_REMEMBERED_ENTRY_LENGTH = 4_096;
 
 /** The settings of requests. The pods of a network have the same, so those of the latest entries are remembered. */
 export class SettingsReader {
@@ -93,7 +93,7 @@ function resolve(
   return { conf: resolveCoordinatorConf(...layers), networks, warnings };
 }
 
-/** Most networks that one line of `berthctl explain` shows. @limit */
+/** Most networks that one line of `berthctl explain` shows. */
 const MAX_SHOWN_NETWORKS = 8;
 
 export interface ClusterNetworks {

@@ -8,10 +8,10 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 
-/** How long after an ADD of `berth` the coordinator believes its answer without asking the registry: milliseconds. @limit */
+/** How long after an ADD of `berth` the coordinator believes its answer without asking the registry: milliseconds. */
 export const ANSWER_VALID_MS = 2_000;
 
-/** Most answers that wait for a coordinator, which not every chain has. @limit */
+/** Most answers that wait for a coordinator, which not every chain has. */
 export const MAX_REMEMBERED_ANSWERS = 256;
 
 interface Answered {

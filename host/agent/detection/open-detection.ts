@@ -22,8 +22,8 @@ export interface DetectionLinks extends EarlyStageDeps {
   readonly findNodeLink: (name: string) => ProbeLink | undefined;
 }
 
-/** How long after a conflict the pool's gateway is probed, so that the refusal, and ADDs that began with this one, come first: milliseconds. @limit */
-export const GATEWAY_PROBE_DELAY_MS = 100;
+/** How long after a conflict the pool's gateway is probed, so that the refusal, and ADDs that began with this one, come first: milliseconds. */
+const GATEWAY_PROBE_DELAY_MS = 100;
 
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
 

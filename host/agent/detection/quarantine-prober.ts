@@ -17,25 +17,24 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Audit } from "../audit/audit.ts";
 
-/** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. @limit */
-export const QUARANTINE_WINDOW_MS = 1_000;
+/** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. */
+const QUARANTINE_WINDOW_MS = 1_000;
 
-/** Time until a quarantined address is first probed; then each time after as long as it has been quarantined: milliseconds. @limit */
+/** Time until a quarantined address is first probed; then each time after as long as it has been quarantined: milliseconds. */
 export const QUARANTINE_FIRST_PROBE_MS = 5_000;
 
-/** Longest time between two probes of a quarantined address: milliseconds. @limit */
+/** Longest time between two probes of a quarantined address: milliseconds. */
 export const QUARANTINE_PROBE_MAX_MS = 300_000;
 
-/** Most quarantined addresses that are probed at once; each has sockets of its own. @limit */
+/** Most quarantined addresses that are probed at once; each has sockets of its own. */
 export const PROBES_AT_ONCE = 32;
 
 /**
  * Most machines suspected of proxy ARP at a time. The one that answered longest ago is forgotten first. Any machine on the segment can make up MACs.
- * @limit
  */
 export const MAX_PROXY_ARP_SUSPECTS = 32;
 
-/** How long a machine is suspected of proxy ARP after its last answer: milliseconds. @limit */
+/** How long a machine is suspected of proxy ARP after its last answer: milliseconds. */
 export const PROXY_ARP_MEMORY_MS = 3_600_000;
 
 /** The engine of detection: host/coordinator/detect-conflict.ts. */

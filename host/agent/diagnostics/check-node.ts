@@ -19,11 +19,11 @@ import { findRivals } from "./find-rivals.ts";
 import { type CoordinatorState, readDrift } from "./read-drift.ts";
 import { repairDrift } from "./repair-drift.ts";
 
-/** Between the two readings of a check: milliseconds. @limit */
-export const RECHECK_MS = 2_000;
+/** Between the two readings of a check: milliseconds. */
+const RECHECK_MS = 2_000;
 
-/** How long a check waits for the identity of its cluster: milliseconds. @limit */
-export const CLUSTER_ID_MS = 5_000;
+/** How long a check waits for the identity of its cluster: milliseconds. */
+const CLUSTER_ID_MS = 5_000;
 
 /** Rows of the registry that are read at once. */
 const ROWS_AT_ONCE = 500;

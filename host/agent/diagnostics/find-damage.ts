@@ -11,7 +11,7 @@ import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 
-/** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. @limit */
+/** A record that changed less than so long ago may be ahead of its NIC, or behind it: milliseconds. */
 export const STEADY_MS = 30_000;
 
 /** An address on a NIC of a pod. */

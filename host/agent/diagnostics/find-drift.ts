@@ -20,7 +20,7 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { Comparison } from "../coordinator/compare.ts";
 import { isRetired } from "../coordinator/pair-remover.ts";
 
-/** Most differences that a finding without commands names. @limit */
+/** Most differences that a finding without commands names. */
 export const MAX_DIFFERENCES = 5;
 
 const REPAIR = 'Run "berthctl check --repair"';

@@ -5,7 +5,7 @@ import type { DamageFinding } from "../../records/check-record.ts";
 import type { ResolvedNeighbour } from "../coordinator/observe-node.ts";
 import { finding, isOf, isSteady, type NicAddress, type NodeFacts, type RowFacts } from "./find-damage.ts";
 
-/** A MAC address with so many addresses on one link answers for others, as routers with proxy ARP do. @limit */
+/** A MAC address with so many addresses on one link answers for others, as routers with proxy ARP do. */
 export const PROXY_ADDRESSES = 3;
 
 interface RivalFacts extends Pick<NodeFacts, "nowMs" | "rows" | "nics" | "objects" | "pools"> {

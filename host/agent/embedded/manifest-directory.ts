@@ -12,14 +12,14 @@ import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { readRegular } from "../regular-file.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
 
-/** How often the agent checks whether the watched directory was replaced: milliseconds. @limit */
-export const DIRECTORY_RECHECK_MS = 2_000;
+/** How often the agent checks whether the watched directory was replaced: milliseconds. */
+const DIRECTORY_RECHECK_MS = 2_000;
 
 /** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. @limit */
 export const MAX_MANIFEST_BYTES = 1024 * 1024;
 
-/** How long a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file in place empty it first. @limit */
-export const EMPTY_FILE_MS = 1_000;
+/** How long a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file in place empty it first. */
+const EMPTY_FILE_MS = 1_000;
 
 interface ManifestFile {
   /** Undefined when it could not be read. */

@@ -13,8 +13,8 @@ import type { Backend } from "../backend.ts";
 /** Rows of one call to the registry when the address map reads it. */
 const MAP_PAGE = 1_000;
 
-/** Shortest rest between two reads of the registry for the address map: milliseconds. @limit */
-export const MAP_REST_MS = 500;
+/** Shortest rest between two reads of the registry for the address map: milliseconds. */
+const MAP_REST_MS = 500;
 
 /** A rest is so many times as long as the read before it. */
 const REST_FACTOR = 20;

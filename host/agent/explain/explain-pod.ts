@@ -34,11 +34,11 @@ import type { NicNetwork } from "../nic-definition.ts";
 import type { Assigned } from "../plugin.ts";
 import { DryRun } from "./dry-run.ts";
 
-/** Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is shown. @limit */
-export const MAX_COUNTED_POOLS = 16;
+/** Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is shown. */
+const MAX_COUNTED_POOLS = 16;
 
-/** Longest time an explanation of a pod takes: milliseconds. @limit */
-export const EXPLAIN_LIMIT_MS = 9_000;
+/** Longest time an explanation of a pod takes: milliseconds. */
+const EXPLAIN_LIMIT_MS = 9_000;
 
 /** What the request says in place of a runtime. */
 const CONTAINER = "explain";

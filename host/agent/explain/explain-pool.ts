@@ -12,8 +12,8 @@ import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/s
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
-/** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. @limit */
-export const MAX_EXPLAINED_NAMES = 5;
+/** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
+const MAX_EXPLAINED_NAMES = 5;
 
 /** Lines for a person. */
 export function explainPool(facts: PoolFacts): string {

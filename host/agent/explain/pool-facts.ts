@@ -10,8 +10,8 @@ import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
 
-/** How long `berthctl explain pool` tries to read each object: milliseconds. @limit */
-export const EXPLAIN_PATIENCE_MS = 2_000;
+/** How long `berthctl explain pool` tries to read each object: milliseconds. */
+const EXPLAIN_PATIENCE_MS = 2_000;
 
 /** The outcome of one read; `why` is a clause. */
 export type ReadResult<T> =

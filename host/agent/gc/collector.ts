@@ -31,16 +31,16 @@ import type { OrphanRow } from "../fencing/fence-orphan.ts";
 import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
 
-/** Shortest time between a sweep without an answer and the next: milliseconds. @limit */
+/** Shortest time between a sweep without an answer and the next: milliseconds. */
 export const SWEEP_RETRY_MS = 10_000;
 
-/** Checks of a sweep without an answer after which it ends: without a server each one takes long. @limit */
+/** Checks of a sweep without an answer after which it ends: without a server each one takes long. */
 export const SWEEP_FAILURES = 3;
 
-/** Rows of the journal that a sweep reads at once. @limit */
+/** Rows of the journal that a sweep reads at once. */
 export const SWEEP_PAGE = 500;
 
-/** How often the collector checks whether a sweep is due: milliseconds. Changed settings of `garbageCollection` apply from the next check on. @limit */
+/** How often the collector checks whether a sweep is due: milliseconds. Changed settings of `garbageCollection` apply from the next check on. */
 export const COLLECTOR_TICK_MS = 1_000;
 
 export interface CollectorSettings {

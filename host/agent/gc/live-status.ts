@@ -12,13 +12,13 @@ import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 
-/** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. @limit */
+/** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. */
 export const SWEEP_PATIENCE_MS = 3_000;
 
-/** Most pods that a sweep reads one by one; more are read in one LIST. @limit */
+/** Most pods that a sweep reads one by one; more are read in one LIST. */
 export const MAX_SINGLE_POD_READS = 16;
 
-/** Pods on one page of such a LIST, of some 10 KB each. @limit */
+/** Pods on one page of such a LIST, of some 10 KB each. */
 export const POD_PAGE = 100;
 
 /** A pod as a row names it. */

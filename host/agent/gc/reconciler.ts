@@ -33,33 +33,33 @@ import {
 
 /**
  * How often an agent asks whether a controller sends notices: milliseconds, give or take a quarter. If none did all the time, it reconciles with all
- * objects of its node. @limit
+ * objects of its node.
  */
 export const RECONCILE_INTERVAL_MS = 180_000;
 
-/** How often an agent reconciles with all objects of its node in any case: milliseconds, give or take a quarter. @limit */
+/** How often an agent reconciles with all objects of its node in any case: milliseconds, give or take a quarter. */
 export const RECONCILE_ALL_MS = 3_600_000;
 
-/** How often the reconciler checks what is due: milliseconds. @limit */
+/** How often the reconciler checks what is due: milliseconds. */
 export const RECONCILE_TICK_MS = 1_000;
 
-/** How long a reconciliation tries one read of objects: milliseconds. The next one reads again. @limit */
-export const RECONCILE_PATIENCE_MS = 10_000;
+/** How long a reconciliation tries one read of objects: milliseconds. The next one reads again. */
+const RECONCILE_PATIENCE_MS = 10_000;
 
 /**
  * How long the first attempt to read one object may take, each later one twice as long, at most POD_ATTEMPT_MS before the first reconciliation is done:
- * milliseconds. So much a lost answer delays a started agent's ADDs. @limit
+ * milliseconds. So much a lost answer delays a started agent's ADDs.
  */
-export const RECONCILE_READ_MS = 1_000;
+const RECONCILE_READ_MS = 1_000;
 
-/** The same of the list of this node's objects, which takes a busy server longer: milliseconds. @limit */
-export const RECONCILE_LIST_MS = 3_000;
+/** The same of the list of this node's objects, which takes a busy server longer: milliseconds. */
+const RECONCILE_LIST_MS = 3_000;
 
-/** Most pods whose objects without a journal row are handled at once, and most rows whose pods are read at once. @limit */
+/** Most pods whose objects without a journal row are handled at once, and most rows whose pods are read at once. */
 export const ADOPTIONS_AT_ONCE = 8;
 
-/** Most objects that are read at once because of a notice. @limit */
-export const NOTICED_READS_AT_ONCE = 4;
+/** Most objects that are read at once because of a notice. */
+const NOTICED_READS_AT_ONCE = 4;
 
 /** The part of the cluster's registry that the reconciler needs. */
 type ReconciledRegistry = Pick<

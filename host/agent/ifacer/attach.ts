@@ -27,7 +27,7 @@ import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { MoveRecord } from "./move-record.ts";
 
-/** How often an ADD plans again because another process created the same device. @limit */
+/** How often an ADD plans again because another process created the same device. */
 const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerDeps {

@@ -6,7 +6,7 @@ import type { NetnsStatus } from "../../ipam/leak.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
-/** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. @limit */
+/** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. */
 export const NIC_COMING_UP_MS = 5_000;
 
 /** Reads whether a NIC has its address. */

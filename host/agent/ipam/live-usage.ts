@@ -11,15 +11,15 @@ import { type AddressSpan, type Registry, RegistryError } from "../../registry/r
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
-/** Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion). @limit */
+/** Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion). */
 export const LIVE_USAGE_MISSES = 2;
 
-/** Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little. @limit */
-export const SMALL_POOL_ADDRESSES = 4_096;
+/** Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little. */
+const SMALL_POOL_ADDRESSES = 4_096;
 
 /**
  * The same for larger pools, counted from the reading of the usage summary. So a half full pool is hardly ever listed; one that is nearly full is if
- * it has no current summary. @limit
+ * it has no current summary.
  */
 export const LIVE_USAGE_MISSES_LARGE = 8;
 

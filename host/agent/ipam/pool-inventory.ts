@@ -11,8 +11,8 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
 import { RefusedAddresses } from "./refused-addresses.ts";
 
-/** Most warnings of selection that are remembered, to log each once. @limit */
-export const MAX_REMEMBERED_WARNINGS = 256;
+/** Most warnings of selection that are remembered, to log each once. */
+const MAX_REMEMBERED_WARNINGS = 256;
 
 interface InventoryOptions {
   readonly metrics?: ClaimMetrics | undefined;

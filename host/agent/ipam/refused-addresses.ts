@@ -5,10 +5,10 @@
 import type { RefusedIp } from "../../ipam/model.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 
-/** Most owners whose refused addresses are remembered. @limit */
+/** Most owners whose refused addresses are remembered. */
 export const MAX_REFUSED_OWNERS = 1_024;
 
-/** Most refused addresses that are remembered for one owner; the oldest is forgotten first. @limit */
+/** Most refused addresses that are remembered for one owner; the oldest is forgotten first. */
 export const MAX_REFUSED_OF_OWNER = 64;
 
 export class RefusedAddresses {

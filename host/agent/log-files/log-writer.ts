@@ -15,10 +15,10 @@ import { type LogPath, LogPathError, type OpenLogFile, openLogPath, rotateLogFil
  */
 export const LOG_FILE_BYTES = 8 * 1024 * 1024;
 
-/** Most text waiting to be written to one log file: UTF-16 units. Further lines are dropped and counted. @limit */
+/** Most text waiting to be written to one log file: UTF-16 units. Further lines are dropped and counted. */
 export const MAX_LOG_BACKLOG = 1024 * 1024;
 
-/** How often a log file's name is checked for rotation: milliseconds. @limit */
+/** How often a log file's name is checked for rotation: milliseconds. */
 export const LOG_RECHECK_MS = 1_000;
 
 const writeBytes = promisify(write);
@@ -200,10 +200,10 @@ function lossLine(name: string, count: number): string {
   return `${JSON.stringify({ level: "warn", time: new Date().toISOString(), name, msg })}\n`;
 }
 
-/** Longest line of a log: UTF-16 units. Texts in a longer one are truncated. @limit */
+/** Longest line of a log: UTF-16 units. Texts in a longer one are truncated. */
 export const MAX_LOG_LINE = 16 * 1024;
 
-/** Longest text in a line that is too long: UTF-16 units. @limit */
+/** Longest text in a line that is too long: UTF-16 units. */
 export const MAX_LOG_TEXT = 1024;
 
 /**

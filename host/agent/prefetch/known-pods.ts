@@ -5,7 +5,7 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 
-/** Most remembered pods whose ADD came before the watch showed them. @limit */
+/** Most remembered pods whose ADD came before the watch showed them. */
 export const MAX_UNSEEN_PODS = 1_024;
 
 /** One claim ahead, queued or running. */

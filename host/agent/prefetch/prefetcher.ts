@@ -8,10 +8,10 @@ import type { Pod } from "../../resources/pod.ts";
 import { type ClaimAheadDeps, claimAhead } from "./claim-ahead.ts";
 import { type KnownPod, KnownPods, PrefetchJob } from "./known-pods.ts";
 
-/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). @limit */
+/** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). */
 export const UNATTACHED_MS = 120_000;
 
-/** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. @limit */
+/** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. */
 export const PREFETCHES_AT_ONCE = 16;
 
 interface PrefetcherOptions {

@@ -18,12 +18,11 @@ import { RegistryError } from "../../registry/registry.ts";
 
 /**
  * Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes.
- * @limit
  */
-export const MAX_ERROR_MESSAGE = 2_048;
+const MAX_ERROR_MESSAGE = 2_048;
 
-/** Longest details of such an error, and longest message with all names in the log: UTF-16 units. @limit */
-export const MAX_ERROR_DETAILS = 4_096;
+/** Longest details of such an error, and longest message with all names in the log: UTF-16 units. */
+const MAX_ERROR_DETAILS = 4_096;
 
 /** `notice` is a line for people, shown on the plugin's stderr. */
 export interface Answer {

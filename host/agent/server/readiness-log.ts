@@ -2,7 +2,7 @@
 import type { Log } from "../../lib/log.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 
-/** How often the agent checks whether it is ready, to log a change: milliseconds. @limit */
+/** How often the agent checks whether it is ready, to log a change: milliseconds. */
 export const READINESS_LOOK_MS = 1_000;
 
 /** The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the checks. */

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FileLock, tryLock } from "../../kernel/file-lock.ts";
 import type { Log } from "../../lib/log.ts";
 
-/** How often a starting agent checks whether another one still serves its socket: milliseconds. @limit */
+/** How often a starting agent checks whether another one still serves its socket: milliseconds. */
 export const SOCKET_RETRY_MS = 100;
 
-/** How long connecting to a socket may take before its process counts as one that serves: milliseconds. @limit */
+/** How long connecting to a socket may take before its process counts as one that serves: milliseconds. */
 export const SOCKET_ANSWER_MS = 1_000;
 
 interface SocketLockOptions {

@@ -17,23 +17,23 @@ import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
 import { parseGet, parseShimRequest } from "./shim-request.ts";
 import type { StatusApi } from "./status-api.ts";
 
-/** Largest request body, as the shim's: bytes. @limit */
+/** Largest request body, as the shim's: bytes. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Largest request head; the shim forwards eight variables of up to 64 KiB: bytes. @limit */
+/** Largest request head; the shim forwards eight variables of up to 64 KiB: bytes. */
 export const MAX_HEAD_BYTES = 768 * 1024;
 
-/** How long a stopping agent lets requests finish: milliseconds. @limit */
-export const STOP_GRACE_MS = 5_000;
+/** How long a stopping agent lets requests finish: milliseconds. */
+const STOP_GRACE_MS = 5_000;
 
-/** How long a stopping agent waits for the request of a caller that has connected: milliseconds. @limit */
+/** How long a stopping agent waits for the request of a caller that has connected: milliseconds. */
 export const SILENCE_GRACE_MS = 1_000;
 
-/** How long a call is served before it is watched whether the caller hangs up: milliseconds. Most calls are over before. @limit */
-export const HANG_UP_WATCH_MS = 250;
+/** How long a call is served before it is watched whether the caller hangs up: milliseconds. Most calls are over before. */
+const HANG_UP_WATCH_MS = 250;
 
-/** How long a caller may take to send the head of a request: milliseconds. @limit */
-export const SILENCE_MS = 60_000;
+/** How long a caller may take to send the head of a request: milliseconds. */
+const SILENCE_MS = 60_000;
 
 interface SocketServerOptions {
   readonly path: string;

@@ -7,7 +7,7 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SOCKET_ANSWER_MS, SOCKET_RETRY_MS, type SocketLock } from "./socket-lock.ts";
 import type { SocketServer } from "./socket-server.ts";
 
-/** How often the agent checks whether its socket and its lock are still in place: milliseconds. @limit */
+/** How often the agent checks whether its socket and its lock are still in place: milliseconds. */
 export const SOCKET_RECHECK_MS = 1_000;
 
 interface SocketWatchOptions {

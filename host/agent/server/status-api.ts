@@ -31,7 +31,7 @@ import type { Operations, ReportedRecord } from "../operations.ts";
 import { type Answer, answerError, answerJson, toCniError } from "./answer.ts";
 import type { Spool } from "./spool.ts";
 
-/** Most allocations on one page of GET /v1/allocations. @limit */
+/** Most allocations on one page of GET /v1/allocations. */
 export const MAX_PAGE = 1_000;
 
 export type StatusApi = (method: string, url: string) => Promise<Answer>;
@@ -116,7 +116,7 @@ async function answerAdoption(backend: StatusApiOptions["backend"], query: URLSe
 }
 
 /** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */
-export const MAX_QUARANTINE_S = 604_800;
+const MAX_QUARANTINE_S = 604_800;
 
 async function answerOperation(operations: Operations, path: string, query: URLSearchParams): Promise<Answer> {
   const options = { isDryRun: query.has("dryRun"), isForced: query.has("force") };

@@ -3,14 +3,14 @@ import { execFile } from "node:child_process";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { type ClusterOptions, kubectlWords } from "../cluster-agents.ts";
 
-/** Agents that are asked at once: each is a kubectl and a berthctl. @limit */
-export const AGENTS_AT_ONCE = 8;
+/** Agents that are asked at once: each is a kubectl and a berthctl. */
+const AGENTS_AT_ONCE = 8;
 
-/** How long one agent may take: milliseconds. @limit */
-export const AGENT_MS = 120_000;
+/** How long one agent may take: milliseconds. */
+const AGENT_MS = 120_000;
 
-/** Longest answer of one agent: bytes. @limit */
-export const MAX_AGENT_ANSWER = 64 * 1024 * 1024;
+/** Longest answer of one agent: bytes. */
+const MAX_AGENT_ANSWER = 64 * 1024 * 1024;
 
 /** An agent's pod, running or not. */
 export interface AgentPod {

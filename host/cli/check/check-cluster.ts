@@ -8,8 +8,8 @@ import { type AgentPod, askAgents, isRunning, listAgents } from "./ask-agents.ts
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
-/** Between the two readings of the API server: milliseconds. @limit */
-export const CLUSTER_RECHECK_MS = 2_000;
+/** Between the two readings of the API server: milliseconds. */
+const CLUSTER_RECHECK_MS = 2_000;
 
 /** The words by which an agent's berthctl prints its record, with the addresses on its NICs. */
 export const RECORD_WORDS = ["check", "--record"];

@@ -2,7 +2,7 @@
 import type { CheckReport } from "../../records/check-record.ts";
 import { ProblemError } from "../exit-code.ts";
 
-/** Age of a report from which it is refused unless forced: minutes. @limit */
+/** Age of a report from which it is refused unless forced: minutes. */
 export const REPORT_MINUTES = 15;
 
 type Finding = CheckReport["findings"][number];

@@ -6,11 +6,11 @@ import { ExitCode } from "../exit-code.ts";
 import { SHELL_SCRIPTS, SHELLS, type Shell } from "../shell-scripts.ts";
 import type { Source } from "../source.ts";
 
-/** How long a shell waits for names from an agent or a cluster: milliseconds. Without them it completes commands and options. @limit */
-export const COMPLETION_PATIENCE_MS = 1_500;
+/** How long a shell waits for names from an agent or a cluster: milliseconds. Without them it completes commands and options. */
+const COMPLETION_PATIENCE_MS = 1_500;
 
-/** Most names that a shell is offered. @limit */
-export const MAX_COMPLETIONS = 200;
+/** Most names that a shell is offered. */
+const MAX_COMPLETIONS = 200;
 
 export function addCompletion(cli: CommandLine): void {
   cli

@@ -65,7 +65,7 @@ export function isInputName(path: string): boolean {
   return [...CONFIG_EXTENSIONS, ".yaml", ".yml"].includes(extname(name)) || parseIp(name) !== undefined;
 }
 
-/** Deepest nesting of an object or a configuration. Kubernetes' own objects have about 20 levels. @limit */
+/** Deepest nesting of an object or a configuration. Kubernetes' own objects have about 20 levels. */
 export const MAX_INPUT_DEPTH = 64;
 
 const head = z.object({

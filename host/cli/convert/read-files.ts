@@ -6,10 +6,10 @@ import { UsageError } from "../exit-code.ts";
 import { type InputFile, isInputName } from "./input.ts";
 
 /** Largest file that `berthctl convert` reads: bytes. @limit */
-export const MAX_INPUT_BYTES = 67_108_864;
+const MAX_INPUT_BYTES = 67_108_864;
 
-/** Most files of one conversion: host-local has one for each address. @limit */
-export const MAX_INPUT_FILES = 100_000;
+/** Most files of one conversion: host-local has one for each address. */
+const MAX_INPUT_FILES = 100_000;
 
 export interface InputPath {
   readonly path: string;

@@ -7,14 +7,14 @@ import type { BerthPod } from "./cluster-files.ts";
 import { failedFile, outputOf } from "./host-files.ts";
 import { commandTail } from "./tail.ts";
 
-/** How many agents a support bundle asks at once. @limit */
-export const BUNDLE_NODES_AT_ONCE = 4;
+/** How many agents a support bundle asks at once. */
+const BUNDLE_NODES_AT_ONCE = 4;
 
-/** Largest share of one node in the support bundle of a cluster, before it is compressed: bytes. @limit */
-export const MAX_BUNDLE_NODE = 4 * 1024 * 1024;
+/** Largest share of one node in the support bundle of a cluster, before it is compressed: bytes. */
+const MAX_BUNDLE_NODE = 4 * 1024 * 1024;
 
-/** Most pods of the controller whose logs and status are in a support bundle. @limit */
-export const MAX_BUNDLE_CONTROLLERS = 5;
+/** Most pods of the controller whose logs and status are in a support bundle. */
+const MAX_BUNDLE_CONTROLLERS = 5;
 
 /** Longest name of a node in the paths of a support bundle. */
 const MAX_NODE_NAME = 80;

@@ -2,17 +2,17 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { redact } from "./redact.ts";
 
-/** Longest file of a support bundle: bytes. Its end is kept: of a log that is the newest part. @limit */
+/** Longest file of a support bundle: bytes. Its end is kept: of a log that is the newest part. */
 export const MAX_BUNDLE_FILE = 2 * 1024 * 1024;
 
-/** Largest support bundle of a host before it is compressed: bytes. Files that do not fit are left out, and listed. @limit */
+/** Largest support bundle of a host before it is compressed: bytes. Files that do not fit are left out, and listed. */
 export const MAX_BUNDLE = 24 * 1024 * 1024;
 
 /** The list of what is missing, in the bundle itself. */
 export const LEFT_OUT = "LEFT-OUT";
 
-/** Longest list of what is missing: lines. @limit */
-export const MAX_LEFT_OUT = 10_000;
+/** Longest list of what is missing: lines. */
+const MAX_LEFT_OUT = 10_000;
 
 const BLOCK = 512;
 

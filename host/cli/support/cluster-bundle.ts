@@ -6,14 +6,14 @@ import type { BundleFile } from "./archive.ts";
 import { chooseAgents } from "./choose-agents.ts";
 import { collectClusterFiles, readBerthPods } from "./cluster-files.ts";
 
-/** Largest support bundle of a cluster before it is compressed: bytes. @limit */
+/** Largest support bundle of a cluster before it is compressed: bytes. */
 export const MAX_CLUSTER_BUNDLE = 64 * 1024 * 1024;
 
-/** Largest part of it for all nodes together: bytes. @limit */
-export const MAX_BUNDLE_OF_NODES = 32 * 1024 * 1024;
+/** Largest part of it for all nodes together: bytes. */
+const MAX_BUNDLE_OF_NODES = 32 * 1024 * 1024;
 
-/** Longest log of a controller in it: bytes. @limit */
-export const MAX_CONTROLLER_LOG = 2 * 1024 * 1024;
+/** Longest log of a controller in it: bytes. */
+const MAX_CONTROLLER_LOG = 2 * 1024 * 1024;
 
 interface ClusterBundleOptions extends AskOptions {
   readonly api: KubeApi;

@@ -10,14 +10,14 @@ import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
 import { isKubeconfig } from "./redact.ts";
 import { commandTail, fileTail, wholeLines } from "./tail.ts";
 
-/** Most files of the directory of network definitions in a support bundle. @limit */
-export const MAX_BUNDLE_DEFINITIONS = 100;
+/** Most files of the directory of network definitions in a support bundle. */
+const MAX_BUNDLE_DEFINITIONS = 100;
 
-/** Longest network definition in a support bundle: bytes. @limit */
-export const MAX_BUNDLE_DEFINITION = 64 * 1024;
+/** Longest network definition in a support bundle: bytes. */
+const MAX_BUNDLE_DEFINITION = 64 * 1024;
 
-/** How long a support bundle waits for one command, such as `ip route`: milliseconds. @limit */
-export const BUNDLE_COMMAND_MS = 20_000;
+/** How long a support bundle waits for one command, such as `ip route`: milliseconds. */
+const BUNDLE_COMMAND_MS = 20_000;
 
 export interface HostBundlePaths extends HostPaths {
   readonly logDirectory: string;

@@ -2,10 +2,10 @@
 import { type CelRule, cel, rawText } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 
-/** Longest text of a duration: characters. @limit */
-export const MAX_DURATION_LENGTH = 32;
+/** Longest text of a duration: characters. */
+const MAX_DURATION_LENGTH = 32;
 
-/** Longest duration, that of a timer of Node.js: milliseconds. @limit */
+/** Longest duration, that of a timer of Node.js: milliseconds. */
 export const MAX_DURATION_MS = 2_147_483_647;
 
 /** What {@link parseDuration} accepts, for error texts. */

@@ -3,10 +3,10 @@ import { cel, matchRule } from "../../lib/cel.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { isPattern, isWellFormedPattern } from "../pattern.ts";
 
-/** Longest name of a Kubernetes object (RFC 1123 subdomain): characters. @limit */
+/** Longest name of a Kubernetes object (RFC 1123 subdomain): characters. */
 export const MAX_NAME_LENGTH = 253;
 
-/** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. @limit */
+/** Longest DNS label (namespace, address space), and longest name or value of a Kubernetes label: characters. */
 export const MAX_LABEL_LENGTH = 63;
 
 const LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?";

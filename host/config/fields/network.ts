@@ -15,10 +15,10 @@ import { type Ip, isIpv4Mapped, isLinkLocal, parseIp } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp } from "../../net/prefix.ts";
 import { isSpecial } from "../../net/special.ts";
 
-/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad have 45. @limit */
+/** Longest text of an address: characters. Six groups of IPv6 and a dotted quad have 45. */
 export const MAX_ADDRESS_LENGTH = 45;
 
-/** Longest text of a network in CIDR form: characters. @limit */
+/** Longest text of a network in CIDR form: characters. */
 export const MAX_PREFIX_LENGTH = MAX_ADDRESS_LENGTH + 4;
 
 /** Parses an address. Returns undefined for an IPv4-mapped IPv6 address too, as the API server refuses it. */

@@ -15,17 +15,17 @@ import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
 import { KnownUse, SubnetUse } from "./subnet-use.ts";
 
-/** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. @limit */
-export const CONDITIONS_REST_MS = 1_000;
+/** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. */
+const CONDITIONS_REST_MS = 1_000;
 
-/** That time is at least this many times as long as the last pass. So it uses a twentieth of a processor at most. @limit */
-export const CONDITIONS_REST_FACTOR = 20;
+/** That time is at least this many times as long as the last pass. So it uses a twentieth of a processor at most. */
+const CONDITIONS_REST_FACTOR = 20;
 
-/** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. @limit */
-export const SUPPLIED_REST_MS = 100;
+/** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. */
+const SUPPLIED_REST_MS = 100;
 
-/** How long a pass writes before the next one looks again at what is to be written: milliseconds. @limit */
-export const CONDITIONS_WRITING_MS = 5_000;
+/** How long a pass writes before the next one looks again at what is to be written: milliseconds. */
+const CONDITIONS_WRITING_MS = 5_000;
 
 /** The objects with conditions. Agents watch those that `isWatched`. */
 const KINDS = [

@@ -2,8 +2,8 @@
 import { SharedValues } from "../../lib/shared-values.ts";
 import type { Condition, ControlledMetadata } from "../objects.ts";
 
-/** How often a condition is written at most if only its message changes: milliseconds. All agents watch the pools. @limit */
-export const CONDITION_MESSAGE_MS = 60_000;
+/** How often a condition is written at most if only its message changes: milliseconds. All agents watch the pools. */
+const CONDITION_MESSAGE_MS = 60_000;
 
 /** The types of conditions that the controller writes. */
 export type ConditionType =

@@ -17,8 +17,8 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 
-/** Pools whose finalizers are set, or removed, at once. @limit */
-export const POOLS_AT_ONCE = 8;
+/** Pools whose finalizers are set, or removed, at once. */
+const POOLS_AT_ONCE = 8;
 
 /** Shortest time between two passes, for a pool in deletion whose addresses become free one after the other: milliseconds. */
 const REST_MS = 200;

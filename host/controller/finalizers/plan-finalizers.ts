@@ -4,10 +4,10 @@
  */
 import type { ControlledPool } from "../objects.ts";
 
-/** How long a deleted pool keeps its finalizer at least, so that agents hear of the deletion: milliseconds. @limit */
+/** How long a deleted pool keeps its finalizer at least, so that agents hear of the deletion: milliseconds. */
 export const POOL_LEAVING_MS = 2_000;
 
-/** How often a pool in deletion is checked without an event: milliseconds. @limit */
+/** How often a pool in deletion is checked without an event: milliseconds. */
 export const POOL_LEAVING_RECHECK_MS = 30_000;
 
 /** The finalizer of pools and Subnets: the API server keeps the object until it is removed. */

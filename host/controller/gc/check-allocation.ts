@@ -28,10 +28,10 @@ import type { Probers } from "./probers.ts";
 import { type ReadDeps, readNode, readPod, strongestNodeStatus, strongestPodStatus } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
 
-/** How long one read of the collection is tried: milliseconds. The next check reads again. @limit */
+/** How long one read of the collection is tried: milliseconds. The next check reads again. */
 export const COLLECTION_PATIENCE_MS = 3_000;
 
-/** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. @limit */
+/** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
 
 interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {

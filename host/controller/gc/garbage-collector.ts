@@ -34,13 +34,13 @@ import { Probers } from "./probers.ts";
 import { listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
 
-/** How often the collection checks whether something is due: milliseconds. A change of `garbageCollection` takes effect with the next check. @limit */
-export const COLLECTION_TICK_MS = 1_000;
+/** How often the collection checks whether something is due: milliseconds. A change of `garbageCollection` takes effect with the next check. */
+const COLLECTION_TICK_MS = 1_000;
 
-/** Allocations that are checked at once. @limit */
-export const COLLECTIONS_AT_ONCE = 4;
+/** Allocations that are checked at once. */
+const COLLECTIONS_AT_ONCE = 4;
 
-/** Allocations on one page of a sweep: half a kilobyte each. @limit */
+/** Allocations on one page of a sweep: half a kilobyte each. */
 export const COLLECTION_PAGE = 500;
 
 export interface GarbageCollector extends Controller {

@@ -9,15 +9,15 @@ import { nodeStatus } from "./read-status.ts";
 
 /**
  * Ready nodes whose allocations one sweep compares with their pods. The next sweep continues with the next nodes. Their agents do the same much more
- * often. @limit
+ * often.
  */
-export const READY_NODES_PER_SWEEP = 50;
+const READY_NODES_PER_SWEEP = 50;
 
-/** First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before. @limit */
-export const NODE_CHECK_FIRST_MS = 1_000;
+/** First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before. */
+const NODE_CHECK_FIRST_MS = 1_000;
 
-/** Longest of these pauses, after which only sweeps check the node: milliseconds. @limit */
-export const NODE_CHECK_MAX_MS = 64_000;
+/** Longest of these pauses, after which only sweeps check the node: milliseconds. */
+const NODE_CHECK_MAX_MS = 64_000;
 
 interface Waiting {
   readonly pauseMs: number;

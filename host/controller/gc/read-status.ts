@@ -13,8 +13,8 @@ import { decodePod } from "../../resources/pod.ts";
 import { COLLECTION_PATIENCE_MS } from "./check-allocation.ts";
 import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 
-/** Pods on one page when those of a node are listed: some 10 KB each. @limit */
-export const COLLECTION_POD_PAGE = 100;
+/** Pods on one page when those of a node are listed: some 10 KB each. */
+const COLLECTION_POD_PAGE = 100;
 
 export interface ReadDeps {
   readonly api: KubeApi;

@@ -10,8 +10,8 @@ import type { ControllerDeps } from "../types.ts";
 import { type Collected, lostNode, stateOf } from "./check-allocation.ts";
 import type { Action } from "./plan-collection.ts";
 
-/** Most addresses that one event of the collection names. @limit */
-export const MAX_NAMED_ADDRESSES = 8;
+/** Most addresses that one event of the collection names. */
+const MAX_NAMED_ADDRESSES = 8;
 
 /** The event of each action. */
 const EVENTS: Partial<Readonly<Record<Action, Pick<KubeEvent, "reason" | "type"> & { readonly verb: string }>>> = {

@@ -3,17 +3,17 @@ import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
 
-/** A collected IPv4 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). @limit */
-export const WIDE_IPV4_LENGTH = 16;
+/** A collected IPv4 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). */
+const WIDE_IPV4_LENGTH = 16;
 
-/** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). @limit */
-export const WIDE_IPV6_LENGTH = 48;
+/** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). */
+const WIDE_IPV6_LENGTH = 48;
 
-/** Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every address. @limit */
+/** Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every address. */
 export const MAX_WIDE_NETWORKS = 16;
 
-/** Most sources that a Coordinator's `status.reason` names for one key. @limit */
-export const MAX_NAMED_PLACES = 5;
+/** Most sources that a Coordinator's `status.reason` names for one key. */
+const MAX_NAMED_PLACES = 5;
 
 export type NetworkFinding =
   | { readonly kind: "found"; readonly networks: readonly Prefix[]; readonly place: string }

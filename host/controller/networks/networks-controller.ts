@@ -15,11 +15,11 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 
-/** Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one. @limit */
-export const NETWORKS_DELAY_MS = 200;
+/** Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one. */
+const NETWORKS_DELAY_MS = 200;
 
-/** Interval of that comparison while a source has not been read: milliseconds. @limit */
-export const NETWORKS_RETRY_MS = 5_000;
+/** Interval of that comparison while a source has not been read: milliseconds. */
+const NETWORKS_RETRY_MS = 5_000;
 
 /** The status of every other Coordinator. */
 const IGNORED: NetworksStatus = {

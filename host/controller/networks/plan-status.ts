@@ -5,7 +5,7 @@ import type { NetworkFinding } from "./finding.ts";
 import { findPodNetworks, findServiceNetworks } from "./plan-networks.ts";
 import type { SourceStates } from "./sources.ts";
 
-/** Longest part of a Coordinator's `status.reason`, which has two: characters. @limit */
+/** Longest part of a Coordinator's `status.reason`, which has two: characters. */
 export const MAX_FINDING_LENGTH = 480;
 
 export interface NetworksStatus {

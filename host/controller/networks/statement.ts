@@ -5,11 +5,11 @@ import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
-/** Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the node. @limit */
-export const MIN_CLUSTER_IPV4_LENGTH = 8;
+/** Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the node. */
+const MIN_CLUSTER_IPV4_LENGTH = 8;
 
-/** Shortest prefix of a collected IPv6 network. @limit */
-export const MIN_CLUSTER_IPV6_LENGTH = 16;
+/** Shortest prefix of a collected IPv6 network. */
+const MIN_CLUSTER_IPV6_LENGTH = 16;
 
 export interface Statement {
   /** `ServiceCIDR kubernetes`, `Pod kube-controller-manager-n1, --cluster-cidr`. */

@@ -14,7 +14,7 @@ import { sendNotice } from "../send-notice.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planNotices, type Suspicion } from "./plan-notices.ts";
 
-/** Shortest time between two notices to one node: milliseconds. What comes meanwhile is in the next. @limit */
+/** Shortest time between two notices to one node: milliseconds. What comes meanwhile is in the next. */
 export const NOTICE_REST_MS = 1_000;
 
 export const startNotices: StartController = (deps) => new NoticeController(deps);

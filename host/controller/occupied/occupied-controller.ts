@@ -15,8 +15,8 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { type MachineAddresses, type OccupiedStatus, planOccupied } from "./plan-occupied.ts";
 import { readControlPlane, readEndpoints, readService } from "./read-occupied.ts";
 
-/** Shortest time between two updates of `status.occupied`: milliseconds. @limit */
-export const OCCUPIED_REST_MS = 2_000;
+/** Shortest time between two updates of `status.occupied`: milliseconds. */
+const OCCUPIED_REST_MS = 2_000;
 
 /** The only Coordinator that counts. */
 const NAME = "default";

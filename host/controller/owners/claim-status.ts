@@ -15,8 +15,8 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planClaimStatus } from "./plan-claim-status.ts";
 
-/** Delay after which an IPAMClaim's status is written, so that both families are one write: milliseconds. @limit */
-export const CLAIM_STATUS_REST_MS = 200;
+/** Delay after which an IPAMClaim's status is written, so that both families are one write: milliseconds. */
+const CLAIM_STATUS_REST_MS = 200;
 
 export const startClaimStatus: StartController = (deps) => new ClaimStatusController(deps);
 

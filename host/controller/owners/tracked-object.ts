@@ -78,8 +78,8 @@ export function compareRanks(a: Rank, b: Rank): number {
   return a[2] === b[2] ? 0 : a[2] < b[2] ? -1 : 1;
 }
 
-/** Most NICs of a workload's pods for which pools are generated. @limit */
-export const MAX_APPLICATION_NICS = 32;
+/** Most NICs of a workload's pods for which pools are generated. */
+const MAX_APPLICATION_NICS = 32;
 
 type Annotations = Readonly<Record<string, string>>;
 

@@ -20,7 +20,7 @@ import type { OwnWrites } from "./own-writes.ts";
 import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
 
-/** Generated pools of a network that are written at once. @limit */
+/** Generated pools of a network that are written at once. */
 export const POOL_WRITES_AT_ONCE = 8;
 
 export interface ApplyDeps {

@@ -7,9 +7,9 @@ import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 
 /**
  * How long the liveness of a workload with generated pools and no demand is cached: milliseconds. Applies if it is unknown, or workloads have
- * changed since. @limit
+ * changed since.
  */
-export const LIVENESS_RECHECK_MS = 5_000;
+const LIVENESS_RECHECK_MS = 5_000;
 
 export class LivenessCache {
   /** By {@link poolOwnerKey}. */

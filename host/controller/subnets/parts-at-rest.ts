@@ -12,7 +12,7 @@ import type { NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
 import { planSubnets } from "./plan/plan-subnets.ts";
 import { splitView } from "./plan/split-view.ts";
 
-/** For how long a plan is kept whose new pools wait: one of the addresses that they are to get may be in use by then. Milliseconds. @limit */
+/** For how long a plan is kept whose new pools wait: one of the addresses that they are to get may be in use by then. Milliseconds. */
 export const WAITING_PLAN_MS = 5_000;
 
 /** A part that was planned. */

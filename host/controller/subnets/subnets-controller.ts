@@ -27,14 +27,14 @@ import { StrayAddresses } from "./stray-addresses.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 import { WriteTurns } from "./write-turns.ts";
 
-/** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. @limit */
-export const SUBNETS_REST_MS = 10;
+/** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. */
+const SUBNETS_REST_MS = 10;
 
-/** Networks whose Subnets are divided at once. @limit */
-export const NETWORKS_AT_ONCE = 4;
+/** Networks whose Subnets are divided at once. */
+const NETWORKS_AT_ONCE = 4;
 
-/** Time until a refused write to a generated pool is retried if nothing changes: milliseconds. @limit */
-export const REFUSED_WRITE_MS = 5_000;
+/** Time until a refused write to a generated pool is retried if nothing changes: milliseconds. */
+const REFUSED_WRITE_MS = 5_000;
 
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);
 

@@ -16,9 +16,9 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 
 /**
  * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for this time and the delay of two
- * watches. @limit
+ * watches.
  */
-export const SHARES_REST_MS = 2_000;
+const SHARES_REST_MS = 2_000;
 
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 

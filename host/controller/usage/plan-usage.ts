@@ -2,35 +2,35 @@
  * When the usage of a pool is written, and when the counts in the pool's own status are: rarely, because all agents watch the pools (exhaustion).
  */
 
-/** Shortest time between two writes of a pool's usage object: milliseconds. @limit */
+/** Shortest time between two writes of a pool's usage object: milliseconds. */
 export const USAGE_MIN_MS = 1_000;
 
-/** Shortest time between two writes of a pool's usage object while little changes: milliseconds. @limit */
-export const USAGE_WRITE_MS = 10_000;
+/** Shortest time between two writes of a pool's usage object while little changes: milliseconds. */
+const USAGE_WRITE_MS = 10_000;
 
-/** Share of a pool's addresses whose change writes the usage object before USAGE_WRITE_MS. @limit */
-export const USAGE_CHANGE_SHARE = 0.05;
+/** Share of a pool's addresses whose change writes the usage object before USAGE_WRITE_MS. */
+const USAGE_CHANGE_SHARE = 0.05;
 
-/** How long `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more: milliseconds. All agents watch the pools. @limit */
-export const POOL_COUNTS_MS = 60_000;
+/** How long `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more: milliseconds. All agents watch the pools. */
+const POOL_COUNTS_MS = 60_000;
 
-/** How long `status.used` of an IPPool may be off by less: milliseconds. @limit */
-export const POOL_COUNTS_SLOW_MS = 600_000;
+/** How long `status.used` of an IPPool may be off by less: milliseconds. */
+const POOL_COUNTS_SLOW_MS = 600_000;
 
-/** Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of larger ones. @limit */
+/** Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of larger ones. */
 export const USAGE_UNREAD_ADDRESSES = 4_096;
 
 /**
  * Shortest time between two writes of any small pools' usage objects, on average: milliseconds. With ten thousand pools of 16 addresses every pod would
- * cost a write otherwise. @limit
+ * cost a write otherwise.
  */
-export const USAGE_EACH_MS = 10;
+const USAGE_EACH_MS = 10;
 
 /**
  * Shortest time between two writes of any pools' counts, on average: milliseconds. Each is sent to every node: to 5,000 nodes, ten thousand pools a
- * minute would be 800,000 events a second. @limit
+ * minute would be 800,000 events a second.
  */
-export const POOL_COUNTS_EACH_MS = 200;
+const POOL_COUNTS_EACH_MS = 200;
 
 /** Addresses that may be allocated, and those of them that are not free. */
 export interface Counts {

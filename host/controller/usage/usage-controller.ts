@@ -18,8 +18,8 @@ import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage
 import { UsageCounter } from "./usage-counter.ts";
 import { UsageObjects } from "./usage-objects.ts";
 
-/** How often all usage objects are read to find foreign changes: milliseconds. @limit */
-export const USAGE_RELOAD_MS = 600_000;
+/** How often all usage objects are read to find foreign changes: milliseconds. */
+const USAGE_RELOAD_MS = 600_000;
 
 /** Shortest time between two passes: a quarter of the shortest interval between writes. */
 const REST_MS = USAGE_MIN_MS / 4;

@@ -33,8 +33,8 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
-/** Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs changes. @limit */
-export const MAX_TALLIES_AWAKE = 256;
+/** Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs changes. */
+const MAX_TALLIES_AWAKE = 256;
 
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());

@@ -9,8 +9,8 @@ import { IP_POOL_USAGES } from "../../resources/collections.ts";
 import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
 
-/** Usage objects on one page of a list: each may have 90 KB. @limit */
-export const USAGE_PAGE = 100;
+/** Usage objects on one page of a list: each may have 90 KB. */
+const USAGE_PAGE = 100;
 
 const USAGES = collectionPath(IP_POOL_USAGES);
 

@@ -22,7 +22,7 @@ import {
 } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
 
-/** How often a dump is repeated because its table changed while it was read. @limit */
+/** How often a dump is repeated because its table changed while it was read. */
 export const DUMP_ATTEMPTS = 16;
 
 export interface Request {

@@ -59,8 +59,8 @@ export interface Monitor extends Disposable {
   drain(): boolean;
 }
 
-/** Most notifications that one drain passes on: others could make new ones without end. @limit */
-export const MAX_NOTIFICATIONS = 100_000;
+/** Most notifications that one drain passes on: others could make new ones without end. */
+const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
   /** Receives a notification, such as RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is overwritten afterwards. */

@@ -24,7 +24,7 @@ import {
 } from "./constants.ts";
 import { NetlinkError } from "./error.ts";
 
-/** Longest datagram that is received from the kernel: bytes. Its dumps come in pieces of at most this. @limit */
+/** Longest datagram that is received from the kernel: bytes. Its dumps come in pieces of at most this. */
 export const MAX_DATAGRAM_BYTES = 32_768;
 
 /** What a conversation needs of a socket. Tests replace it by a script. */

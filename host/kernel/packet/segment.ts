@@ -11,7 +11,7 @@ import { ALL_NODES, decodeNdp, multicastMac, type NdpMessage, solicitedNode } fr
 import type { PacketError } from "./socket.ts";
 import { openPacketSocket, type PacketOptions, type PacketSocket } from "./socket.ts";
 
-/** Most frames that are read from one socket when it is drained. The kernel queues some hundred at most. @limit */
+/** Most frames that are read from one socket when it is drained. The kernel queues some hundred at most. */
 const MAX_FRAMES_PER_DRAIN = 4_096;
 
 /** A decoded ARP or NDP packet; malformed frames are dropped. */

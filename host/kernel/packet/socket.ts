@@ -32,7 +32,7 @@ export class PacketError extends Error {
   }
 }
 
-/** Most frames or messages that one socket passes to its listener per turn of the event loop. @limit */
+/** Most frames or messages that one socket passes to its listener per turn of the event loop. */
 export const MAX_FRAMES_PER_TURN = 64;
 
 /** EBADF of every architecture. */

@@ -11,12 +11,11 @@ import { openTransport, type Transport } from "./transport.ts";
 /**
  * How long the head of a watch's answer may take: milliseconds. A connection on which the server does not answer at all is closed after twice that
  * time, with all its watches.
- * @limit
  */
-export const WATCH_HEAD_MS = 5_000;
+const WATCH_HEAD_MS = 5_000;
 
-/** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. @limit */
-export const WATCH_SILENCE_MS = 150_000;
+/** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
+const WATCH_SILENCE_MS = 150_000;
 
 export interface Answer {
   readonly status: number;

@@ -1,13 +1,13 @@
 /** Limits how many calls are under way at once: calls for pods go first, and each lane in the order of arrival. */
 import type { Lane } from "../kube-api.ts";
 
-/** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. @limit */
+/** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. */
 export const MAX_CONNECTIONS = 8;
 
-/** Most calls for pods under way at once. One fewer than there are connections, so that other calls always progress. @limit */
+/** Most calls for pods under way at once. One fewer than there are connections, so that other calls always progress. */
 export const MAX_POD_CALLS = 7;
 
-/** Most other calls under way at once. Half of the connections stay free for pods. @limit */
+/** Most other calls under way at once. Half of the connections stay free for pods. */
 export const MAX_BACKGROUND_CALLS = 4;
 
 const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };

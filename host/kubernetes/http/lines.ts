@@ -1,6 +1,6 @@
 /** Splits the bytes of a watch, as they arrive, into events: one JSON object per line. */
 
-/** Longest line of a watch, which is one object: bytes. etcd takes objects of 1.5 MB. @limit */
+/** Longest line of a watch, which is one object: bytes. etcd takes objects of 1.5 MB. */
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const NEWLINE = 0x0a;

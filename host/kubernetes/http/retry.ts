@@ -1,13 +1,13 @@
 /** Which failures of a call are transient, and how long to wait before the next attempt. Pure: time and randomness are arguments. */
 
-/** The first pause after a failure: milliseconds. Each pause is random, up to a limit that doubles. @limit */
-export const BACK_OFF_FIRST_MS = 100;
+/** The first pause after a failure: milliseconds. Each pause is random, up to a limit that doubles. */
+const BACK_OFF_FIRST_MS = 100;
 
-/** Largest limit of a pause: milliseconds. After an outage, every call has been retried within this time. @limit */
-export const BACK_OFF_MAX_MS = 1_500;
+/** Largest limit of a pause: milliseconds. After an outage, every call has been retried within this time. */
+const BACK_OFF_MAX_MS = 1_500;
 
-/** Longest wait that the server may request with `Retry-After`: milliseconds. @limit */
-export const RETRY_AFTER_MAX_MS = 5_000;
+/** Longest wait that the server may request with `Retry-After`: milliseconds. */
+const RETRY_AFTER_MAX_MS = 5_000;
 
 export type Failure =
   /** An answer other than 2xx. `retryAfter` is the header as received. */

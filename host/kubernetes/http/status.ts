@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { ApiError, type KubeObject, type WatchEvent } from "../kube-api.ts";
 
-/** Longest text of the server that an error repeats: characters. @limit */
-export const MAX_SHOWN_ANSWER = 500;
+/** Longest text of the server that an error repeats: characters. */
+const MAX_SHOWN_ANSWER = 500;
 
 const cause = z.object({ field: z.string().catch(""), message: z.string().catch("") });
 /** meta/v1 Status, of which every field may be missing. */

@@ -12,22 +12,22 @@ import { Agent, buildConnector, type Dispatcher } from "undici";
 import type { Endpoint } from "../credentials.ts";
 import { MAX_CONNECTIONS } from "./lanes.ts";
 
-/** How long opening a connection to the API server may take: milliseconds. @limit */
-export const CONNECT_MS = 3_000;
+/** How long opening a connection to the API server may take: milliseconds. */
+const CONNECT_MS = 3_000;
 
-/** How long an idle connection stays open: milliseconds. Shorter than the server's 90 seconds. @limit */
-export const IDLE_CONNECTION_MS = 45_000;
+/** How long an idle connection stays open: milliseconds. Shorter than the server's 90 seconds. */
+const IDLE_CONNECTION_MS = 45_000;
 
-/** How long a connection may be silent before the kernel sends a keepalive probe: milliseconds. @limit */
-export const PEER_SILENCE_MS = 10_000;
+/** How long a connection may be silent before the kernel sends a keepalive probe: milliseconds. */
+const PEER_SILENCE_MS = 10_000;
 
-/** Time between two keepalive probes: milliseconds. @limit */
-export const PEER_QUESTION_MS = 3_000;
+/** Time between two keepalive probes: milliseconds. */
+const PEER_QUESTION_MS = 3_000;
 
-/** How many unanswered keepalive probes close a connection. @limit */
-export const PEER_QUESTIONS = 3;
+/** How many unanswered keepalive probes close a connection. */
+const PEER_QUESTIONS = 3;
 
-/** Largest answer that is read: bytes. A larger page of a list is read in smaller pages. @limit */
+/** Largest answer that is read: bytes. A larger page of a list is read in smaller pages. */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface Transport {

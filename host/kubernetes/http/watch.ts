@@ -14,13 +14,13 @@ import { apiErrorOf, decodeEvent, isSuccess, MalformedError } from "./status.ts"
 
 /**
  * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a megabyte takes milliseconds, and so does
- * collecting the garbage. @limit
+ * collecting the garbage.
  */
 export const LARGE_EVENT = 65_536;
 
 /**
  * How long a watch pauses after a large event, in multiples of the time that the event took. A tenant with large objects leaves two thirds of the
- * event loop to the ADDs of others. @limit
+ * event loop to the ADDs of others.
  */
 export const LARGE_EVENT_PAUSE = 2;
 

@@ -23,8 +23,8 @@ import {
   planLease,
 } from "./plan-lease.ts";
 
-/** How long releasing a Lease is tried when a holder stops: milliseconds. If it fails, the next one waits for the Lease's duration. @limit */
-export const LEASE_RELEASE_MS = 3_000;
+/** How long releasing a Lease is tried when a holder stops: milliseconds. If it fails, the next one waits for the Lease's duration. */
+const LEASE_RELEASE_MS = 3_000;
 
 export interface ElectionOptions {
   readonly api: KubeApi;

@@ -13,17 +13,17 @@ import { replaceFile } from "../../lib/replace-file.ts";
 import type { KubeApi } from "../kube-api.ts";
 import { decodeNodeToken, type NodeToken } from "./node-token.ts";
 
-/** How often the token's file and age are checked: milliseconds. @limit */
+/** How often the token's file and age are checked: milliseconds. */
 export const TOKEN_CHECK_MS = 30_000;
 
-/** Longest pause after a failed renewal: milliseconds. The first is a second; each is random, up to a limit that doubles. @limit */
-export const TOKEN_RETRY_MAX_MS = 60_000;
+/** Longest pause after a failed renewal: milliseconds. The first is a second; each is random, up to a limit that doubles. */
+const TOKEN_RETRY_MAX_MS = 60_000;
 
-/** Shortest lifetime of a token that the API server issues: seconds. @limit */
-export const TOKEN_MIN_S = 600;
+/** Shortest lifetime of a token that the API server issues: seconds. */
+const TOKEN_MIN_S = 600;
 
-/** Longest lifetime that the agent requests, and that deploy/host-agents.yaml permits: seconds. @limit */
-export const TOKEN_MAX_S = 604_800;
+/** Longest lifetime that the agent requests, and that deploy/host-agents.yaml permits: seconds. */
+const TOKEN_MAX_S = 604_800;
 
 const TOKEN_RETRY_FIRST_MS = 1_000;
 

@@ -4,10 +4,10 @@
  */
 import type { KnownObject } from "./known-object.ts";
 
-/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is absent may yet appear. @limit */
+/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is absent may yet appear. */
 export const LATE_WRITE_MS = 5_000;
 
-/** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. @limit */
+/** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. */
 export const MAX_ENDED_OBJECTS = 4_096;
 
 /** `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart of the agent. */

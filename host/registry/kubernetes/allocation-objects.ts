@@ -20,11 +20,11 @@ import {
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
 
-/** How often a list is attempted if its later pages expire. @limit */
+/** How often a list is attempted if its later pages expire. */
 export const LIST_ATTEMPTS = 3;
 
-/** Page size of a list of names. @limit */
-export const NAMES_PAGE = 5_000;
+/** Page size of a list of names. */
+const NAMES_PAGE = 5_000;
 
 const COLLECTION = `${API_PATH}/ipallocations`;
 const POOLS = `${API_PATH}/ippools`;

@@ -20,11 +20,11 @@ import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
 import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
 
-/** How long maintenance waits for the API server in one round: milliseconds. The work goes on after that. @limit */
+/** How long maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
 export const EXPIRE_WAIT_MS = 2_000;
 
 /** How long a claim in a cluster waits for the API server in all: milliseconds. Shorter than the shim's 90 seconds. @limit */
-export const CLAIM_PATIENCE_MS = 60_000;
+const CLAIM_PATIENCE_MS = 60_000;
 
 type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
 

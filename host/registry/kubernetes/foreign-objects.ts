@@ -8,14 +8,14 @@ import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
-/** How often a pool may be marked as wanted: milliseconds. @limit */
+/** How often a pool may be marked as wanted: milliseconds. */
 export const WANTED_INTERVAL_MS = 10_000;
 
-/** Most remembered objects of other nodes. The one read longest ago is forgotten first. @limit */
-export const MAX_FOREIGN_OBJECTS = 4_096;
+/** Most remembered objects of other nodes. The one read longest ago is forgotten first. */
+const MAX_FOREIGN_OBJECTS = 4_096;
 
-/** How often an ADD checks whether an earlier pod's node has released the address: milliseconds. @limit */
-export const HAND_OVER_POLL_MS = 200;
+/** How often an ADD checks whether an earlier pod's node has released the address: milliseconds. */
+const HAND_OVER_POLL_MS = 200;
 
 interface Remembered {
   readonly object: KnownObject;

@@ -40,7 +40,7 @@ import { ObjectSync } from "./object-sync.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
 /**
- * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer would be many megabytes. @limit
+ * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer would be many megabytes.
  */
 export const LIST_MAX_ADDRESSES = 131_072;
 

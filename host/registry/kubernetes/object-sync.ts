@@ -40,10 +40,10 @@ import {
 } from "./known-object.ts";
 import type { TightPools } from "./pool-usage.ts";
 
-/** Most steps of one sync. More are needed only if others keep writing to the same object. @limit */
-export const MAX_STEPS = 12;
+/** Most steps of one sync. More are needed only if others keep writing to the same object. */
+const MAX_STEPS = 12;
 
-/** How often an object that is being deleted is read until it is gone: milliseconds. @limit */
+/** How often an object that is being deleted is read until it is gone: milliseconds. */
 export const DELETING_RETRY_MS = 30_000;
 
 interface ObjectSyncOptions extends LiveStatus {

@@ -14,22 +14,22 @@ import { decodeAddress, encodeAddress } from "../address-bytes.ts";
 import { type AddressSpan, isInSpan } from "../registry.ts";
 import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";
 
-/** How long a pool's usage object is not read again: milliseconds. It is written about as often. @limit */
+/** How long a pool's usage object is not read again: milliseconds. It is written about as often. */
 export const USAGE_FRESH_MS = 2_000;
 
-/** How long reading it may take: milliseconds. An ADD waits for it, and does as well without an answer. @limit */
-export const USAGE_PATIENCE_MS = 1_000;
+/** How long reading it may take: milliseconds. An ADD waits for it, and does as well without an answer. */
+const USAGE_PATIENCE_MS = 1_000;
 
-/** How long a list of a pool's names makes its usage object superfluous: milliseconds. That may be as old. @limit */
+/** How long a list of a pool's names makes its usage object superfluous: milliseconds. That may be as old. */
 export const LISTED_MS = 10_000;
 
-/** A pool is tight from this share of its addresses in use. @limit */
+/** A pool is tight from this share of its addresses in use. */
 export const TIGHT_SHARE = 0.8;
 
-/** A pool of up to so many addresses is always tight: nodes may have to take over each other's addresses. @limit */
-export const SMALL_POOL_ADDRESSES = 256;
+/** A pool of up to so many addresses is always tight: nodes may have to take over each other's addresses. */
+const SMALL_POOL_ADDRESSES = 256;
 
-/** How long a pool found nearly full, or marked as wanted, counts as tight: milliseconds. @limit */
+/** How long a pool found nearly full, or marked as wanted, counts as tight: milliseconds. */
 export const TIGHT_MS = 600_000;
 
 const USAGES = `${API_PATH}/ippoolusages`;

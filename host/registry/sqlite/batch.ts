@@ -12,13 +12,13 @@ import { RESERVE_BYTES } from "./reserve-file.ts";
 import type { Freed, SqliteStore } from "./store.ts";
 import type { Witness } from "./witness.ts";
 
-/** Most operations that share one commit. @limit */
+/** Most operations that share one commit. */
 export const MAX_GROUP = 128;
 
-/** Commits after which the write-ahead log is checkpointed once no further commit has come for CHECKPOINT_QUIET_MS. @limit */
+/** Commits after which the write-ahead log is checkpointed once no further commit has come for CHECKPOINT_QUIET_MS. */
 export const COMMITS_PER_CHECKPOINT = 64;
 
-/** How long the registry must have had no commit before such a checkpoint: milliseconds. @limit */
+/** How long the registry must have had no commit before such a checkpoint: milliseconds. */
 export const CHECKPOINT_QUIET_MS = 100;
 
 /** One call of a store method. */

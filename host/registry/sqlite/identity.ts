@@ -1,8 +1,8 @@
 /** The table `identity`, of one row: the registry's ID, its number of commits, and why it is incomplete. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-/** How much must be writable before a registry is used again after a full disk: bytes. More than a claim of many NICs writes. @limit */
-export const PROBE_BYTES = 64 * 1024;
+/** How much must be writable before a registry is used again after a full disk: bytes. More than a claim of many NICs writes. */
+const PROBE_BYTES = 64 * 1024;
 
 /** A registry at one commit. The witness keeps the latest outside of the database. */
 export interface RegistryPoint {

@@ -5,11 +5,11 @@ import { DatabaseSync } from "node:sqlite";
 import { RegistryError } from "../registry.ts";
 import { describeStorage, isBusy, isDamage } from "./error.ts";
 
-/** How often an agent retries to lock a state directory: milliseconds. @limit */
-export const LOCK_RETRY_MS = 100;
+/** How often an agent retries to lock a state directory: milliseconds. */
+const LOCK_RETRY_MS = 100;
 
-/** Size of the write-ahead log at which it is written into the database: pages of 4 KiB. Claims may wait for the fsync of that write. @limit */
-export const CHECKPOINT_PAGES = 4_000;
+/** Size of the write-ahead log at which it is written into the database: pages of 4 KiB. Claims may wait for the fsync of that write. */
+const CHECKPOINT_PAGES = 4_000;
 
 export interface LockOptions {
   readonly directory: string;

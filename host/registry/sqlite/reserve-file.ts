@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 
-/** Room reserved so that a DEL can be recorded on a full disk: bytes. A DEL takes a handful of WAL pages. @limit */
+/** Room reserved so that a DEL can be recorded on a full disk: bytes. A DEL takes a handful of WAL pages. */
 export const RESERVE_BYTES = 1024 * 1024;
 
 export class ReserveFile {

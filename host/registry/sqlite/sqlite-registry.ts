@@ -22,11 +22,11 @@ import type { StoreMethod } from "./operation.ts";
 import { insertRows, type RawRow } from "./schema.ts";
 import type { StoreAccess } from "./store-access.ts";
 
-/** How often the agent checks that it can write to its registry: milliseconds. After a failure it checks every second. @limit */
+/** How often the agent checks that it can write to its registry: milliseconds. After a failure it checks every second. */
 export const PROBE_INTERVAL_MS = 5_000;
 
-/** Most rows that a copy of the registry reads at once. @limit */
-export const COPY_PAGE = 1_000;
+/** Most rows that a copy of the registry reads at once. */
+const COPY_PAGE = 1_000;
 
 /** Returns an empty registry that nothing outlives. */
 export function openMemoryRegistry({ nowMs, ...options }: CopyOptions & { readonly bootId: string }): SqliteRegistry {

@@ -29,11 +29,11 @@ import {
 import { SqliteIdentity } from "./identity.ts";
 import { decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
 
-/** Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all. @limit */
+/** Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all. */
 export const MAX_AT_ONCE = 4_096;
 
-/** Most addresses that become free in one transaction. A claim may have to wait for that transaction. @limit */
-export const MAX_FREED_AT_ONCE = 64;
+/** Most addresses that become free in one transaction. A claim may have to wait for that transaction. */
+const MAX_FREED_AT_ONCE = 64;
 
 /** The primary key; {@link keyOf} gives its values. */
 export const KEY = "space = ? AND family = ? AND address = ?";

@@ -26,8 +26,8 @@ export const MAX_RANGES = 1_024;
 /** Most entries of `routes`. @limit */
 export const MAX_ROUTES = 128;
 
-/** Longest entry of `ips` and of `excludeIPs`: characters. Two full IPv6 addresses and a dash have 79. @limit */
-export const MAX_RANGE_LENGTH = 80;
+/** Longest entry of `ips` and of `excludeIPs`: characters. Two full IPv6 addresses and a dash have 79. */
+const MAX_RANGE_LENGTH = 80;
 
 export interface AddressRoute {
   readonly dst: Prefix;

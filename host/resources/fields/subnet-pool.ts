@@ -6,8 +6,8 @@ import { cel, IMMUTABLE } from "../../lib/cel.ts";
 import { wholeNumber } from "../../lib/schema.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../ip-allocation.ts";
 
-/** Longest reason for the size of a generated pool: characters. @limit */
-export const MAX_REASON_LENGTH = 512;
+/** Longest reason for the size of a generated pool: characters. */
+const MAX_REASON_LENGTH = 512;
 
 const text = z.string().min(1).max(MAX_ALLOCATION_TEXT);
 

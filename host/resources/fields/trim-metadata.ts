@@ -6,11 +6,11 @@ import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
 import type { Part } from "../../lib/prune-json.ts";
 import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
 
-/** Most labels of a pod that are cached. A pool with `podAffinity` does not serve a pod with more. @limit */
+/** Most labels of a pod that a pool with `podAffinity` can serve; no more are cached. @limit */
 export const MAX_CACHED_LABELS = 128;
 
-/** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. @limit */
-export const MAX_CACHED_ANNOTATIONS = 32;
+/** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. */
+const MAX_CACHED_ANNOTATIONS = 32;
 
 /** What is read of the metadata of every kind. */
 export const IDENTITY_PARTS: Readonly<Record<string, Part>> = {

@@ -6,11 +6,11 @@
 import * as z from "zod";
 import { API_VERSION, decodeBerth, metadata } from "../fields/metadata.ts";
 
-/** Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead. @limit */
+/** Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead. */
 export const MAX_USAGE_BITMAP_BYTES = 65_536;
 
-/** Most blocks of 4,096 addresses for which a usage object has free counts. @limit */
-export const MAX_USAGE_BLOCKS = 4_096;
+/** Most blocks of 4,096 addresses for which a usage object has free counts. */
+const MAX_USAGE_BLOCKS = 4_096;
 
 /** Addresses in a block of `freePerBlock`. */
 const USAGE_BLOCK = 4_096;

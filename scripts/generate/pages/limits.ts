@@ -1,13 +1,12 @@
-/** The page docs/limits.md, from the constants marked `@limit` in host/, the core's ceilings and native/limits.h. */
+/** The page docs/limits.md, from the constants marked `@limit` in host/ and native/limits.h. */
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../setup/paths.mjs";
-import { ABI } from "../abi-description.ts";
 
 const INTRODUCTION = `# Limits
 
-Every limit is a constant in the file that uses it, marked with \`@limit\` in its doc comment, which also has the reasons. The ceilings of the core
-are in \`assembly/abi.json\`, the shim's limits in \`native/limits.h\`. \`_MS\` stands for milliseconds, \`_BYTES\` for bytes.
+What a user or an operator can reach. Each is a constant in the file that uses it, whose comment has the reasons. \`_MS\` stands for milliseconds,
+\`_BYTES\` for bytes. The ceilings of the core are in [wasm-abi.md](wasm-abi.md#ceilings).
 `;
 
 /** A doc comment of one or more lines that ends in the tag, right above a constant. */
@@ -53,19 +52,19 @@ function section(title: string, limits: readonly Limit[]): string {
 async function hostSection(folder: string): Promise<string> {
   const paths = globSync(join(root, "host", folder, "**/*.ts")).sort();
   const limits = (await Promise.all(paths.map(limitsOf))).flat();
-  return section(folder, folder === "core" ? [...ABI.ceilings, ...limits] : limits);
+  return section(folder, limits);
 }
 
-/** A comment, then the definition as a plain number. */
-const DEFINITION = /\/\* ((?:(?!\*\/)[\s\S])*) \*\/\n#define (\w+) (\d+)\n/g;
+/** A comment that ends in the tag, then the definition as a plain number. */
+const DEFINITION = /\/\* ((?:(?!\*\/)[\s\S])*) @limit \*\/\n#define (\w+) (\d+)\n/g;
 
 function shimSection(): string {
   const text = readFileSync(join(root, "native", "limits.h"), "utf8");
   const limits = [...text.matchAll(DEFINITION)].map(([, doc = "", name = "", value]) => {
     return { name, value: Number(value), doc };
   });
-  if (limits.length !== text.match(/#define \w+ /g)?.length)
-    throw new Error("native/limits.h: each definition needs a comment above it and a plain number");
+  if (limits.length !== text.match(/@limit/g)?.length)
+    throw new Error("native/limits.h: each @limit needs a plain number below its comment");
   return section("shim (C)", limits);
 }
 

@@ -35,8 +35,8 @@ interface AdoptionDeps {
   readonly log: Log;
 }
 
-/** How long the API server may take for one NIC: milliseconds. @limit */
-export const ADOPTION_PATIENCE_MS = 15_000;
+/** How long the API server may take for one NIC: milliseconds. */
+const ADOPTION_PATIENCE_MS = 15_000;
 
 /** Rejects with RegistryError when the API server does not answer; what was adopted until then stays. */
 export async function adopt(deps: AdoptionDeps, options: AdoptionOptions): Promise<AdoptionRecord> {

@@ -6,7 +6,7 @@ import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Timeout } from "../../add-deadline.ts";
 import type { AddressSource, Search, Setback } from "./source.ts";
 
-/** How often an ADD looks for addresses that other nodes publish: milliseconds. @limit */
+/** How often an ADD looks for addresses that other nodes publish: milliseconds. */
 export const OTHERS_COOLING_POLL_MS = 400;
 
 export class OthersCooling implements AddressSource {

@@ -4,7 +4,7 @@
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 import { TAKE_OVER_CHOICES, type TakeOvers } from "./take-overs.ts";
 
-/** Time in quarantine after which an address may be probed and handed out when nothing else is free: milliseconds. @limit */
+/** Time in quarantine after which an address may be probed and handed out when nothing else is free: milliseconds. */
 export const QUARANTINE_MAX_MS = 3_600_000;
 
 export class QuarantinedAddresses implements AddressSource {

@@ -26,7 +26,7 @@ import {
   workloadOf,
 } from "./source.ts";
 
-/** How often an ADD checks whether another pod's claim of its retained address has ended: milliseconds. @limit */
+/** How often an ADD checks whether another pod's claim of its retained address has ended: milliseconds. */
 export const CLAIM_POLL_MS = 100;
 
 type IsWanted = (nic: Pick<Picked, "ifName" | "ip">) => boolean;

@@ -8,7 +8,7 @@ import type { Allocation } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Search } from "./source.ts";
 
-/** Among how many of the longest released addresses a take-over chooses. @limit */
+/** Among how many of the longest released addresses a take-over chooses. */
 export const TAKE_OVER_CHOICES = 8;
 
 export class TakeOvers {

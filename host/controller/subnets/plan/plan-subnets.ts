@@ -22,7 +22,7 @@ import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTa
 import { explainShortfall } from "./shortfall.ts";
 import { subnetOf } from "./split-view.ts";
 
-/** How long a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some: milliseconds. @limit */
+/** How long a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some: milliseconds. */
 export const SHRINK_AFTER_MS = 5_000;
 
 /** A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it. */
