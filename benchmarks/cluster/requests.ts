@@ -55,6 +55,7 @@ export async function countAgentRequests(plane: ControlPlane, place: Place): Pro
   return {
     table: {
       title: "Requests of an agent for a pod with one address, from its creation until the address is free",
+      isDetail: true,
       columns: ["verb and resource", ...counted.map(({ name }) => name)],
       rows: [
         ...rows.map((row) =>

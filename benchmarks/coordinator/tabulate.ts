@@ -77,6 +77,7 @@ function cpu({ samples, agentMs }: Calls): string {
 function healthTable(rows: readonly HealthRow[]): Table {
   return {
     title: "The agent's answers to other questions (GET /v1/health)",
+    isDetail: true,
     columns: ["meanwhile", "p50", "p95", "p99", "longest", "questions"],
     rows: rows.map(({ name, answerMs }) => [
       name,
@@ -187,6 +188,7 @@ function detectionTable(rows: readonly DetectionRow[]): Table {
 function probingTable(samples: readonly Sample[]): Table {
   return {
     title: "ADDs that probe at once",
+    isDetail: true,
     columns: ["early stage: berth", "p50", "p99", "longest", "of it window"],
     rows: [
       [

@@ -1,6 +1,6 @@
 /**
- * What a benchmark hands over, and where it goes: a table in the terminal and in benchmarks/README.md, targets met or
- * missed, raw samples in benchmarks/results.
+ * What a benchmark hands over, and where it goes: tables and targets in the terminal, the tables and missed targets in
+ * benchmarks/README.md or a page of docs/, raw samples in benchmarks/results.
  * Effects: writes pages between their markers, drawings, and one results file.
  */
 import { execFileSync } from "node:child_process";
@@ -77,7 +77,7 @@ export interface BenchReport {
   /** Everything measured, for later questions. */
   readonly raw: unknown;
   readonly figures?: readonly Figure[];
-  /** Written into a page of docs/, too. */
+  /** Written into a page of docs/, in place of benchmarks/README.md. */
   readonly page?: PagePart;
 }
 
@@ -142,14 +142,26 @@ function describeMachine({ versions }: BenchReport, machine: Machine, quick: boo
   );
 }
 
-/** Writes what the report has for pages: its text into benchmarks/README.md, its part into a page of docs/, its drawings. */
+/** Returns how many targets are met, and those that were missed. */
+export function describeTargets(targets: readonly Target[]): string {
+  const missed = targets.filter(({ isMet }) => !isMet);
+  if (missed.length === 0) return `All ${targets.length} targets are met.`;
+  const lines = missed.map(({ what, wanted, measured }) => `- ${what}: ${measured}; wanted: ${wanted}`);
+  return [`${missed.length} of ${targets.length} targets missed:`, "", ...lines].join("\n");
+}
+
+/** Writes a section of benchmarks/README.md, or of the report's own page of docs/, and the drawings. */
 export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
-  await writeSection("benchmarks/README.md", name, formatReport(report, machine, false));
-  const { page, figures = [] } = report;
-  if (page !== undefined) {
-    const parts = [describeQuietness(machine.quietness), ...page.parts, describeMachine(report, machine, false)];
-    await writeSection(page.path, name, parts.filter((part) => part !== "").join("\n\n"));
-  }
+  const { tables, targets, notes, page, figures = [] } = report;
+  const parts = page?.parts ?? tables.filter(({ isDetail }) => !isDetail).map(formatTable);
+  const text = [
+    describeQuietness(machine.quietness),
+    ...parts,
+    targets.length === 0 ? "" : describeTargets(targets),
+    notes.map((note) => `* ${note}`).join("\n"),
+    describeMachine(report, machine, false),
+  ];
+  await writeSection(page?.path ?? "benchmarks/README.md", name, text.filter((part) => part !== "").join("\n\n"));
   for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 

@@ -145,6 +145,7 @@ function tabulateStages(all: readonly Turns[], sandboxes: ReadonlyMap<string, Sa
   const counted = ["pods counted", ...columns.map((starts) => String(starts.length))];
   return {
     title: "Where the time of a pod's start goes: milliseconds, mean / p99",
+    isDetail: true,
     columns: ["stage", ...all.map(labelOf)],
     rows: [...rows, counted],
   };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { BERTH_AHEAD } from "../../../benchmarks/cluster/berth.ts";
 import { type Axis, figuresOf, flatnessOf, tablesOf } from "../../../benchmarks/growth/axis.ts";
 import { renderPlot } from "../../../benchmarks/harness/plot.ts";
+import { describeTargets } from "../../../benchmarks/harness/report.ts";
 import type { Sample } from "../../../benchmarks/harness/runner.ts";
 import type { Measured } from "../../../benchmarks/ipam/measure.ts";
 import { emptyC24, storm22 } from "../../../benchmarks/ipam/pool-shape.ts";
@@ -83,11 +84,17 @@ describe("figures of peers", () => {
     expect(missed(figures(9, row))).toBe(1);
   });
 
-  test("the page says what failed, what there is no pool of, and which rows were lost", () => {
+  test("the targets that were missed are listed, if any", () => {
+    expect(describeTargets(targetsOf(figures(11)))).toMatch(
+      /^10 of 12 targets missed:\n\n(?:- .*; wanted: .*\n?){10}$/,
+    );
+    expect(describeTargets(targetsOf(figures(9)))).toBe("All 12 targets are met.");
+  });
+
+  test("the page says what failed, and what there is no pool of", () => {
     const page = summarize(figures(11)).join("\n");
     expect(page).toContain("(1 failed)");
     expect(page).toMatch(/whereabouts.*no such pool/);
-    expect(page).toContain("10 of 12 rows missed");
     expect(page).toContain("](peers-chain.svg)");
     expect(plotsOf(figures(9)).map(({ svg }) => svg.includes("NaN"))).toEqual([false, false, false]);
   });
