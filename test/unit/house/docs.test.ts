@@ -202,9 +202,9 @@ const HEADING = /^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$/;
 
 const UNRELEASED = /^## \d+\.\d+\.\d+, unreleased$/;
 
-const sections = readFileSync("CHANGELOG.md", "utf8")
-  .split("\n")
-  .filter((line) => line.startsWith("## "));
+const changelog = readFileSync("CHANGELOG.md", "utf8");
+
+const sections = changelog.split("\n").filter((line) => line.startsWith("## "));
 
 /** The headings of releases, the newest first; what is not released yet may stand above them. */
 const headings = sections.filter((line, index) => index > 0 || !UNRELEASED.test(line));
@@ -213,6 +213,22 @@ it("each section of the changelog is a release with its date, the newest first",
   for (const heading of headings) expect(heading).toMatch(HEADING);
   const dates = headings.map((heading) => HEADING.exec(heading)?.[2] ?? "");
   expect(dates).toEqual(dates.toSorted().reverse());
+});
+
+describe("a section of the changelog", () => {
+  const versions = changelog.split(/^## /m).slice(1);
+
+  it.each(versions.map((text) => [text.split(",")[0], text] as const))(
+    "%s has at most ten lines for operators and sixty entries, each with its kind",
+    (_version, text) => {
+      const [, forYou = ""] = /\n### For you\n\n([\s\S]*?)\n(?=\n)/.exec(text) ?? [];
+      expect(forYou.split("\n").length).toBeLessThanOrEqual(10);
+      const entries = text.replace(forYou, "").match(/^\* .*/gm) ?? [];
+      expect(entries.filter((entry) => !/^\* \[(?:New|Change|Fix|Break)\] \S/.test(entry))).toEqual([]);
+      expect(entries.length).toBeGreaterThan(0);
+      expect(entries.length).toBeLessThanOrEqual(60);
+    },
+  );
 });
 
 describe("the version", () => {
