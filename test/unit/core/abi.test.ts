@@ -8,10 +8,12 @@ import { readSections } from "./wasm-sections.ts";
 const SECTION = { table: 4, start: 8, element: 9, data: 11 };
 const MAX_MODULE_BYTES = 16 * 1024;
 
-/** The constants of assembly/abi.ts, by name. */
-function readConstants(): Map<string, number> {
-  const text = readFileSync("assembly/abi.ts", "utf8");
-  const found = text.matchAll(/export const (\w+): \w+ = ([^;]+);/g);
+/** The constants that the sources declare, by name. */
+function readConstants(pattern: string): Map<string, number> {
+  const text = globSync(pattern)
+    .map((path) => readFileSync(path, "utf8"))
+    .join("\n");
+  const found = text.matchAll(/^(?:export )?const (\w+): \w+ = ([^;]+);/gm);
   return new Map([...found].map(([, name = "", value = ""]) => [name, new Function(`return ${value}`)() as number]));
 }
 
@@ -36,12 +38,12 @@ describe("the ABI's description", () => {
   });
 
   it("has the source's statuses, ceilings and version", () => {
-    const constants = readConstants();
+    const constants = readConstants("assembly/abi.ts");
     for (const { name, code } of ABI.statuses) expect(constants.get(name), name).toBe(code);
     for (const { name, value } of ABI.ceilings) expect(constants.get(name), name).toBe(value);
     expect(constants.get("ABI_VERSION")).toBe((ABI.version.major << 16) | ABI.version.minor);
-    const source = readFileSync(globSync("assembly/**/allocate.ts")[0] ?? "", "utf8");
-    for (const { name, value } of ABI.policies) expect(source).toContain(`const ${name}: i32 = ${value};`);
+    const policies = readConstants("assembly/**/allocate.ts");
+    for (const { name, value } of ABI.policies) expect(policies.get(name), name).toBe(value);
   });
 
   it("knows every status that an export names", () => {
