@@ -1,4 +1,4 @@
-/** The simulation notices each fault of docs/simulation-faults.md within its limit. */
+/** The simulation notices each fault of test/simulation/faults/faults.ts within its limit, and nothing without it. */
 import { spawnSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { root } from "../unit/house/sources.ts";

@@ -1,45 +1,43 @@
-/** A child of detect.ts: puts one fault into the product, or none, runs seeds, and prints a line of JSON for each. */
-
-import { putIn } from "./fault.ts";
+/** A child of detect.ts: switches one fault on, or none, runs seeds until a violation or the limit, and prints what it has found as JSON. */
 import { FAULTS } from "./faults.ts";
+import { replaceExports } from "./replace-exports.ts";
 
 /** What the child is asked for. */
 export interface Question {
   /** Undefined: the product as it is. */
   readonly fault: string | undefined;
   readonly profile: string;
-  readonly seed: number;
-  readonly steps: number;
-  readonly faults: number;
+  readonly firstSeed: number;
   /** No seed is begun after so many steps. */
   readonly limit: number;
 }
 
-/** One seed. */
-export interface SeedReport {
+export interface Answer {
+  /** The last one. */
   readonly seed: number;
-  /** Until the violation; without one those of the whole run. */
+  /** Of all seeds; of the last one until the violation. */
   readonly steps: number;
   readonly violation: string | undefined;
 }
 
+/** Of each run before all faults of the cluster end. */
+const STEPS = 5_000;
+
 const question: Question = JSON.parse(process.argv[2] ?? "{}");
 if (question.fault !== undefined) {
-  const fault = FAULTS.find(({ name }) => name === question.fault);
+  const fault = FAULTS[question.fault];
   if (fault === undefined) throw new Error(`There is no fault "${question.fault}"`);
-  putIn(fault);
+  replaceExports([fault.replaced]);
 }
 // Loads the product, with the fault.
 const { DEFAULTS, run } = await import("../run.ts");
 const { PROFILES } = await import("../profiles.ts");
 const profile = PROFILES.find((name) => name === question.profile);
 if (profile === undefined) throw new Error(`There is no profile "${question.profile}"`);
-let left = question.limit;
-for (let seed = question.seed; left > 0; seed++) {
-  const report = await run({ ...DEFAULTS, profile, seed, steps: question.steps, faults: question.faults });
-  const [violation] = report.problems;
-  const steps = violation === undefined ? report.steps : report.foundAt;
-  console.log(JSON.stringify({ seed, steps, violation } satisfies SeedReport));
-  left -= steps;
-  if (violation !== undefined) break;
+let answer: Answer = { seed: question.firstSeed - 1, steps: 0, violation: undefined };
+while (answer.violation === undefined && answer.steps < question.limit) {
+  const seed = answer.seed + 1;
+  const { problems, foundAt } = await run({ ...DEFAULTS, profile, seed, steps: STEPS });
+  answer = { seed, steps: answer.steps + foundAt, violation: problems[0] };
 }
+console.log(JSON.stringify(answer));
