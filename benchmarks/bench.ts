@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { clusterBench } from "./cluster/cluster.ts";
 import { controllerBench } from "./controller/controller.ts";
 import { coordinatorBench } from "./coordinator/coordinator.ts";
-import { coreBench } from "./core/bench.ts";
+import { coreBench } from "./core/core.ts";
 import { growthBench } from "./growth/growth.ts";
 import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";

@@ -1,85 +1,113 @@
 /**
- * The benchmark of the core alone: every operation at every size and fill, from JavaScript, inside Wasm, and by two
- * twins, in one run.
- * Effects: builds into a temporary folder; child processes.
+ * The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it, and in the allocators of
+ * Cilium and host-local, on the same pools.
+ * Effects: set-up; child processes, one at a time.
  */
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { BatchTimings } from "./batches.ts";
-import { CASES, type Case } from "./cases.ts";
-import {
-  buildToolbox,
-  CONTESTANTS,
-  type Contestant,
-  type Contested,
-  median,
-  ofOperations,
-  type Timings,
-} from "./contestants.ts";
-import { type Facts, gatherFacts } from "./facts.ts";
-import type { LoadTiming } from "./loads.ts";
+import type { Pool } from "../../host/core/pool.ts";
+import { PoolSpace } from "../../host/core/pool-space.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import { runSetup } from "../../scripts/setup/run-setup.ts";
+import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
+import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { addressAt, type BenchPool, describePool, POOLS, usedOrdinals } from "./pools.ts";
 
-/** Everything measured over one case. */
-export interface Row extends Contested {
-  readonly work: Case;
-  readonly batches: BatchTimings;
-  readonly loads: readonly LoadTiming[];
+const WARM_UP_MS = 200;
+const SAMPLE_MS = 30;
+const SAMPLES = 9;
+const TURNS = 3;
+
+const PEERS = ["cilium", "host-local"] as const;
+
+export type Contestant = "core" | (typeof PEERS)[number];
+
+/** Nanoseconds of one turn on one pool. */
+export interface Figure {
+  readonly contestant: Contestant;
+  readonly pool: string;
+  readonly ns: number;
 }
 
-export interface CoreFigures {
-  readonly facts: Facts;
-  readonly rows: readonly Row[];
+export const coreBench: Bench = { name: "core", run: async (options) => runCore(options) };
+
+function runCore({ quick }: BenchOptions): BenchReport {
+  runSetup("allocators");
+  const wasm = readFileSync(join(root, "dist", "core", "berth-core.wasm"));
+  const figures: Figure[] = [];
+  const versions: Record<string, string> = {};
+  for (let turn = 0; turn < (quick ? 1 : TURNS); turn++) {
+    for (const pool of POOLS) figures.push({ contestant: "core", pool: pool.name, ns: timeCore(wasm, pool) });
+    for (const peer of PEERS) {
+      const { version, figures: ofPeer } = playPeer(peer);
+      versions[peer] = version;
+      figures.push(...ofPeer);
+    }
+  }
+  return { tables: [tabulate(figures)], targets: [], notes: NOTES, versions, raw: figures };
 }
 
-export interface RunOptions {
-  /** Few turns: to see that it works, not to quote. */
-  readonly quick?: boolean;
-  readonly progress?: (text: string) => unknown;
-}
+const NOTES = [
+  "Cilium's is the bitmap of its service addresses, searched bit by bit from a random one on; host-local's the iterator, over a store in memory instead of its files.",
+  "The core takes addresses in turn (ROUND_ROBIN), called from Node.js as the agent calls it.",
+];
 
-/** Measures one case in a process of its own: an embedding has one instance, and its calls then go to one place only. */
-function measure(folder: string, work: Case, count: number, rounds: number): Row {
-  const args = [join(import.meta.dirname, "one-case.ts"), folder, CASES.indexOf(work), count, rounds].map(String);
-  return { work, ...JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) };
-}
-
-/** The medians of what several processes measured over one case. */
-export function mergeTurns(rows: readonly [Row, ...Row[]]): Row {
-  const [first] = rows;
-  const middle = (read: (row: Row) => number): number => median(rows.map(read));
-  const ofRows = (read: (row: Row) => Timings): Timings => ofOperations((name) => middle((row) => read(row)[name]));
-  return {
-    work: first.work,
-    turns: Object.fromEntries(CONTESTANTS.map((name) => [name, ofRows(({ turns }) => turns[name])])) as Record<
-      Contestant,
-      Timings
-    >,
-    repeated: ofRows(({ repeated }) => repeated),
-    times: ofRows(({ times }) => times),
-    batches: {
-      taken: first.batches.taken,
-      allocateMany: middle(({ batches }) => batches.allocateMany),
-      releaseMany: middle(({ batches }) => batches.releaseMany),
-    },
-    loads: first.loads.map(({ bytes }, index) => ({
-      bytes,
-      ns: middle(({ loads }) => loads[index]?.ns ?? Number.NaN),
-    })),
-  };
-}
-
-/** Measures everything; about six minutes, a twentieth of it when quick. */
-export async function runCore({ quick = false, progress = () => {} }: RunOptions = {}): Promise<CoreFigures> {
-  const folder = buildToolbox();
-  const facts = gatherFacts();
-  const cases = quick ? CASES.filter(({ size, fill }) => size.bits <= 16 && fill !== 0.5) : CASES;
-  const [count, rounds, turns] = quick ? [20_000, 3, 1] : [200_000, 7, 3];
-  const played = Array.from({ length: turns }, (_, turn) =>
-    cases.map((work) => {
-      progress(`${work.size.name}, ${work.fill * 100} % ${work.pattern}, turn ${turn + 1} of ${turns}`);
-      return measure(folder, work, count, rounds);
-    }),
+/** Returns nanoseconds per address taken and given back: the median of the samples. */
+function timeCore(wasm: Uint8Array, shape: BenchPool): number {
+  const [first, last] = [addressAt(0), addressAt(2 ** shape.bits - 1)];
+  const masked = [first, last].map((ip) => ({ first: ip, last: ip }));
+  using pool = PoolSpace.open(wasm).createPool({ ranges: [{ first, last }], masked });
+  for (const ordinal of usedOrdinals(shape)) pool.claim(addressAt(ordinal));
+  sample(pool, WARM_UP_MS);
+  return percentile(
+    Array.from({ length: SAMPLES }, () => sample(pool, SAMPLE_MS)),
+    0.5,
   );
-  const [first = [], ...others] = played;
-  return { facts, rows: first.map((row, index) => mergeTurns([row, ...others.flatMap((rows) => rows[index] ?? [])])) };
+}
+
+/** The clock is read after 1, 2, 4, 8 … further pairs. */
+function sample(pool: Pool, leastMs: number): number {
+  const start = performance.now();
+  for (let more = 1, total = 0; ; more *= 2) {
+    for (let i = 0; i < more; i++) {
+      const ip = pool.allocate("ROUND_ROBIN");
+      if (ip === undefined) throw new Error("The pool is full");
+      pool.release(ip);
+    }
+    total += more;
+    const elapsedMs = performance.now() - start;
+    if (elapsedMs >= leastMs) return (elapsedMs * 1e6) / total;
+  }
+}
+
+function playPeer(peer: (typeof PEERS)[number]): { readonly version: string; readonly figures: Figure[] } {
+  const output = execFileSync(join(root, "dist", "bench", "allocators"), [peer], {
+    input: JSON.stringify(POOLS.map(describePool)),
+    encoding: "utf8",
+  });
+  const { version, pools } = JSON.parse(output) as { version: string; pools: { name: string; ns: number }[] };
+  return { version, figures: pools.map(({ name, ns }) => ({ contestant: peer, pool: name, ns })) };
+}
+
+/** The median of the turns. */
+export function tabulate(figures: readonly Figure[]): Table {
+  const cell = (pool: string, contestant: Contestant): string => {
+    const own = figures.filter((figure) => figure.pool === pool && figure.contestant === contestant);
+    return formatFigure(
+      percentile(
+        own.map(({ ns }) => ns),
+        0.5,
+      ),
+    );
+  };
+  const contestants: readonly Contestant[] = ["core", ...PEERS];
+  return {
+    title: "Take the next free address and give it back, ns",
+    columns: ["pool", "Berth's core", "Cilium", "host-local"],
+    rows: [...new Set(figures.map(({ pool }) => pool))].map((pool) => [
+      pool,
+      ...contestants.map((contestant) => cell(pool, contestant)),
+    ]),
+  };
 }

@@ -35,7 +35,7 @@ export interface Visit<T> {
   readonly site: string;
   readonly given: string;
   readonly page: string;
-  readonly use: (page: Page, version: string) => Promise<T>;
+  readonly use: (page: Page) => Promise<T>;
 }
 
 /** Opens a page; an error in its console, or one that it does not catch, ends the visit as an error here. */
@@ -52,7 +52,7 @@ export async function visit<T>({ site, given, page: path, use }: Visit<T>): Prom
         });
       });
       const { port } = server.address() as AddressInfo;
-      const visited = page.goto(`http://127.0.0.1:${port}/${path}`).then(() => use(page, browser.version()));
+      const visited = page.goto(`http://127.0.0.1:${port}/${path}`).then(() => use(page));
       return Promise.race([failure, visited]);
     });
   } finally {

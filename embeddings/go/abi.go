@@ -127,80 +127,79 @@ const (
 	CountsAtDigest = 64
 )
 
-// The exports' names, their numbers of parameters, and their methods.
+// The exports' names and their numbers of parameters.
 var exports = [...]struct {
 	name   string
 	params int
-	call   func(r *Raw, a []int32) int32
 }{
-	{"abi_version", 0, func(r *Raw, a []int32) int32 { return r.ABIVersion() }},
-	{"exchange", 1, func(r *Raw, a []int32) int32 { return r.Exchange(a[0]) }},
-	{"exchange_size", 0, func(r *Raw, a []int32) int32 { return r.ExchangeSize() }},
-	{"drop", 1, func(r *Raw, a []int32) int32 { return r.Drop(a[0]) }},
-	{"state_bytes", 0, func(r *Raw, a []int32) int32 { return r.StateBytes() }},
-	{"live_objects", 0, func(r *Raw, a []int32) int32 { return r.LiveObjects() }},
-	{"prefix_first", 2, func(r *Raw, a []int32) int32 { return r.PrefixFirst(a[0], a[1]) }},
-	{"prefix_last", 2, func(r *Raw, a []int32) int32 { return r.PrefixLast(a[0], a[1]) }},
-	{"prefix_mask", 2, func(r *Raw, a []int32) int32 { return r.PrefixMask(a[0], a[1]) }},
-	{"prefix_next", 2, func(r *Raw, a []int32) int32 { return r.PrefixNext(a[0], a[1]) }},
-	{"prefix_part", 4, func(r *Raw, a []int32) int32 { return r.PrefixPart(a[0], a[1], a[2], uint32(a[3])) }},
-	{"prefix_common", 1, func(r *Raw, a []int32) int32 { return r.PrefixCommon(a[0]) }},
-	{"set_create", 2, func(r *Raw, a []int32) int32 { return r.SetCreate(a[0], a[1]) }},
-	{"set_create_prefixes", 2, func(r *Raw, a []int32) int32 { return r.SetCreatePrefixes(a[0], a[1]) }},
-	{"set_union", 2, func(r *Raw, a []int32) int32 { return r.SetUnion(a[0], a[1]) }},
-	{"set_intersect", 2, func(r *Raw, a []int32) int32 { return r.SetIntersect(a[0], a[1]) }},
-	{"set_subtract", 2, func(r *Raw, a []int32) int32 { return r.SetSubtract(a[0], a[1]) }},
-	{"set_overlaps", 2, func(r *Raw, a []int32) int32 { return r.SetOverlaps(a[0], a[1]) }},
-	{"set_includes", 2, func(r *Raw, a []int32) int32 { return r.SetIncludes(a[0], a[1]) }},
-	{"set_contains", 1, func(r *Raw, a []int32) int32 { return r.SetContains(a[0]) }},
-	{"set_contains_many", 2, func(r *Raw, a []int32) int32 { return r.SetContainsMany(a[0], a[1]) }},
-	{"set_count", 1, func(r *Raw, a []int32) int32 { return r.SetCount(a[0]) }},
-	{"set_size", 1, func(r *Raw, a []int32) int32 { return r.SetSize(a[0]) }},
-	{"set_ranges", 1, func(r *Raw, a []int32) int32 { return r.SetRanges(a[0]) }},
-	{"set_prefixes", 1, func(r *Raw, a []int32) int32 { return r.SetPrefixes(a[0]) }},
-	{"pool_create", 2, func(r *Raw, a []int32) int32 { return r.PoolCreate(a[0], a[1]) }},
-	{"pool_edit", 3, func(r *Raw, a []int32) int32 { return r.PoolEdit(a[0], a[1], a[2]) }},
-	{"pool_track_freed", 1, func(r *Raw, a []int32) int32 { return r.PoolTrackFreed(a[0]) }},
-	{"pool_counts", 1, func(r *Raw, a []int32) int32 { return r.PoolCounts(a[0]) }},
-	{"pool_blocks", 1, func(r *Raw, a []int32) int32 { return r.PoolBlocks(a[0]) }},
-	{"pool_ranges", 1, func(r *Raw, a []int32) int32 { return r.PoolRanges(a[0]) }},
-	{"pool_masks", 1, func(r *Raw, a []int32) int32 { return r.PoolMasks(a[0]) }},
-	{"pool_used", 1, func(r *Raw, a []int32) int32 { return r.PoolUsed(a[0]) }},
-	{"pool_save", 1, func(r *Raw, a []int32) int32 { return r.PoolSave(a[0]) }},
-	{"pool_load", 2, func(r *Raw, a []int32) int32 { return r.PoolLoad(a[0], a[1]) }},
-	{"pool_contains", 1, func(r *Raw, a []int32) int32 { return r.PoolContains(a[0]) }},
-	{"pool_test", 1, func(r *Raw, a []int32) int32 { return r.PoolTest(a[0]) }},
-	{"pool_claim", 1, func(r *Raw, a []int32) int32 { return r.PoolClaim(a[0]) }},
-	{"pool_release", 1, func(r *Raw, a []int32) int32 { return r.PoolRelease(a[0]) }},
-	{"pool_contains_many", 2, func(r *Raw, a []int32) int32 { return r.PoolContainsMany(a[0], a[1]) }},
-	{"pool_test_many", 2, func(r *Raw, a []int32) int32 { return r.PoolTestMany(a[0], a[1]) }},
-	{"pool_claim_many", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimMany(a[0], a[1]) }},
-	{"pool_release_many", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseMany(a[0], a[1]) }},
-	{"pool_test_at", 2, func(r *Raw, a []int32) int32 { return r.PoolTestAt(a[0], uint32(a[1])) }},
-	{"pool_claim_at", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimAt(a[0], uint32(a[1])) }},
-	{"pool_release_at", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseAt(a[0], uint32(a[1])) }},
-	{"pool_test_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolTestAtMany(a[0], a[1]) }},
-	{"pool_claim_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolClaimAtMany(a[0], a[1]) }},
-	{"pool_release_at_many", 2, func(r *Raw, a []int32) int32 { return r.PoolReleaseAtMany(a[0], a[1]) }},
-	{"pool_claim_run", 3, func(r *Raw, a []int32) int32 { return r.PoolClaimRun(a[0], uint32(a[1]), a[2]) }},
-	{"pool_release_run", 3, func(r *Raw, a []int32) int32 { return r.PoolReleaseRun(a[0], uint32(a[1]), a[2]) }},
-	{"pool_address", 2, func(r *Raw, a []int32) int32 { return r.PoolAddress(a[0], uint32(a[1])) }},
-	{"pool_ordinal", 1, func(r *Raw, a []int32) int32 { return r.PoolOrdinal(a[0]) }},
-	{"pool_find", 2, func(r *Raw, a []int32) int32 { return r.PoolFind(a[0], uint32(a[1])) }},
-	{"pool_allocate", 3, func(r *Raw, a []int32) int32 { return r.PoolAllocate(a[0], a[1], uint32(a[2])) }},
-	{"pool_allocate_many", 4, func(r *Raw, a []int32) int32 { return r.PoolAllocateMany(a[0], a[1], uint32(a[2]), a[3]) }},
-	{"pool_find_run", 4, func(r *Raw, a []int32) int32 { return r.PoolFindRun(a[0], uint32(a[1]), a[2], a[3]) }},
-	{"pool_find_wide", 1, func(r *Raw, a []int32) int32 { return r.PoolFindWide(a[0]) }},
+	{"abi_version", 0},
+	{"exchange", 1},
+	{"exchange_size", 0},
+	{"drop", 1},
+	{"state_bytes", 0},
+	{"live_objects", 0},
+	{"prefix_first", 2},
+	{"prefix_last", 2},
+	{"prefix_mask", 2},
+	{"prefix_next", 2},
+	{"prefix_part", 4},
+	{"prefix_common", 1},
+	{"set_create", 2},
+	{"set_create_prefixes", 2},
+	{"set_union", 2},
+	{"set_intersect", 2},
+	{"set_subtract", 2},
+	{"set_overlaps", 2},
+	{"set_includes", 2},
+	{"set_contains", 1},
+	{"set_contains_many", 2},
+	{"set_count", 1},
+	{"set_size", 1},
+	{"set_ranges", 1},
+	{"set_prefixes", 1},
+	{"pool_create", 2},
+	{"pool_edit", 3},
+	{"pool_track_freed", 1},
+	{"pool_counts", 1},
+	{"pool_blocks", 1},
+	{"pool_ranges", 1},
+	{"pool_masks", 1},
+	{"pool_used", 1},
+	{"pool_save", 1},
+	{"pool_load", 2},
+	{"pool_contains", 1},
+	{"pool_test", 1},
+	{"pool_claim", 1},
+	{"pool_release", 1},
+	{"pool_contains_many", 2},
+	{"pool_test_many", 2},
+	{"pool_claim_many", 2},
+	{"pool_release_many", 2},
+	{"pool_test_at", 2},
+	{"pool_claim_at", 2},
+	{"pool_release_at", 2},
+	{"pool_test_at_many", 2},
+	{"pool_claim_at_many", 2},
+	{"pool_release_at_many", 2},
+	{"pool_claim_run", 3},
+	{"pool_release_run", 3},
+	{"pool_address", 2},
+	{"pool_ordinal", 1},
+	{"pool_find", 2},
+	{"pool_allocate", 3},
+	{"pool_allocate_many", 4},
+	{"pool_find_run", 4},
+	{"pool_find_wide", 1},
 }
+
+// Words that hold the parameters, or the result, of any export.
+const stackWords = 4
 
 // ABIVersion calls abi_version. The version of this ABI.
 //
 //   - result: major << 16 | minor
 func (r *Raw) ABIVersion() int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.abiVersion())
+	return r.call(0)
 }
 
 // Exchange calls exchange. Makes the exchange buffer at least so long. Its contents survive, it may move.
@@ -208,20 +207,15 @@ func (r *Raw) ABIVersion() int32 {
 //   - bytes: least length in bytes; 0 only asks where it is
 //   - result: address of the buffer; or BAD_ARGUMENT, NO_MEMORY, OVER_CEILING
 func (r *Raw) Exchange(bytes int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.exchange(uint32(bytes)))
+	r.stack[0] = uint64(uint32(bytes))
+	return r.call(1)
 }
 
 // ExchangeSize calls exchange_size. The length of the exchange buffer.
 //
 //   - result: bytes, a power of two; 0 before the first exchange()
 func (r *Raw) ExchangeSize() int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.exchangeSize())
+	return r.call(2)
 }
 
 // Drop calls drop. Ends a set or a pool and gives its memory back.
@@ -229,10 +223,8 @@ func (r *Raw) ExchangeSize() int32 {
 //   - handle: set or pool handle
 //   - result: 0; or BAD_HANDLE
 func (r *Raw) Drop(handle int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.drop(uint32(handle)))
+	r.stack[0] = uint64(uint32(handle))
+	return r.call(3)
 }
 
 // StateBytes calls state_bytes. How much of the memory, from address 0, is in use. A copy of it in a fresh
@@ -240,20 +232,14 @@ func (r *Raw) Drop(handle int32) int32 {
 //
 //   - result: bytes
 func (r *Raw) StateBytes() int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.stateBytes())
+	return r.call(4)
 }
 
 // LiveObjects calls live_objects. Sets and pools that are not dropped.
 //
 //   - result: their number
 func (r *Raw) LiveObjects() int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.liveObjects())
+	return r.call(5)
 }
 
 // PrefixFirst calls prefix_first. The lowest address of the prefix that holds the address. With a shorter
@@ -265,10 +251,9 @@ func (r *Raw) LiveObjects() int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixFirst(family, length int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixFirst(uint32(family), uint32(length)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(length))
+	return r.call(6)
 }
 
 // PrefixLast calls prefix_last. The highest address of the prefix that holds the address.
@@ -279,10 +264,9 @@ func (r *Raw) PrefixFirst(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixLast(family, length int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixLast(uint32(family), uint32(length)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(length))
+	return r.call(7)
 }
 
 // PrefixMask calls prefix_mask. The network mask of that length.
@@ -292,10 +276,9 @@ func (r *Raw) PrefixLast(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE
 func (r *Raw) PrefixMask(family, length int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixMask(uint32(family), uint32(length)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(length))
+	return r.call(8)
 }
 
 // PrefixNext calls prefix_next. The first address of the prefix after the one that holds the address.
@@ -306,10 +289,9 @@ func (r *Raw) PrefixMask(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE, NONE
 func (r *Raw) PrefixNext(family, length int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixNext(uint32(family), uint32(length)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(length))
+	return r.call(9)
 }
 
 // PrefixPart calls prefix_part. The first address of one part of the prefix, when it is split into prefixes of a
@@ -323,10 +305,11 @@ func (r *Raw) PrefixNext(family, length int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_FAMILY, BAD_ARGUMENT, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PrefixPart(family, length, partLength int32, index uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixPart(uint32(family), uint32(length), uint32(partLength), index))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(length))
+	r.stack[2] = uint64(uint32(partLength))
+	r.stack[3] = uint64(index)
+	return r.call(10)
 }
 
 // PrefixCommon calls prefix_common. The longest prefix that holds both addresses.
@@ -335,10 +318,8 @@ func (r *Raw) PrefixPart(family, length, partLength int32, index uint32) int32 {
 //   - exchange before: 2 addresses
 //   - result: its length; or BAD_FAMILY, SHORT_EXCHANGE
 func (r *Raw) PrefixCommon(family int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.prefixCommon(uint32(family)))
+	r.stack[0] = uint64(uint32(family))
+	return r.call(11)
 }
 
 // SetCreate calls set_create. A set of ranges, which may overlap and stand in any order.
@@ -348,10 +329,9 @@ func (r *Raw) PrefixCommon(family int32) int32 {
 //   - exchange before: count × (first address, last address), inclusive
 //   - result: set handle; or BAD_FAMILY, SHORT_EXCHANGE, OVER_CEILING, NO_MEMORY, BAD_RANGE
 func (r *Raw) SetCreate(family, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setCreate(uint32(family), uint32(count)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(12)
 }
 
 // SetCreatePrefixes calls set_create_prefixes. A set of prefixes, which may overlap and stand in any order. Host
@@ -362,10 +342,9 @@ func (r *Raw) SetCreate(family, count int32) int32 {
 //   - exchange before: count × (address, length u8)
 //   - result: set handle; or BAD_FAMILY, SHORT_EXCHANGE, OVER_CEILING, NO_MEMORY, BAD_ARGUMENT
 func (r *Raw) SetCreatePrefixes(family, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setCreatePrefixes(uint32(family), uint32(count)))
+	r.stack[0] = uint64(uint32(family))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(13)
 }
 
 // SetUnion calls set_union. The addresses of either set.
@@ -374,10 +353,9 @@ func (r *Raw) SetCreatePrefixes(family, count int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetUnion(a, b int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setUnion(uint32(a), uint32(b)))
+	r.stack[0] = uint64(uint32(a))
+	r.stack[1] = uint64(uint32(b))
+	return r.call(14)
 }
 
 // SetIntersect calls set_intersect. The addresses of both sets.
@@ -386,10 +364,9 @@ func (r *Raw) SetUnion(a, b int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetIntersect(a, b int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setIntersect(uint32(a), uint32(b)))
+	r.stack[0] = uint64(uint32(a))
+	r.stack[1] = uint64(uint32(b))
+	return r.call(15)
 }
 
 // SetSubtract calls set_subtract. The addresses of `a` that are not in `b`.
@@ -398,10 +375,9 @@ func (r *Raw) SetIntersect(a, b int32) int32 {
 //   - b: set handle
 //   - result: set handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetSubtract(a, b int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setSubtract(uint32(a), uint32(b)))
+	r.stack[0] = uint64(uint32(a))
+	r.stack[1] = uint64(uint32(b))
+	return r.call(16)
 }
 
 // SetOverlaps calls set_overlaps. Whether the sets share an address.
@@ -410,10 +386,9 @@ func (r *Raw) SetSubtract(a, b int32) int32 {
 //   - b: set handle
 //   - result: 1 or 0; or BAD_HANDLE, BAD_FAMILY
 func (r *Raw) SetOverlaps(a, b int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setOverlaps(uint32(a), uint32(b)))
+	r.stack[0] = uint64(uint32(a))
+	r.stack[1] = uint64(uint32(b))
+	return r.call(17)
 }
 
 // SetIncludes calls set_includes. Whether every address of `b` is in `a`.
@@ -422,10 +397,9 @@ func (r *Raw) SetOverlaps(a, b int32) int32 {
 //   - b: set handle
 //   - result: 1 or 0; or BAD_HANDLE, BAD_FAMILY
 func (r *Raw) SetIncludes(a, b int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setIncludes(uint32(a), uint32(b)))
+	r.stack[0] = uint64(uint32(a))
+	r.stack[1] = uint64(uint32(b))
+	return r.call(18)
 }
 
 // SetContains calls set_contains. Whether the address is in the set.
@@ -434,10 +408,8 @@ func (r *Raw) SetIncludes(a, b int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) SetContains(set int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setContains(uint32(set)))
+	r.stack[0] = uint64(uint32(set))
+	return r.call(19)
 }
 
 // SetContainsMany calls set_contains_many. Which addresses are in the set.
@@ -448,10 +420,9 @@ func (r *Raw) SetContains(set int32) int32 {
 //   - exchange after: count × u8, 1 or 0
 //   - result: how many are in the set; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) SetContainsMany(set, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setContainsMany(uint32(set), uint32(count)))
+	r.stack[0] = uint64(uint32(set))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(20)
 }
 
 // SetCount calls set_count. The fewest ranges that make up the set.
@@ -459,10 +430,8 @@ func (r *Raw) SetContainsMany(set, count int32) int32 {
 //   - set: set handle
 //   - result: their number; or BAD_HANDLE
 func (r *Raw) SetCount(set int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setCount(uint32(set)))
+	r.stack[0] = uint64(uint32(set))
+	return r.call(21)
 }
 
 // SetSize calls set_size. The number of addresses.
@@ -471,10 +440,8 @@ func (r *Raw) SetCount(set int32) int32 {
 //   - exchange after: 17 bytes, big-endian
 //   - result: 17; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) SetSize(set int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setSize(uint32(set)))
+	r.stack[0] = uint64(uint32(set))
+	return r.call(22)
 }
 
 // SetRanges calls set_ranges. The ranges, ascending; no two overlap or touch.
@@ -483,10 +450,8 @@ func (r *Raw) SetSize(set int32) int32 {
 //   - exchange after: result × (first address, last address)
 //   - result: number of ranges; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetRanges(set int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setRanges(uint32(set)))
+	r.stack[0] = uint64(uint32(set))
+	return r.call(23)
 }
 
 // SetPrefixes calls set_prefixes. The fewest prefixes that cover exactly the set, ascending.
@@ -495,10 +460,8 @@ func (r *Raw) SetRanges(set int32) int32 {
 //   - exchange after: result × (address, length u8)
 //   - result: number of prefixes; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) SetPrefixes(set int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.setPrefixes(uint32(set)))
+	r.stack[0] = uint64(uint32(set))
+	return r.call(24)
 }
 
 // PoolCreate calls pool_create. A pool over the ranges with nothing used. The sets are copied. Masks outside the
@@ -508,10 +471,9 @@ func (r *Raw) SetPrefixes(set int32) int32 {
 //   - masks: set handle, of the same family
 //   - result: pool handle; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolCreate(ranges, masks int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolCreate(uint32(ranges), uint32(masks)))
+	r.stack[0] = uint64(uint32(ranges))
+	r.stack[1] = uint64(uint32(masks))
+	return r.call(25)
 }
 
 // PoolEdit calls pool_edit. Gives the pool another shape. What is used stays used wherever its address is in the
@@ -522,10 +484,10 @@ func (r *Raw) PoolCreate(ranges, masks int32) int32 {
 //   - masks: set handle, of the same family
 //   - result: 0; or BAD_HANDLE, BAD_FAMILY, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolEdit(pool, ranges, masks int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolEdit(uint32(pool), uint32(ranges), uint32(masks)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(ranges))
+	r.stack[2] = uint64(uint32(masks))
+	return r.call(26)
 }
 
 // PoolTrackFreed calls pool_track_freed. From now on remembers the order in which addresses of the window become
@@ -534,10 +496,8 @@ func (r *Raw) PoolEdit(pool, ranges, masks int32) int32 {
 //   - pool: pool handle
 //   - result: 0; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolTrackFreed(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolTrackFreed(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(27)
 }
 
 // PoolCounts calls pool_counts. What the pool holds, in numbers.
@@ -546,10 +506,8 @@ func (r *Raw) PoolTrackFreed(pool int32) int32 {
 //   - exchange after: 72 bytes, below
 //   - result: 72; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolCounts(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolCounts(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(28)
 }
 
 // PoolBlocks calls pool_blocks. Free ordinals of each block of 4,096, the last one perhaps shorter.
@@ -558,10 +516,8 @@ func (r *Raw) PoolCounts(pool int32) int32 {
 //   - exchange after: result × u16
 //   - result: number of blocks; or BAD_HANDLE, NO_MEMORY
 func (r *Raw) PoolBlocks(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolBlocks(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(29)
 }
 
 // PoolRanges calls pool_ranges. A copy of the pool's ranges.
@@ -569,10 +525,8 @@ func (r *Raw) PoolBlocks(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolRanges(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolRanges(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(30)
 }
 
 // PoolMasks calls pool_masks. A copy of the pool's masks, as far as they lie in the ranges.
@@ -580,10 +534,8 @@ func (r *Raw) PoolRanges(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolMasks(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolMasks(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(31)
 }
 
 // PoolUsed calls pool_used. What is used, masked or not.
@@ -591,10 +543,8 @@ func (r *Raw) PoolMasks(pool int32) int32 {
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolUsed(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolUsed(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(32)
 }
 
 // PoolSave calls pool_save. A snapshot of what is used, and of the place of round robin.
@@ -603,10 +553,8 @@ func (r *Raw) PoolUsed(pool int32) int32 {
 //   - exchange after: result bytes, format below
 //   - result: length in bytes; or BAD_HANDLE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolSave(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolSave(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(33)
 }
 
 // PoolLoad calls pool_load. Replaces what is used by what a snapshot of a pool with the same ranges says. On
@@ -617,10 +565,9 @@ func (r *Raw) PoolSave(pool int32) int32 {
 //   - exchange before: the snapshot
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY, BAD_SNAPSHOT, OTHER_VERSION, OTHER_POOL
 func (r *Raw) PoolLoad(pool, length int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolLoad(uint32(pool), uint32(length)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(length))
+	return r.call(34)
 }
 
 // PoolContains calls pool_contains. Whether the address is in the ranges and not masked.
@@ -629,10 +576,8 @@ func (r *Raw) PoolLoad(pool, length int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolContains(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolContains(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(35)
 }
 
 // PoolTest calls pool_test. Whether the address is used.
@@ -641,10 +586,8 @@ func (r *Raw) PoolContains(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 or 0; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolTest(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolTest(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(36)
 }
 
 // PoolClaim calls pool_claim. Marks the address used; a masked one too.
@@ -653,10 +596,8 @@ func (r *Raw) PoolTest(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 newly marked, 0 it was used; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolClaim(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolClaim(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(37)
 }
 
 // PoolRelease calls pool_release. Marks the address not used.
@@ -665,10 +606,8 @@ func (r *Raw) PoolClaim(pool int32) int32 {
 //   - exchange before: 1 address
 //   - result: 1 it was used, 0 it was not; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolRelease(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolRelease(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(38)
 }
 
 // PoolContainsMany calls pool_contains_many. pool_contains for each address. A failure ends the batch; those
@@ -680,10 +619,9 @@ func (r *Raw) PoolRelease(pool int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolContainsMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolContainsMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(39)
 }
 
 // PoolTestMany calls pool_test_many. pool_test for each address. A failure ends the batch; those before it are
@@ -695,10 +633,9 @@ func (r *Raw) PoolContainsMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolTestMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolTestMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(40)
 }
 
 // PoolClaimMany calls pool_claim_many. pool_claim for each address. A failure ends the batch; those before it
@@ -710,10 +647,9 @@ func (r *Raw) PoolTestMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolClaimMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolClaimMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(41)
 }
 
 // PoolReleaseMany calls pool_release_many. pool_release for each address. A failure ends the batch; those before
@@ -725,10 +661,9 @@ func (r *Raw) PoolClaimMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolReleaseMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolReleaseMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(42)
 }
 
 // PoolTestAt calls pool_test_at. pool_test by ordinal, below the window.
@@ -737,10 +672,9 @@ func (r *Raw) PoolReleaseMany(pool, count int32) int32 {
 //   - ordinal: u32
 //   - result: 1 or 0; or BAD_HANDLE, OUTSIDE
 func (r *Raw) PoolTestAt(pool int32, ordinal uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolTestAt(uint32(pool), ordinal))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(ordinal)
+	return r.call(43)
 }
 
 // PoolClaimAt calls pool_claim_at. pool_claim by ordinal, below the window.
@@ -749,10 +683,9 @@ func (r *Raw) PoolTestAt(pool int32, ordinal uint32) int32 {
 //   - ordinal: u32
 //   - result: 1 newly marked, 0 it was used; or BAD_HANDLE, OUTSIDE, NO_MEMORY
 func (r *Raw) PoolClaimAt(pool int32, ordinal uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolClaimAt(uint32(pool), ordinal))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(ordinal)
+	return r.call(44)
 }
 
 // PoolReleaseAt calls pool_release_at. pool_release by ordinal, below the window.
@@ -761,10 +694,9 @@ func (r *Raw) PoolClaimAt(pool int32, ordinal uint32) int32 {
 //   - ordinal: u32
 //   - result: 1 it was used, 0 it was not; or BAD_HANDLE, OUTSIDE
 func (r *Raw) PoolReleaseAt(pool int32, ordinal uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolReleaseAt(uint32(pool), ordinal))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(ordinal)
+	return r.call(45)
 }
 
 // PoolTestAtMany calls pool_test_at_many. pool_test_at for each ordinal. A failure ends the batch; those before
@@ -776,10 +708,9 @@ func (r *Raw) PoolReleaseAt(pool int32, ordinal uint32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolTestAtMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolTestAtMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(46)
 }
 
 // PoolClaimAtMany calls pool_claim_at_many. pool_claim_at for each ordinal. A failure ends the batch; those
@@ -791,10 +722,9 @@ func (r *Raw) PoolTestAtMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE, NO_MEMORY
 func (r *Raw) PoolClaimAtMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolClaimAtMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(47)
 }
 
 // PoolReleaseAtMany calls pool_release_at_many. pool_release_at for each ordinal. A failure ends the batch;
@@ -806,10 +736,9 @@ func (r *Raw) PoolClaimAtMany(pool, count int32) int32 {
 //   - exchange after: count × i8: the result for each, or its status; from a failure on, that status
 //   - result: how many gave 1; or BAD_HANDLE, SHORT_EXCHANGE
 func (r *Raw) PoolReleaseAtMany(pool, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolReleaseAtMany(uint32(pool), uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(count))
+	return r.call(48)
 }
 
 // PoolClaimRun calls pool_claim_run. Marks consecutive ordinals used, all or none.
@@ -819,10 +748,10 @@ func (r *Raw) PoolReleaseAtMany(pool, count int32) int32 {
 //   - count: 1 or more
 //   - result: 1 done, 0 one of them is not free; or BAD_HANDLE, BAD_ARGUMENT, OUTSIDE, NO_MEMORY
 func (r *Raw) PoolClaimRun(pool int32, first uint32, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolClaimRun(uint32(pool), first, uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(first)
+	r.stack[2] = uint64(uint32(count))
+	return r.call(49)
 }
 
 // PoolReleaseRun calls pool_release_run. Marks consecutive ordinals not used.
@@ -832,10 +761,10 @@ func (r *Raw) PoolClaimRun(pool int32, first uint32, count int32) int32 {
 //   - count: 1 or more
 //   - result: how many were used; or BAD_HANDLE, BAD_ARGUMENT, OUTSIDE
 func (r *Raw) PoolReleaseRun(pool int32, first uint32, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolReleaseRun(uint32(pool), first, uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(first)
+	r.stack[2] = uint64(uint32(count))
+	return r.call(50)
 }
 
 // PoolAddress calls pool_address. The address of an ordinal below the window.
@@ -845,10 +774,9 @@ func (r *Raw) PoolReleaseRun(pool int32, first uint32, count int32) int32 {
 //   - exchange after: 1 address
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolAddress(pool int32, ordinal uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolAddress(uint32(pool), ordinal))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(ordinal)
+	return r.call(51)
 }
 
 // PoolOrdinal calls pool_ordinal. The ordinal of the address; OUTSIDE for one beyond the window, too.
@@ -857,10 +785,8 @@ func (r *Raw) PoolAddress(pool int32, ordinal uint32) int32 {
 //   - exchange before: 1 address
 //   - result: ordinal; or BAD_HANDLE, SHORT_EXCHANGE, OUTSIDE
 func (r *Raw) PoolOrdinal(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolOrdinal(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(52)
 }
 
 // PoolFind calls pool_find. The first free ordinal at or after `start` modulo the window, wrapping once. Marks
@@ -870,10 +796,9 @@ func (r *Raw) PoolOrdinal(pool int32) int32 {
 //   - start: u32
 //   - result: ordinal; or BAD_HANDLE, NONE
 func (r *Raw) PoolFind(pool int32, start uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolFind(uint32(pool), start))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(start)
+	return r.call(53)
 }
 
 // PoolAllocate calls pool_allocate. Finds a free ordinal by a policy and marks it used.
@@ -883,10 +808,10 @@ func (r *Raw) PoolFind(pool int32, start uint32) int32 {
 //   - argument: u32; HASHED: the seed; else unused
 //   - result: ordinal; or BAD_HANDLE, BAD_ARGUMENT, NONE, NO_MEMORY
 func (r *Raw) PoolAllocate(pool, policy int32, argument uint32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolAllocate(uint32(pool), uint32(policy), argument))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(policy))
+	r.stack[2] = uint64(argument)
+	return r.call(54)
 }
 
 // PoolAllocateMany calls pool_allocate_many. pool_allocate so many times; HASHED goes on after the one before.
@@ -899,10 +824,11 @@ func (r *Raw) PoolAllocate(pool, policy int32, argument uint32) int32 {
 //   - exchange after: result addresses
 //   - result: how many are allocated; or BAD_HANDLE, BAD_ARGUMENT, NO_MEMORY, OVER_CEILING
 func (r *Raw) PoolAllocateMany(pool, policy int32, argument uint32, count int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolAllocateMany(uint32(pool), uint32(policy), argument, uint32(count)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(uint32(policy))
+	r.stack[2] = uint64(argument)
+	r.stack[3] = uint64(uint32(count))
+	return r.call(55)
 }
 
 // PoolFindRun calls pool_find_run. The first of `count` free ordinals whose addresses follow one another, the
@@ -914,10 +840,11 @@ func (r *Raw) PoolAllocateMany(pool, policy int32, argument uint32, count int32)
 //   - alignBits: 0 to 24
 //   - result: ordinal; or BAD_HANDLE, BAD_ARGUMENT, NONE
 func (r *Raw) PoolFindRun(pool int32, start uint32, count, alignBits int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolFindRun(uint32(pool), start, uint32(count), uint32(alignBits)))
+	r.stack[0] = uint64(uint32(pool))
+	r.stack[1] = uint64(start)
+	r.stack[2] = uint64(uint32(count))
+	r.stack[3] = uint64(uint32(alignBits))
+	return r.call(56)
 }
 
 // PoolFindWide calls pool_find_wide. The first free address in hashed order over all ordinals, those beyond the
@@ -929,8 +856,6 @@ func (r *Raw) PoolFindRun(pool int32, start uint32, count, alignBits int32) int3
 //   - exchange after: 1 address
 //   - result: 0; or BAD_HANDLE, SHORT_EXCHANGE, NONE
 func (r *Raw) PoolFindWide(pool int32) int32 {
-	if r.memory == nil {
-		return Failed
-	}
-	return int32(r.poolFindWide(uint32(pool)))
+	r.stack[0] = uint64(uint32(pool))
+	return r.call(57)
 }

@@ -1,24 +1,52 @@
 package core
 
 import (
+	"crypto/sha256"
+	_ "embed"
 	"fmt"
 	"math"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
 )
 
-const firstExchangeBytes = 4096
+const (
+	pageBytes          = 65536
+	firstExchangeBytes = 4096
+)
+
+//go:embed berth-core.wasm
+var wasm []byte
+
+// ModuleSHA256 is the sum of the berth-core.wasm in this package.
+var ModuleSHA256 = fmt.Sprintf("%x", sha256.Sum256(wasm))
+
+// program is the compiled module, for all instances.
+type program struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+}
+
+var compiled = sync.OnceValues(func() (program, error) {
+	runtime := wazero.NewRuntime(background)
+	module, err := runtime.CompileModule(background, wasm)
+	return program{runtime, module}, err
+})
 
 // Core is one instance of the core, in which pools and sets live. It belongs to one goroutine at a time.
 type Core struct {
 	raw Raw
 }
 
-// Open makes an instance, in microseconds. The caller closes the Core.
+// Open makes an instance. The first one compiles the module, in some tens of milliseconds; each further one takes
+// microseconds. The caller closes the Core.
 func Open() (*Core, error) {
-	core := &Core{Raw{module{make([]byte, firstPages*pageBytes)}}}
-	if _, err := core.check("exchange", core.raw.Exchange(firstExchangeBytes)); err != nil {
+	core, err := instantiate()
+	if err != nil {
 		return nil, err
 	}
-	return core, nil
+	_, err = core.check("exchange", core.raw.Exchange(firstExchangeBytes))
+	return core.orClose(err)
 }
 
 // Copy makes an equal instance, which goes its own way from here. [Pool.In] and [RangeSet.In] give the objects in it.
@@ -28,17 +56,50 @@ func (c *Core) Copy() (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := c.raw.Memory()
-	twin := make([]byte, len(state))
-	copy(twin, state[:length])
-	return &Core{Raw{module{twin}}}, nil
+	twin, err := instantiate()
+	if err != nil {
+		return nil, err
+	}
+	state, memory := c.raw.Memory(), twin.raw.memory
+	if _, ok := memory.Grow((uint32(len(state)) - memory.Size()) / pageBytes); !ok {
+		return twin.orClose(refuse("copy", ErrNoMemory, "%d bytes", len(state)))
+	}
+	memory.Write(0, state[:length])
+	return twin, nil
+}
+
+// instantiate makes an instance in which nothing has been called.
+func instantiate() (*Core, error) {
+	program, err := compiled()
+	if err != nil {
+		return nil, fmt.Errorf("core: cannot compile the module: %w", err)
+	}
+	config := wazero.NewModuleConfig().WithName("") // without a name there may be many
+	module, err := program.runtime.InstantiateModule(background, program.module, config)
+	if err != nil {
+		return nil, fmt.Errorf("core: cannot instantiate the module: %w", err)
+	}
+	return &Core{Raw{module: module, memory: module.Memory()}}, nil
+}
+
+// orClose is the instance, or the error, and then the instance is closed.
+func (c *Core) orClose(err error) (*Core, error) {
+	if err == nil {
+		return c, nil
+	}
+	c.Close()
+	return nil, err
 }
 
 // Close gives the instance's memory back. Whatever uses the Core, or what lived in it, later fails with [ErrClosed].
 // A second Close does nothing.
 func (c *Core) Close() error {
-	c.raw.memory = nil
-	return nil
+	module := c.raw.module
+	if module == nil {
+		return nil
+	}
+	c.raw = Raw{}
+	return module.Close(background)
 }
 
 // Raw is the ABI of this instance, below the types of this package.

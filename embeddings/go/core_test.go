@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"net/netip"
 	"testing"
@@ -71,42 +70,6 @@ func TestBufferIsWhereTheABISaysItIs(t *testing.T) {
 		if len(buffer) < int(length) {
 			t.Errorf("%d bytes, wanted %d", len(buffer), length)
 		}
-	}
-}
-
-func TestMemoryGrowsByZerosUpToItsMaximum(t *testing.T) {
-	m := module{make([]byte, pageBytes)}
-	m.memory[7] = 7
-	check(t, "before", m.grow(2), 1)
-	check(t, "length", len(m.memory), 3*pageBytes)
-	check(t, "before, with room", m.grow(1), 3)
-	check(t, "what there was", m.memory[7], 7)
-	if rest := m.memory[pageBytes:]; !bytes.Equal(rest, make([]byte, len(rest))) {
-		t.Error("what is added is not zero")
-	}
-	check(t, "too much", m.grow(mostPages-3), ^uint32(0))
-	check(t, "far too much", m.grow(math.MaxUint32), ^uint32(0))
-	check(t, "length then", len(m.memory), 4*pageBytes)
-}
-
-func TestWhatLiesBeyondTheMemoryPanics(t *testing.T) {
-	mem := make([]byte, 64)
-	for name, access := range map[string]func(){
-		"one byte":       func() { load8(mem, 63, 1) },
-		"across the end": func() { load64(mem, 57, 0) },
-		"at 2^32":        func() { store32(mem, math.MaxUint32, 1, 0) },
-		"copy from":      func() { move(mem, 0, 60, 5) },
-		"copy to":        func() { move(mem, 60, 0, 5) },
-		"fill":           func() { fill(mem, 1, 0, 64) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			access()
-		}()
 	}
 }
 

@@ -6,7 +6,13 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
-import { generatedJson, generatedSections, generatedTexts, RECORDING_TESTS } from "./generated-files.ts";
+import {
+  GENERATED_COPIES,
+  generatedJson,
+  generatedSections,
+  generatedTexts,
+  RECORDING_TESTS,
+} from "./generated-files.ts";
 
 function write(path: string, content: Buffer): void {
   const target = join(root, path);
@@ -23,6 +29,7 @@ function write(path: string, content: Buffer): void {
 
 for (const { path, text } of [...(await generatedTexts()), ...generatedJson(), ...generatedSections()])
   write(path, Buffer.from(text));
+for (const { path, from } of GENERATED_COPIES) write(path, readFileSync(join(root, from)));
 
 const vitest = join(root, "node_modules", ".bin", "vitest");
 const { status, stdout } = spawnSync(vitest, ["run", "--update", "--project", "unit", ...RECORDING_TESTS], {

@@ -8,7 +8,6 @@ import { root } from "../setup/paths.mjs";
 import { ABI, type AbiDescription } from "./abi-description.ts";
 import { renderBrowserBindings } from "./bindings/browser.ts";
 import { renderGoBindings } from "./bindings/go.ts";
-import { renderGoModule } from "./bindings/go-module.ts";
 import { crdFiles } from "./crds/crds.ts";
 import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
 import { abiPage } from "./pages/abi.ts";
@@ -26,17 +25,8 @@ const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] =
   renderGoBindings,
 ];
 
-/**
- * The built core, and the same sources built with more inlining: Go's compiler inlines little by itself. `go get` takes
- * the tree as it is, so what the core becomes in Go is committed.
- */
-const CORE = "dist/core/berth-core.wasm";
-const INLINED = "dist/core-inlined/berth-core.wasm";
-
 /** Returns the files that are generated as a whole, each with its header. */
 export async function generatedTexts(): Promise<GeneratedText[]> {
-  const core = readFileSync(join(root, CORE));
-  const inlined = readFileSync(join(root, INLINED));
   const limits = { path: "docs/limits.md", text: await limitsPage() };
   return [
     ...chartTexts(),
@@ -46,7 +36,6 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     withHeader("the constants marked @limit", limits),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
     withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
-    withHeader("assembly", renderGoModule(core, inlined)),
     ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
   ];
 }
@@ -75,6 +64,11 @@ export function generatedSections(): GeneratedText[] {
     withSection("host/metrics", "docs/monitoring.md", metricsTable()),
   ];
 }
+
+/** Committed copies of built files. `go get` takes the tree as it is, so the Go embedding has its copy of the core. */
+export const GENERATED_COPIES: readonly { readonly path: string; readonly from: string }[] = [
+  { path: "embeddings/go/berth-core.wasm", from: "dist/core/berth-core.wasm" },
+];
 
 /**
  * Tests whose expected outcomes are in files of test/vectors. They compare like any test; `vitest run -u` rewrites the files.

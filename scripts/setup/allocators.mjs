@@ -1,36 +1,34 @@
 /**
- * The allocators of other projects that ours is measured beside: programs in benchmarks/allocators/peers, whose go.mod files fix the versions.
+ * The allocators of other projects that the benchmark `core` measures: benchmarks/core/peers, whose go.mod fixes their versions.
  * Effects: dist/bench/allocators; Go's own caches.
  */
-import { mkdirSync, renameSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
-const PEERS = ["cilium", "host-local", "kube-ovn", "kubernetes", "spiderpool", "whereabouts"];
 const FLAGS = ["-trimpath", "-ldflags", "-s -w"];
 const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOWORK: "off" };
 
-const sources = join(root, "benchmarks", "allocators", "peers");
-const outputs = join(root, "dist", "bench", "allocators");
+const source = join(root, "benchmarks", "core", "peers");
+const output = join(root, "dist", "bench", "allocators");
 
 export function allocatorsSteps() {
-  return PEERS.map((peer) => {
-    const output = join(outputs, peer);
-    return buildStep({
-      name: `allocator ${peer}`,
-      inputs: [join(sources, "contest"), join(sources, peer)],
+  return [
+    buildStep({
+      name: "allocators of other projects",
+      inputs: [source],
       outputs: [output],
       texts: [process.arch, ...FLAGS],
       build: () => {
-        mkdirSync(outputs, { recursive: true });
-        const args = ["build", ...FLAGS, "-o", `${output}.tmp`, "."];
-        run(requireGo(), args, { cwd: join(sources, peer), env: ENVIRONMENT });
+        mkdirSync(dirname(output), { recursive: true });
+        run(requireGo(), ["build", ...FLAGS, "-o", `${output}.tmp`, "."], { cwd: source, env: ENVIRONMENT });
+        rmSync(output, { recursive: true, force: true });
         renameSync(`${output}.tmp`, output);
       },
-    });
-  });
+    }),
+  ];
 }
 
 function requireGo() {

@@ -39,7 +39,8 @@ function rawLayersStep() {
       "java/src/main/java/io/vendor/berth/core/Abi.java",
       "python/src/berth_core/abi.py",
       "rust/src/raw/abi.rs",
-      "rust/src/raw/module.rs",
+      "rust/src/raw/berth-core.wasm",
+      "rust/src/raw/berth-core.sha256",
     ].map((path) => join(root, "embeddings", path)),
     build: () => run(join(root, "node_modules", ".bin", "node"), [join(generators, "built-bindings.ts")]),
   });

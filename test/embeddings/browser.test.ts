@@ -148,35 +148,3 @@ describe("the package in Chromium", () => {
     await expect(visited).rejects.toThrow("met by the page");
   });
 });
-
-describe("the bench program", () => {
-  const FORMS = ["call", "one", "one-value", "raw", "ordinal", "batch"];
-
-  it.each([
-    ["javascript", []],
-    ["chromium", ["--chromium"]],
-  ])("times every form as %s, a JSON line each", (runtime, options) => {
-    const shapes = join(folder, runtime);
-    mkdirSync(shapes);
-    const program = `import { writeFileSync } from "node:fs";
-      import { Core } from "berth-core";
-      const pool = (await Core.open()).createPool(["10.0.0.0/24"]);
-      pool.claimRun("10.0.0.0-10.0.0.99");
-      writeFileSync(process.argv[1], pool.save());`;
-    run(process.execPath, ["--input-type=module", "--eval", program, join(shapes, "0.snapshot")]);
-    const shape = { name: "/24", family: 4, ranges: [["10.0.0.0", "10.0.0.255"]], snapshot: "0.snapshot", batch: 64 };
-    writeFileSync(join(shapes, "shapes.json"), JSON.stringify([shape]));
-    const { stdout, stderr } = run(process.execPath, ["bench.mjs", ...options, shapes]);
-    expect(stderr).toBe("");
-    const [version, ...figures] = stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect(version).toEqual({ runtime, shape: "", form: "version", text: expect.stringMatching(/\d+\.\d+/) });
-    expect(figures.map(({ form }) => form)).toEqual(FORMS);
-    for (const figure of figures) {
-      expect(figure).toMatchObject({ runtime, shape: figure.form === "call" ? "" : "/24" });
-      expect(figure.ns).toBeGreaterThan(0);
-    }
-  });
-});

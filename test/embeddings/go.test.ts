@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { goEnvironment, requireGo } from "../../scripts/setup/embeddings/go.mjs";
 import { root } from "../../scripts/setup/paths.mjs";
-import { CORE, describeConformance } from "./conformance.ts";
+import { describeConformance } from "./conformance.ts";
 
 const FOLDER = join(root, "embeddings", "go");
 
@@ -29,10 +28,6 @@ describe("the Go embedding", () => {
   const [, program = ""] = /^```go\n(.*?)^```$/ms.exec(read("README.md")) ?? [];
   const example = read("example_test.go");
   const [, wanted] = /^\t\/\/ Output: (.*)$/m.exec(example) ?? [];
-
-  it("is made from the core as it is built", () => {
-    expect(read("module.go")).toContain(`ModuleSHA256 = "${createHash("sha256").update(CORE).digest("hex")}"`);
-  });
 
   it("passes its own tests", () => {
     expect(run(go, "test", "./...")).toMatch(/^ok\s+vendor\.io\/berth\/core\s/m);

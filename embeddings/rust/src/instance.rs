@@ -23,7 +23,7 @@ pub struct Core {
 static LINES: AtomicU64 = AtomicU64::new(0);
 
 impl Core {
-    /// An empty instance, in microseconds.
+    /// An empty instance. The first one decodes the module; later ones take microseconds.
     pub fn new() -> Result<Core, Error> {
         let mut raw = Raw::new();
         raw.exchange(FIRST_EXCHANGE_BYTES)?;

@@ -1,8 +1,8 @@
 //! An allocator of IP addresses: pools with policies, sets of ranges, prefixes, snapshots.
 //!
 //! The allocator is one WebAssembly module, the same in every language, so that the same calls give
-//! the same addresses everywhere; this crate is that module translated to Rust, and needs no other.
-//! It knows no time, no chance and no files: seeds are arguments, and snapshots are bytes.
+//! the same addresses everywhere; this crate has it, and runs it in wasmi, an interpreter in Rust. It
+//! knows no time, no chance and no files: seeds are arguments, and snapshots are bytes.
 //!
 #![doc = concat!("```\n", include_str!("../examples/first.rs"), "```")]
 //!

@@ -5,26 +5,22 @@
 
 mod abi;
 mod macros;
-mod memory;
-#[rustfmt::skip]
-mod module;
 
 pub use abi::*;
-pub use module::MODULE_SHA256;
 
 use crate::Error;
-use memory::Memory;
-use module::{FIRST_PAGES, Module};
 use std::ops::Range;
+use std::sync::LazyLock;
+use wasmi::{Engine, Module};
 
-/// One instance of the core: every export as a method, and its memory.
-///
-/// A method gives what the export gives, or [`Error::Refused`](crate::Error::Refused) when that is
-/// a status below 0. Input and output stand in the exchange buffer: [`write`](Raw::write),
-/// [`buffer`](Raw::buffer).
-pub struct Raw {
-    module: Module,
-}
+/// The SHA-256 of the berth-core.wasm in this crate.
+pub const MODULE_SHA256: &str = include_str!("raw/berth-core.sha256");
+
+static WASM: &[u8] = include_bytes!("raw/berth-core.wasm");
+
+/// The module, decoded once for all instances.
+static MODULE: LazyLock<Module> =
+    LazyLock::new(|| Module::new(&Engine::default(), WASM).expect("the core is a module"));
 
 /// Where the header of the core's memory says where the exchange buffer is, and how long: u32
 /// each. Reading it takes no call, and is right after every call.
@@ -39,27 +35,32 @@ impl Default for Raw {
 }
 
 impl Raw {
-    /// A fresh instance.
+    /// A fresh instance. The first one decodes the module; later ones take microseconds.
     pub fn new() -> Raw {
-        Raw { module: Module { memory: Memory::new(FIRST_PAGES) } }
+        Raw::instantiate(&MODULE)
     }
 
     /// An equal instance, in which every handle means what it means here. All state is in the
     /// memory, so a copy of that is a copy of everything.
     pub fn copy(&mut self) -> Result<Raw, Error> {
         let used = self.state_bytes()? as usize;
-        Ok(Raw { module: Module { memory: self.module.memory.copy_of(used) } })
+        let mut copy = Raw::new();
+        let missing = self.memory.size(&self.store) - copy.memory.size(&copy.store);
+        let grown = copy.memory.grow(&mut copy.store, missing);
+        grown.map_err(|_| Error::refused("copy", Status::NoMemory))?;
+        copy.memory.data_mut(&mut copy.store)[..used].copy_from_slice(&self.memory()[..used]);
+        Ok(copy)
     }
 
     /// The instance's memory.
     pub fn memory(&self) -> &[u8] {
-        self.module.memory.bytes()
+        self.memory.data(&self.store)
     }
 
     /// The exchange buffer: where a call has left its output.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
-        let memory = self.module.memory.bytes();
+        let memory = self.memory();
         &memory[exchange(memory)]
     }
 
@@ -67,7 +68,7 @@ impl Raw {
     /// [`exchange`](Raw::exchange).
     #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
-        let memory = self.module.memory.bytes_mut();
+        let memory = self.memory.data_mut(&mut self.store);
         let place = exchange(memory);
         &mut memory[place]
     }

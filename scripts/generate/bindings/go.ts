@@ -4,7 +4,6 @@
  */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
-import { methodName } from "./go-module.ts";
 
 /** Words that Go spells in capitals. */
 const INITIALISMS: Readonly<Record<string, string>> = { abi: "ABI", ok: "OK" };
@@ -128,37 +127,35 @@ function parameters(params: AbiExport["params"]): string {
     .join(", ");
 }
 
-function method({ name, doc, params, input, output, result, statuses }: AbiExport): string {
+function method({ name, doc, params, input, output, result, statuses }: AbiExport, index: number): string {
   const lines = [`${exported(name)} calls ${name}. ${doc}`, ""];
   lines.push(...params.map((param) => `  - ${local(param.name)}: ${param.is}`));
   if (input !== undefined) lines.push(`  - exchange before: ${input}`);
   if (output !== undefined) lines.push(`  - exchange after: ${output}`);
   lines.push(`  - result: ${statuses.length === 0 ? result : `${result}; or ${statuses.join(", ")}`}`);
-  const args = params.map((param) => (isUnsigned(param) ? local(param.name) : `uint32(${local(param.name)})`));
+  const stack = params.map((param, i) => {
+    const word = isUnsigned(param) ? local(param.name) : `uint32(${local(param.name)})`;
+    return `\tr.stack[${i}] = uint64(${word})\n`;
+  });
   return `${comment(lines.join("\n"))}
 func (r *Raw) ${exported(name)}(${parameters(params)}) int32 {
-\tif r.memory == nil {
-\t\treturn Failed
-\t}
-\treturn int32(r.${methodName(name)}(${args.join(", ")}))
+${stack.join("")}\treturn r.call(${index})
 }`;
 }
 
-/** The exports by name, for {@link Raw.Call}. */
+/** The exports by name; a method knows its own by its index. */
 function exportTable({ exports }: AbiDescription): string {
-  const rows = exports.map(({ name, params }) => {
-    const args = params.map((param, i) => (isUnsigned(param) ? `uint32(a[${i}])` : `a[${i}]`));
-    const call = `func(r *Raw, a []int32) int32 { return r.${exported(name)}(${args.join(", ")}) }`;
-    return `\t{${JSON.stringify(name)}, ${params.length}, ${call}},`;
-  });
-  return `// The exports' names, their numbers of parameters, and their methods.
+  const rows = exports.map(({ name, params }) => `\t{${JSON.stringify(name)}, ${params.length}},`);
+  return `// The exports' names and their numbers of parameters.
 var exports = [...]struct {
 \tname   string
 \tparams int
-\tcall   func(r *Raw, a []int32) int32
 }{
 ${rows.join("\n")}
-}`;
+}
+
+// Words that hold the parameters, or the result, of any export.
+const stackWords = ${Math.max(1, ...exports.map(({ params }) => params.length))}`;
 }
 
 export function renderGoBindings(abi: AbiDescription): readonly GeneratedText[] {

@@ -12,9 +12,9 @@ function renderAbi(abi: AbiDescription): string[] {
   return [
     "//! Every call, status and constant of the core.",
     "",
-    "use super::Raw;",
     "use super::macros::{exports, policies, statuses};",
     "use crate::Error;",
+    "use wasmi::{Instance, Memory, Module, Store, TypedFunc};",
     "",
     "/// Major and minor version of the ABI that this file describes.",
     `pub const ABI_VERSION: (u16, u16) = (${abi.version.major}, ${abi.version.minor});`,

@@ -143,7 +143,7 @@ ${MEMORY_PICTURE}
 * Shrinking memory: freed blocks are reused for blocks of the same size (powers of two).
 * Constant time everywhere: \`pool_find_run\` scans words, so its cost grows with the number of holes that are too small; \`pool_edit\`,
   \`pool_used\`, \`pool_save\` and \`pool_load\` take time in proportion to the used addresses. All other calls take a few nanoseconds at any
-  size and fill: \`benchmarks/core\`.
+  size and fill.
 
 ## Statuses
 

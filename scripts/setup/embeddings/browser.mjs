@@ -22,9 +22,9 @@ const forNode = [...common, "--platform=node", "--target=node26", "--out-extensi
 const symbol = "--banner:js=Symbol.dispose??=Symbol.for('Symbol.dispose');";
 
 /** Each bundle's name in the build, and its entry. */
-const pages = { "conformance-page": "conformance/page.ts", "bench-page": "bench/page.ts", demo: "demo/demo.ts" };
+const pages = { "conformance-page": "conformance/page.ts", demo: "demo/demo.ts" };
 const tests = { "test/core": "test/core.ts", "test/pool": "test/pool.ts", "test/range-set": "test/range-set.ts" };
-const programs = { conformance: "conformance/main.ts", bench: "bench/main.ts", ...tests };
+const programs = { conformance: "conformance/main.ts", ...tests };
 
 export function browserSteps() {
   return [

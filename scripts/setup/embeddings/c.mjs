@@ -1,5 +1,5 @@
 /**
- * The embedding for C: the library, its tests (plain and under the sanitizers), the conformance runner and the benchmark, by its Makefile.
+ * The embedding for C: the library, its tests (plain and under the sanitizers), and the conformance runner, by its Makefile.
  * Effects: dist/embeddings/c; a copy of the core in embeddings/c.
  */
 import { copyFileSync, mkdirSync } from "node:fs";
@@ -13,7 +13,7 @@ const output = join(root, "dist", "embeddings", "c");
 const wasm = join(root, "dist", "core", "berth-core.wasm");
 
 const sources = ["Makefile", "berth-core.pc.in", "include", "src", "test", "tools"];
-const outputs = ["libberth_core.a", "libberth_core.so", "berth-core.pc", "conformance", "bench", "sanitized/pool_test"];
+const outputs = ["libberth_core.a", "libberth_core.so", "berth-core.pc", "conformance", "sanitized/pool_test"];
 const command = "apt-get install -y gcc make pkg-config wabt libjansson-dev";
 
 export function cSteps() {

@@ -1,16 +1,15 @@
 /**
- * The Go embedding's programs for tests and benchmarks. `go:embed` finds the core in a committed copy, which `npm run generate` writes.
+ * The Go embedding's conformance runner. `go:embed` finds the core in a committed copy, which `npm run generate` writes.
  * Effects: dist/embeddings/go, Go's caches below the user's cache.
  */
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { cacheDir, root } from "../paths.mjs";
 import { buildStep } from "../stamp.mjs";
 
 const source = join(root, "embeddings", "go");
-const output = join(root, "dist", "embeddings", "go");
-const programs = ["conformance", "bench"];
+const output = join(root, "dist", "embeddings", "go", "conformance");
 const flags = ["-trimpath", "-ldflags", "-s -w"];
 
 /** Go's caches stand with the others of set-up: the user's home may be empty. */
@@ -36,22 +35,15 @@ export function requireGo() {
 }
 
 export function goSteps() {
-  return [buildProgramsStep()];
+  return [
+    buildStep({ name: "Go embedding", inputs: [source], outputs: [output], texts: [...flags, process.arch], build }),
+  ];
 }
 
-function buildProgramsStep() {
-  const outputs = programs.map((name) => join(output, name));
-  return buildStep({
-    name: "Go embedding",
-    inputs: [source],
-    outputs,
-    texts: [...flags, process.arch],
-    build: () => {
-      mkdirSync(output, { recursive: true });
-      const go = requireGo();
-      const options = { cwd: source, env: goEnvironment() };
-      run(go, ["build", ...flags, "-o", `${output}/`, ...programs.map((name) => `./cmd/${name}`)], options);
-      run(go, ["vet", "./..."], options); // and so what the tests import is compiled, too
-    },
-  });
+function build() {
+  mkdirSync(dirname(output), { recursive: true });
+  const go = requireGo();
+  const options = { cwd: source, env: goEnvironment() };
+  run(go, ["build", ...flags, "-o", output, "./cmd/conformance"], options);
+  run(go, ["vet", "./..."], options); // and so what the tests import is compiled, too
 }

@@ -28,8 +28,8 @@ const core = join(root, "dist", "core", "berth-core.wasm");
 const packaged = join(source, "src", "berth_core", "berth-core.wasm");
 const wheel = "berth_core-0.1.0-py3-none-any.whl";
 
-/** Beside the wheel: what replays the vectors, and what measures. */
-const programs = ["conformance", "bench"];
+/** Beside the wheel: what replays the vectors. */
+const programs = ["conformance"];
 
 /** Prints what distinguishes one Python from another; fails when it is too old or lacks venv. */
 const PROBE =

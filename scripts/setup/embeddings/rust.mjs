@@ -1,5 +1,5 @@
 /**
- * The Rust embedding: the crate with its tests, and the programs for tests and benchmarks.
+ * The Rust embedding: the crate with its tests, and the programs for tests.
  * Their dependencies are compiled once per lock file and compiler: the user's cache keeps them for other checkouts.
  * Effects: dist/embeddings/rust, the user's cache, cargo's registry cache.
  */
@@ -14,7 +14,7 @@ const output = join(root, "dist", "embeddings", "rust");
 const target = join(output, "target");
 const manifests = ["Cargo.toml", "Cargo.lock"].map((name) => join(source, name));
 
-const PROGRAMS = ["conformance", "bench", "first"];
+const PROGRAMS = ["conformance", "first"];
 /** The oldest compiler that the crate was tried with. */
 const OLDEST = [1, 95];
 const FOLDERS = ["deps", "build", ".fingerprint"];
@@ -33,8 +33,7 @@ export function requireRust() {
   const compiler = run(rustc, ["--version", "--verbose"], { cwd: source, env });
   const release = /^release: (\S+)/m.exec(compiler)?.[1] ?? "";
   if (!isEnough(release)) throw rustError(`rustc is ${release || "of an unknown version"}`);
-  // The benchmark says what it was built with.
-  return { cargo, compiler, env: { ...env, BENCH_TOOLS: `rustc ${release}` } };
+  return { cargo, compiler, env };
 }
 
 function isEnough(release) {

@@ -1,39 +1,34 @@
-import { expect, it } from "vitest";
-import { CASES, OPERATION_NAMES, type Operation } from "../../../benchmarks/core/cases.ts";
-import { CONTESTANTS } from "../../../benchmarks/core/contestants.ts";
-import { mergeTurns, type Row } from "../../../benchmarks/core/core.ts";
-import { judge } from "../../../benchmarks/core/page.ts";
+import { describe, expect, it, test } from "vitest";
+import { type Contestant, tabulate } from "../../../benchmarks/core/core.ts";
+import { describePool, POOLS, usedOrdinals } from "../../../benchmarks/core/pools.ts";
 
-/** Every operation with that figure. */
-const timings = (ns: number) =>
-  Object.fromEntries(OPERATION_NAMES.map((name) => [name, ns])) as Record<Operation, number>;
+describe("the used addresses", () => {
+  it.each([
+    ["of an empty pool are none", 0, []],
+    ["of a packed pool are the first ones", 0.5, [1, 2, 3, 4, 5, 6, 7]],
+    ["of a full pool leave network and broadcast address out", 1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]],
+  ])("%s", (_, fill, used) => {
+    expect(usedOrdinals({ name: "", bits: 4, fill, pattern: "packed" })).toEqual(used);
+  });
 
-it.each([
-  ["within the limit", 20, 1, 20, "met"],
-  ["above it, twenty without misses, and C waits as well", 30, 20, 20, "bound"],
-  ["above it, and C does not wait as long", 30.1, 20, 20, "missed"],
-  ["above it, without misses too", 30, 20, 20.1, "missed"],
-] as const)("an operation is judged %s", (_, ns, c, repeated, verdict) => {
-  const [work] = CASES;
-  if (work === undefined) throw new Error("no case");
-  const turns = Object.fromEntries(CONTESTANTS.map((name) => [name, timings(name === "C twin" ? c : ns)]));
-  const judged = judge(
-    { work, turns: turns as Row["turns"], repeated: timings(repeated), times: timings(ns / c) },
-    "find",
-  );
-  expect(judged).toEqual({ ns, repeatedNs: repeated, times: ns / c, verdict });
+  it.each(POOLS)("of $name are the share that it says, with one free", (pool) => {
+    const used = usedOrdinals(pool).length;
+    expect(Math.abs(used / 2 ** pool.bits - pool.fill)).toBeLessThan(0.05);
+    expect(used).toBeLessThan(2 ** pool.bits - 2);
+  });
+
+  it("are the same every time, and texts for the peers", () => {
+    const pool = { name: "small", bits: 4, fill: 0.2, pattern: "packed" } as const;
+    const wanted = { name: "small", prefix: "10.0.0.0/28", used: ["10.0.0.1", "10.0.0.2", "10.0.0.3"] };
+    expect([describePool(pool), describePool(pool)]).toEqual([wanted, wanted]);
+  });
 });
 
-it("of the processes that measured a pool the middle figure counts", () => {
-  const [work] = CASES;
-  if (work === undefined) throw new Error("no case");
-  const row = (ns: number): Row => ({
-    work,
-    turns: Object.fromEntries(CONTESTANTS.map((name, index) => [name, timings(ns + index)])) as Row["turns"],
-    repeated: timings(ns + 10),
-    times: timings(ns + 20),
-    batches: { taken: 7, allocateMany: ns + 30, releaseMany: ns + 40 },
-    loads: [{ bytes: 32_768, ns: ns + 50 }],
-  });
-  expect(mergeTurns([row(9), row(1), row(2)])).toEqual(row(2));
+test("of several turns the middle figure counts", () => {
+  const figures = [30, 10, 20].flatMap((ns) =>
+    (["core", "cilium", "host-local"] as const).map((contestant: Contestant, index) => ({
+      ...{ contestant, pool: "/16 empty", ns: ns * (index + 1) },
+    })),
+  );
+  expect(tabulate(figures).rows).toEqual([["/16 empty", "20.0", "40.0", "60.0"]]);
 });

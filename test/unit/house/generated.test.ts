@@ -4,7 +4,12 @@ import { join, matchesGlob } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ABI } from "../../../scripts/generate/abi-description.ts";
 import { builtBindings } from "../../../scripts/generate/built-bindings.ts";
-import { generatedJson, generatedSections, generatedTexts } from "../../../scripts/generate/generated-files.ts";
+import {
+  GENERATED_COPIES,
+  generatedJson,
+  generatedSections,
+  generatedTexts,
+} from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
 import { root } from "./sources.ts";
 
@@ -19,10 +24,9 @@ function listTracked(): string[] {
 
 const tracked = listTracked();
 
-/** Of generated sources, not of measurements: those come from benchmarks. */
 const attributed = readFileSync(join(root, ".gitattributes"), "utf8")
   .split("\n")
-  .filter((line) => line.includes(" linguist-generated") && !line.startsWith("benchmarks/"))
+  .filter((line) => line.includes(" linguist-generated"))
   .flatMap((line) => {
     const pattern = line.split(" ")[0] ?? "";
     return tracked.filter((path) => matchesGlob(path, pattern));
@@ -37,6 +41,11 @@ describe("generated files", () => {
     },
   );
 
+  it.each(GENERATED_COPIES)("$path is a copy of $from", ({ path, from }) => {
+    const isEqual = readFileSync(join(root, path)).equals(readFileSync(join(root, from)));
+    expect(isEqual, `${path} is outdated: run npm run generate`).toBe(true);
+  });
+
   it("are those, and only those, with the header", () => {
     const withHeader = tracked
       .filter((path) => /\.(?:c|go|h|java|md|py|rs|ts|yaml)$/.test(path))
@@ -50,12 +59,12 @@ describe("generated files", () => {
   });
 
   it("are listed in .gitattributes, and nothing else is", () => {
-    expect(attributed.sort()).toEqual([...texts, ...json].map(({ path }) => path).sort());
+    const written = [...texts, ...json, ...GENERATED_COPIES].map(({ path }) => path);
+    expect(attributed.sort()).toEqual(written.sort());
   });
 
   it("of the embeddings name every export and every status", () => {
-    const isBinding = (path: string) => /^(?:embeddings|host)\//.test(path) && !path.endsWith("/module.go");
-    const bindings = [...texts.filter(({ path }) => isBinding(path)), ...builtBindings()];
+    const bindings = [...texts.filter(({ path }) => /^(?:embeddings|host)\//.test(path)), ...builtBindings()];
     expect(bindings).toHaveLength(7);
     const missing = bindings.flatMap(({ path, text }) => [
       ...ABI.exports.filter(({ name }) => !text.includes(name)).map(({ name }) => `${path}: ${name}`),

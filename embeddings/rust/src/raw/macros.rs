@@ -1,14 +1,38 @@
 //! What the list of calls, statuses and policies in `abi.rs` becomes.
 
-/// The methods of [`Raw`](super::Raw), one for each export of the module.
+/// The struct [`Raw`](super::Raw) with a method for each export of the module.
 macro_rules! exports {
     ($($(#[$doc:meta])* fn $name:ident($($parameter:ident: $type:ty),*);)*) => {
+        /// One instance of the core: every export as a method, and its memory.
+        ///
+        /// A method gives what the export gives, or [`Error::Refused`](crate::Error::Refused) when
+        /// that is a status below 0; a trap, which is a bug of the core, panics. Input and output
+        /// stand in the exchange buffer: [`write`](Raw::write), [`buffer`](Raw::buffer).
+        pub struct Raw {
+            pub(super) store: Store<()>,
+            pub(super) memory: Memory,
+            $($name: TypedFunc<($($type,)*), i32>,)*
+        }
+
         impl Raw {
+            pub(super) fn instantiate(module: &Module) -> Raw {
+                let mut store = Store::new(module.engine(), ());
+                let instance = Instance::new(&mut store, module, &[]).expect("it has no imports");
+                Raw {
+                    memory: instance.get_memory(&store, "memory").expect("the core's memory"),
+                    $($name: instance
+                        .get_typed_func(&store, stringify!($name))
+                        .expect("an export of the core"),)*
+                    store,
+                }
+            }
+
             $(
                 $(#[$doc])*
                 #[inline]
                 pub fn $name(&mut self, $($parameter: $type),*) -> Result<i32, Error> {
-                    match self.module.$name($($parameter as u32),*) as i32 {
+                    let called = self.$name.call(&mut self.store, ($($parameter,)*));
+                    match called.expect("the core does not trap") {
                         code if code < 0 => Err(Error::Refused { operation: stringify!($name), code }),
                         result => Ok(result),
                     }
