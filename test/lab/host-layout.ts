@@ -12,10 +12,10 @@ import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand } from "./command.ts";
 
-/** Writes the same for the last release, by its own scripts; {@link assembleHostLayout}. */
+/** Writes the same for the last release, by its own scripts, which stand in another folder; {@link assembleHostLayout}. */
 export async function assembleLastHostLayout(directory: string): Promise<void> {
   const script = `
-    const { assembleHostLayout } = await import("./test/lab/host-layout.ts");
+    const { assembleHostLayout } = await import("./scripts/lab/host-layout.ts");
     assembleHostLayout(${JSON.stringify(directory)});`;
   const cwd = lastReleaseDir();
   await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });

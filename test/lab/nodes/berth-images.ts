@@ -62,10 +62,10 @@ export async function writeBerthImages(directory: string, versions: readonly Ber
 
 const archivePath = (directory: string, { version }: BerthVersion): string => join(directory, `berth-${version}.tar`);
 
-/** By the release's own scripts, into the same path. */
+/** By the release's own scripts, which stand in another folder, into the same path. */
 async function writeLastImage(directory: string): Promise<void> {
   const script = `
-    const { CURRENT, writeBerthImages } = await import("./test/lab/nodes/berth-images.ts");
+    const { CURRENT, writeBerthImages } = await import("./scripts/lab/nodes/berth-images.ts");
     await writeBerthImages(${JSON.stringify(directory)}, [CURRENT]);`;
   const cwd = lastReleaseDir();
   await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });
