@@ -4,11 +4,10 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 
 /** Options of Node.js for an agent that leaves its profiles in `directory` when it ends. */
 export function profilingOptions(directory: string): string[] {
-  return [...AGENT_SETTINGS.options, "--cpu-prof", `--cpu-prof-dir=${directory}`];
+  return ["--cpu-prof", `--cpu-prof-dir=${directory}`];
 }
 
 /** V8's CPU profile, as far as it is read. Times are microseconds of CLOCK_MONOTONIC. */

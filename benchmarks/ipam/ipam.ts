@@ -38,7 +38,7 @@ async function runIpam(options: BenchOptions): Promise<BenchReport> {
     const memory = isBerthBuilt() ? await measureMemory(place, options) : undefined;
     return {
       tables: [tabulate(quick, slow), ...(memory === undefined ? [] : [memory.table])],
-      targets: [...targetsOf(quick), ...(memory?.targets ?? [])],
+      targets: targetsOf(quick),
       notes: notesOf(options),
       versions: { "host-local": referenceTool("plugins").version },
       raw: { quick: compactSeries(quick), slow: compactSeries(slow), memory: memory?.figures },

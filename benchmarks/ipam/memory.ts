@@ -7,7 +7,7 @@ import { type Agent, startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
-import type { BenchOptions, Target } from "../harness/report.ts";
+import type { BenchOptions } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";
 import { callEnvironment, type Place } from "./contestant.ts";
@@ -17,7 +17,7 @@ const PODS = 110;
 const CYCLES = 100_000;
 const QUICK_CYCLES = 500;
 
-/** After so long without a call the agent has returned what it does not need: milliseconds. */
+/** An agent at rest has had no call for so long: milliseconds. */
 const QUIET_MS = 10_000;
 
 /** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
@@ -25,79 +25,55 @@ const CYCLES_PER_ROUND = 100;
 /** Of which so many are under way at any time: 100,000 cycles take a minute so, and two and a half one after the other. */
 const AT_ONCE = 40;
 
-interface Figure extends MemoryFigure {
-  readonly rssLimitMb: number | undefined;
-}
-
 interface MemoryReport {
   readonly table: Table;
-  readonly targets: readonly Target[];
-  readonly figures: readonly Figure[];
+  readonly figures: readonly MemoryFigure[];
 }
-
-/** The anonymous part of each row that has a limit. */
-const ANONYMOUS_LIMIT_MB = 55;
 
 export async function measureMemory(place: Place, { quick }: BenchOptions): Promise<MemoryReport> {
   const cycles = quick ? QUICK_CYCLES : CYCLES;
-  const figures: Figure[] = [
-    { ...(await readEmptyNode()), rssLimitMb: undefined },
+  const figures: MemoryFigure[] = [
+    await readEmptyNode(),
     ...(await readSmallAgent()),
     ...(await readLargeAgent(place, cycles)),
   ];
   const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
   return {
     table: { title: "Memory of the agent", columns: ["MB", "resident", "of it anonymous"], rows },
-    targets: figures.flatMap(targetsOf),
     figures,
   };
 }
 
-function targetsOf({ name, rssMb, anonymousMb, rssLimitMb }: Figure): Target[] {
-  if (rssLimitMb === undefined) return [];
-  const target = (part: string, measuredMb: number, limitMb: number): Target => ({
-    what: `${part} memory: ${name}`,
-    wanted: `≤ ${limitMb} MB`,
-    measured: `${formatFigure(measuredMb)} MB`,
-    isMet: measuredMb <= limitMb,
-  });
-  return [target("resident", rssMb, rssLimitMb), target("anonymous", anonymousMb, ANONYMOUS_LIMIT_MB)];
-}
-
-function readFigure(name: string, pid: number, rssLimitMb?: number): Figure {
-  return { ...readMemory(name, pid), rssLimitMb };
-}
-
-async function readSmallAgent(): Promise<Figure[]> {
+async function readSmallAgent(): Promise<MemoryFigure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
   try {
-    const started = readFigure("just started, 1 pool", agent.pid);
+    const started = readMemory("just started, 1 pool", agent.pid);
     await sleep(QUIET_MS);
-    return [started, readFigure("at rest, 1 pool", agent.pid, 90)];
+    return [started, readMemory("at rest, 1 pool", agent.pid)];
   } finally {
     await agent.delete();
   }
 }
 
-async function readLargeAgent(place: Place, cycles: number): Promise<Figure[]> {
+async function readLargeAgent(place: Place, cycles: number): Promise<MemoryFigure[]> {
   const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
   try {
-    const started = readFigure(`just started, ${POOLS} pools`, agent.pid);
+    const started = readMemory(`just started, ${POOLS} pools`, agent.pid);
     await runBatch({ subject: subjectOf(agent, place, "ADD"), atOnce: 1, first: 0, count: PODS });
-    const added = readFigure(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
+    const added = readMemory(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
     await sleep(QUIET_MS);
-    const many = readFigure(`${POOLS} pools, ${PODS} pods`, agent.pid, 110);
+    const many = readMemory(`${POOLS} pools, ${PODS} pods`, agent.pid);
     let most = many;
     for (let done = 0; done < cycles; done += CYCLES_PER_ROUND) {
       const batch = { atOnce: AT_ONCE, first: PODS + done, count: CYCLES_PER_ROUND };
       await runBatch({ subject: subjectOf(agent, place, "ADD"), ...batch });
       await runBatch({ subject: subjectOf(agent, place, "DEL"), ...batch });
-      const now = readFigure(`the most during ${cycles} ADDs and DELs`, agent.pid);
+      const now = readMemory(`the most during ${cycles} ADDs and DELs`, agent.pid);
       if (now.rssMb > most.rssMb || done === 0) most = now;
     }
-    const loaded = readFigure(`the same after ${cycles} ADDs and DELs, ${AT_ONCE} at once`, agent.pid, 110);
+    const loaded = readMemory(`the same after ${cycles} ADDs and DELs, ${AT_ONCE} at once`, agent.pid);
     await sleep(QUIET_MS);
-    const quiet = readFigure(`${QUIET_MS / 1000} s later`, agent.pid, 110);
+    const quiet = readMemory(`${QUIET_MS / 1000} s later`, agent.pid);
     return [started, added, many, most, loaded, quiet];
   } finally {
     await agent.delete();

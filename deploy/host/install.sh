@@ -136,10 +136,6 @@ install_all() {
     # Of the version before; its agent may leave some once more when it stops.
     remove /var/cache/berth
     if manages_services; then
-        # Without it the first start takes a little longer: no reason to stop here.
-        echo "compile for the first start, into /var/cache/berth"
-        [ -n "$dry_run" ] || NODE_COMPILE_CACHE=/var/cache/berth "$here/bin/berth-agent" install --dry-run --plugins-only \
-            --cni-bin-dir "$cni_dir" ${aliases_only:+--aliases-only} >/dev/null || true
         run systemd-tmpfiles --create berth.conf
         run systemctl daemon-reload
         run systemctl enable $UNIT

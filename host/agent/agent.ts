@@ -3,21 +3,14 @@
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { getHeapStatistics } from "node:v8";
-import { loadNative } from "../kernel/native.ts";
-import { collectGarbage } from "../lib/collect-garbage.ts";
-import type { KeepCode } from "../lib/compiled-script.ts";
-import { loadCrypto } from "../lib/crypto.ts";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
-import { saveMemory } from "../lib/save-memory.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
-import type { RegistryThread } from "../registry/sqlite/registry-thread.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -29,13 +22,11 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
-import { startKeeping } from "./keep-code.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operations.ts";
 import { watchRegistry } from "./registry-watch.ts";
-import { startRehearsing } from "./rehearsal/start-rehearsing.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -43,9 +34,8 @@ import { listenOnSocket } from "./server/socket-server.ts";
 import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
 import { Spool } from "./server/spool.ts";
 import { createStatusApi } from "./server/status-api.ts";
-import { startTrimming } from "./trim-memory.ts";
 
-export interface AgentOptions {
+interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
@@ -66,10 +56,6 @@ export interface AgentOptions {
   readonly lockWaitMs: number;
   /** The built core, berth-core.wasm. */
   readonly coreWasm: Uint8Array;
-  /** Started before the agent was loaded; absent: it starts one. */
-  readonly registryThread?: RegistryThread | undefined;
-  /** Keeps what V8 has compiled until now for the next start. Absent: there is nothing to keep. */
-  readonly keepCode?: KeepCode | undefined;
   readonly version: string;
   readonly faultPlan?: FaultPlan | undefined;
   readonly log: Log;
@@ -147,10 +133,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   };
   const lock = await lockSocket({ path: socketPath, lockWaitMs, log });
   closers.push(() => lock.release());
-  const opening = openBackend(options, base);
-  // The first ADD needs it, and the thread of the registry takes as long to open its database.
-  loadCrypto();
-  const backend = await opening;
+  const backend = await openBackend(options, base);
   closers.push(() => backend.close());
   const { resources, ipam } = backend;
   const { registry } = ipam.inventory;
@@ -218,11 +201,10 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     history: new History(options.logDirectory, node),
     coordinator,
   });
-  const meter = new RequestMeter(set);
   const server = await listenOnSocket({
     path: socketPath,
     dispatcher,
-    meter,
+    meter: new RequestMeter(set),
     inspect,
     beforeAdd: async () => {
       resources.flush();
@@ -235,15 +217,6 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   // Its first look writes to the disk. The start does not wait for that.
   const registryWatch = watchRegistry(registry, log);
   closers.push(() => registryWatch.close());
-  const { coreWasm } = options;
-  const rehearsing = startRehearsing({
-    ...{ coreWasm, detection: ipam.detection, nowMs: monotonicMs },
-    fillMirror: () => coordinator.fillMirror(),
-    ...{ calls: meter, log },
-  });
-  closers.push(() => rehearsing.close());
-  const keeping = options.keepCode && startKeeping({ calls: meter, keep: options.keepCode, log });
-  closers.push(() => keeping?.close());
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());
@@ -267,18 +240,6 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     log.info({ map: map.url }, "Serving the address map");
   }
   closers.push(logReadiness(() => backend.readiness(), log));
-  const trimming = startTrimming({
-    calls: meter,
-    collect: () => {
-      collectGarbage();
-      // Its death is reported elsewhere.
-      registry.trimMemory?.().catch(() => undefined);
-    },
-    trim: () => loadNative().trim(),
-    save: saveMemory,
-    heapBytes: () => getHeapStatistics().total_physical_size,
-  });
-  closers.push(() => trimming.close());
 }
 
 async function openBackend(

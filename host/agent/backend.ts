@@ -10,7 +10,6 @@ import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { AdoptionRecord } from "../records/adoption-record.ts";
 import type { Allocation } from "../registry/registry.ts";
-import type { RegistryThread } from "../registry/sqlite/registry-thread.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { Audit } from "./audit/audit.ts";
 import type { LiveObjects } from "./explain/pool-facts.ts";
@@ -52,8 +51,6 @@ export interface BackendOptions {
   readonly witness?: string | undefined;
   /** The registry has lost rows, which it recovers by itself: a sentence. */
   readonly onNotice?: ((text: string) => void) | undefined;
-  /** Started before anything else was loaded; absent: the backend starts one. */
-  readonly registryThread?: RegistryThread | undefined;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
   /** Counted by what acts; absent: nothing is counted. */

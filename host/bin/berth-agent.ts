@@ -1,5 +1,5 @@
-/** The executable `berth-agent`. */
-import { AGENT_SETTINGS, become, requireNode } from "./run-main.ts";
+/** The executable `berth-agent`: berth-agent-main.ts, on a Node.js that can load it. */
+import { requireNode } from "./require-node.ts";
 
 requireNode("berth-agent");
-await become("berth-agent-main.mjs", AGENT_SETTINGS);
+await import("./berth-agent-main.ts");

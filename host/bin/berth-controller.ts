@@ -1,5 +1,5 @@
-/** The executable `berth-controller`. */
-import { become, CONTROLLER_SETTINGS, requireNode } from "./run-main.ts";
+/** The executable `berth-controller`: berth-controller-main.ts, on a Node.js that can load it. */
+import { requireNode } from "./require-node.ts";
 
 requireNode("berth-controller");
-await become("berth-controller-main.mjs", CONTROLLER_SETTINGS);
+await import("./berth-controller-main.ts");

@@ -1,7 +1,7 @@
 /**
  * The executable `berthctl`: berthctl-main.ts, on a Node.js that can load it.
  */
-import { requireNode } from "./run-main.ts";
+import { requireNode } from "./require-node.ts";
 
 requireNode("berthctl");
 await import("./berthctl-main.ts");

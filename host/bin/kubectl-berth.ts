@@ -1,7 +1,7 @@
 /**
  * The executable `kubectl-berth`, which kubectl calls for `kubectl berth`: kubectl-berth-main.ts, on a Node.js that can load it.
  */
-import { requireNode } from "./run-main.ts";
+import { requireNode } from "./require-node.ts";
 
 requireNode("kubectl-berth");
 await import("./kubectl-berth-main.ts");

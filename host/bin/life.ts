@@ -1,4 +1,4 @@
-/** The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP ends nothing. */
+/** The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP and SIGUSR1 end nothing. */
 import type { Command } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
@@ -19,7 +19,10 @@ interface Life {
   readonly endWith: (stop: () => Promise<void>) => void;
 }
 
-/** From now on SIGHUP ends nothing: log files and settings are looked for without it. SIGUSR1 is Node.js's own (run-main.ts). */
+/**
+ * From now on SIGHUP ends nothing: log files and settings are looked for without it. Neither does SIGUSR1, for which Node.js would open its inspector on loopback:
+ * code as root for every process of the node.
+ */
 export function openLife(log: Log): Life {
   const die = (error: unknown): never => {
     log.fatal({ err: error }, messageOf(error));
@@ -29,6 +32,7 @@ export function openLife(log: Log): Life {
   process.on("SIGHUP", (signal) =>
     log.info({ signal }, "Ignored the signal: log files and settings are reloaded automatically"),
   );
+  process.on("SIGUSR1", () => {});
   return {
     die,
     endWith: (stop) => {

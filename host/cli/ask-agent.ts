@@ -1,6 +1,6 @@
 /** One request to the agent on its socket. */
+import { request } from "node:http";
 import type { z } from "zod";
-import { loadHttp } from "../lib/http.ts";
 import { decode } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */
@@ -46,15 +46,12 @@ function ask(
   method: "GET" | "POST",
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const call = loadHttp().request(
-      { socketPath, path, method, agent: false, timeout: patienceOf(method, path) },
-      (answer) => {
-        const chunks: Buffer[] = [];
-        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-        answer.on("error", reject);
-        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
-      },
-    );
+    const call = request({ socketPath, path, method, agent: false, timeout: patienceOf(method, path) }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      answer.on("error", reject);
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+    });
     call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} did not answer in time`)));
     call.on("error", (error) =>
       reject(

@@ -4,9 +4,9 @@
  * taken as sufficient.
  * Effects: frames on the link; sockets, timers.
  */
+import { randomBytes } from "node:crypto";
 import { encodeArpProbe } from "../kernel/packet/arp.ts";
 import { encodeNdpProbe } from "../kernel/packet/ndp.ts";
-import { randomBytes } from "../lib/crypto.ts";
 import type { Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import { type Conflict, type ConflictTiming, classifyPacket, conflictSchedule, type ProbeLink } from "./probe.ts";

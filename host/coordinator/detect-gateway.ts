@@ -6,9 +6,9 @@
  * carrier is tolerated, since the requests are repeated.
  * Effects: frames on the link; sockets, timers.
  */
+import { randomBytes } from "node:crypto";
 import { encodeArpProbe, encodeArpRequest } from "../kernel/packet/arp.ts";
 import { encodeNdpProbe, encodeNdpSolicitation } from "../kernel/packet/ndp.ts";
-import { randomBytes } from "../lib/crypto.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import { classifyPacket, type ProbeLink, requestSchedule } from "./probe.ts";

@@ -1,7 +1,7 @@
 /** Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss. */
+import { randomBytes } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { randomBytes } from "../lib/crypto.ts";
 import { errnoOf } from "../lib/describe.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Step } from "./step.ts";

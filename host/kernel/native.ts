@@ -18,9 +18,6 @@ export interface Native {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): number;
   connect(fd: number, address: Uint8Array): number;
-  listen(fd: number, backlog: number): number;
-  /** Returns a descriptor, non-blocking and closed by exec. */
-  accept(fd: number): number;
   /** Returns the number of bytes sent. */
   send(fd: number, bytes: Uint8Array, flags: number): number;
   /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
@@ -58,22 +55,14 @@ export interface Native {
   flock(fd: number, operation: number): number;
   /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
   setns(fd: number, kind: number): number;
-  /** Moves the calling thread into new namespaces of these kinds (CLONE_NEW*). */
-  unshare(kinds: number): number;
   /** Returns the namespace's kind (CLONE_NEW*) with `into` = [device, inode]; -ENOTTY when `fd` is no namespace. */
   identify(fd: number, into: BigUint64Array): number;
-  /** Returns free memory of the C library to the kernel: 1 if there was some, 0 if not, or if it is not glibc. */
-  trim(): number;
-  /** Sets the policy (SCHED_*, none of real time) by which the kernel gives the thread, by its number, a processor. */
-  setScheduler(thread: number, policy: number): number;
 }
 
 const FUNCTIONS = [
   "socket",
   "bind",
   "connect",
-  "listen",
-  "accept",
   "send",
   "recv",
   "exchange",
@@ -90,10 +79,7 @@ const FUNCTIONS = [
   "inotifyAddWatch",
   "flock",
   "setns",
-  "unshare",
   "identify",
-  "trim",
-  "setScheduler",
 ] as const satisfies readonly (keyof Native)[];
 
 function isNative(value: unknown): value is Native {

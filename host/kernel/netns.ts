@@ -31,7 +31,7 @@ export interface NetnsIdentity {
   readonly inode: bigint;
 }
 
-type NetnsOperation = "open" | "enter" | "leave for a new one";
+type NetnsOperation = "open" | "enter";
 
 /** A path that is not a network namespace, or cannot be entered. `errno` is the kernel's. */
 export class NetnsError extends Error {
@@ -163,16 +163,4 @@ export function withNetns<T>(place: string | NetnsHandle, work: () => T, native:
   if (typeof place !== "string") return visit(place, work, native);
   using target = openNetns(place, native);
   return visit({ fd: target.fd, path: place }, work, native);
-}
-
-/** Makes a network namespace, which has no name and lasts as long as something refers to it. Throws {@link NetnsError} if the kernel refuses. */
-export function createNetns(native: Native = loadNative()): OpenNetns {
-  const home = openHere(native);
-  const made = native.unshare(CLONE_NEWNET);
-  if (made < 0) throw new NetnsError("leave for a new one", OWN_NETNS, -made);
-  try {
-    return openNetns(OWN_NETNS, native);
-  } finally {
-    leave(native, OWN_NETNS, home);
-  }
 }

@@ -4,7 +4,11 @@
  */
 import { loadNative, type Native } from "./native.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
-import { AF_UNIX, unixAddress } from "./unix-address.ts";
+
+/** bits/socket.h */
+const AF_UNIX = 1;
+/** linux/un.h: the longest path of a socket, with its final NUL. */
+const UNIX_PATH_MAX = 108;
 
 /** bits/socket.h */
 const SOCK_DGRAM = 2;
@@ -50,4 +54,12 @@ function openSocket(path: string, native: Native): (message: string) => void {
   return (message) => {
     if (fd >= 0 && address !== undefined) native.sendto(fd, Buffer.from(message), MSG_DONTWAIT, address);
   };
+}
+
+/** Family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one. Undefined for a longer path. */
+function unixAddress(path: string): Uint8Array | undefined {
+  const isAbstract = path.startsWith("@");
+  const name = Buffer.from(isAbstract ? `\0${path.slice(1)}` : `${path}\0`);
+  if (name.length > UNIX_PATH_MAX) return undefined;
+  return Buffer.concat([new Uint8Array(Uint16Array.of(AF_UNIX).buffer), name]);
 }

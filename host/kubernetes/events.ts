@@ -3,7 +3,7 @@
  * Effects: calls in the background, a few per second at most.
  */
 
-import { sha256 } from "../lib/crypto.ts";
+import { hash } from "node:crypto";
 import type { Log } from "../lib/log.ts";
 import { pause } from "./http/deadline.ts";
 import { describeFailure } from "./http/retry.ts";
@@ -248,7 +248,7 @@ function objectOf(event: KubeEvent, { component, node }: EventsOptions) {
 }
 
 function hashOf(value: unknown): string {
-  return sha256(JSON.stringify(value)).toString("hex").slice(0, 16);
+  return hash("sha256", JSON.stringify(value), "hex").slice(0, 16);
 }
 
 /** RFC 3339 with microseconds. */

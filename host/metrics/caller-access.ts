@@ -2,10 +2,10 @@
  * What a caller may do: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
  * which is what kube-rbac-proxy asks. Answers are remembered for a while.
  */
+import { hash } from "node:crypto";
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
-import { sha256 } from "../lib/crypto.ts";
 
 /** How long a caller that has the right is let in without another review: milliseconds. */
 const ALLOWED_MEMORY_MS = 60_000;
@@ -83,7 +83,7 @@ export class CallerAccess {
   async check(authorization: string | undefined, right: Right): Promise<Access> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
-    const key = sha256(`${token} ${JSON.stringify(right)}`).toString("base64");
+    const key = hash("sha256", `${token} ${JSON.stringify(right)}`, "base64");
     const known = this.#allowed.get(key) ?? this.#others.get(key);
     if (known !== undefined && known.untilMs > this.#nowMs()) return known.access;
     const running = this.#running.get(key);

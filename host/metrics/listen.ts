@@ -3,8 +3,7 @@
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
 import { chmodSync, readFileSync, rmSync } from "node:fs";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { loadHttp } from "../lib/http.ts";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { formatIp, parseIp } from "../net/ip.ts";
 
 /** Most connections at once to a server for metrics and status. More are closed at once. */
@@ -77,7 +76,7 @@ interface ListenOptions {
 export async function listenHttp({ address, tls, answer }: ListenOptions): Promise<HttpListener> {
   if (address.kind === "off") return { url: "", close: async () => {} };
   const { server, endChecks } =
-    tls === undefined ? { server: loadHttp().createServer(CHECKS), endChecks: () => {} } : openTls(tls);
+    tls === undefined ? { server: createServer(CHECKS), endChecks: () => {} } : openTls(tls);
   server.maxConnections = MAX_CONNECTIONS;
   server.headersTimeout = REQUEST_PATIENCE_MS;
   server.requestTimeout = REQUEST_PATIENCE_MS;

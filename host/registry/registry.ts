@@ -307,8 +307,6 @@ export interface Registry {
   readonly trouble: string | undefined;
   /** Calls that are not answered yet; undefined if they are not counted. */
   readonly pendingCalls?: number | undefined;
-  /** Returns memory that the registry's thread does not need to the kernel, which takes it 15 ms. Absent if there is no such thread. */
-  trimMemory?(): Promise<void>;
   /**
    * Returns a registry in memory with the same records, for a dry run: what is done to it changes neither this one nor the API server, whose objects it
    * reads. The caller closes it.

@@ -2,11 +2,11 @@
  * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the address
  * (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
  */
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { isDnsLabel } from "../config/fields/names.ts";
 import { MAX_ADDRESS_LENGTH, parseAddress } from "../config/fields/network.ts";
 import { cel, IMMUTABLE } from "../lib/cel.ts";
-import { sha256 } from "../lib/crypto.ts";
 import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { addressSpace } from "./fields/address-spec.ts";
@@ -117,7 +117,7 @@ export const OWNER_LABEL = "ipam.vendor.io/owner";
 
 /** Returns a hash of workload and member that fits into a label's value: 32 hexadecimal digits. */
 export function ownerLabelOf(member: Member): string {
-  return sha256(memberKey(member)).toString("hex").slice(0, 32);
+  return hash("sha256", memberKey(member), "hex").slice(0, 32);
 }
 
 /** Returns the labels of the allocation's object. */

@@ -11,9 +11,6 @@
 #include <linux/limits.h>
 #include <linux/magic.h>
 #include <linux/nsfs.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <sched.h>
 #include <string.h>
 #include <sys/file.h>
@@ -21,7 +18,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -58,22 +54,6 @@ static napi_value addon_bind(napi_env env, napi_callback_info info) {
 /* connect(fd, address: Uint8Array): 0 */
 static napi_value addon_connect(napi_env env, napi_callback_info info) {
     return with_address(env, info, connect);
-}
-
-/* listen(fd, backlog): 0 */
-static napi_value addon_listen(napi_env env, napi_callback_info info) {
-    napi_value arguments[ARGUMENT_LIMIT];
-    int numbers[2];
-    if (!read_arguments(env, info, arguments, 2) || !read_ints(env, arguments, numbers, 2)) return NULL;
-    return outcome_of(env, listen(numbers[0], numbers[1]));
-}
-
-/* accept(fd): descriptor of the connection, which is non-blocking and closed by exec */
-static napi_value addon_accept(napi_env env, napi_callback_info info) {
-    napi_value arguments[ARGUMENT_LIMIT];
-    int fd;
-    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &fd)) return NULL;
-    return outcome_of(env, accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 /* send(fd, bytes: Uint8Array, flags): bytes sent */
@@ -254,14 +234,6 @@ static napi_value addon_setns(napi_env env, napi_callback_info info) {
     return outcome_of(env, setns(numbers[0], numbers[1]));
 }
 
-/* unshare(kinds: CLONE_NEW*): 0; of the calling thread only */
-static napi_value addon_unshare(napi_env env, napi_callback_info info) {
-    napi_value arguments[ARGUMENT_LIMIT];
-    int kinds;
-    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &kinds)) return NULL;
-    return outcome_of(env, unshare(kinds));
-}
-
 /*
  * Returns the kind of a namespace, CLONE_NEW*, or -1. QEMU's user mode (7.2) does not know the ioctl: any namespace then counts as
  * a network namespace, and the kernel refuses one of another kind where it is used, in setns and for IFLA_NET_NS_FD.
@@ -292,26 +264,6 @@ static napi_value addon_identify(napi_env env, napi_callback_info info) {
     return number_of(env, kind);
 }
 
-/* trim(): 1 if free memory was returned to the kernel, 0 if not. musl has nothing like it. */
-static napi_value addon_trim(napi_env env, napi_callback_info info) {
-    napi_value arguments[ARGUMENT_LIMIT];
-    int returned = 0;
-    if (!read_arguments(env, info, arguments, 0)) return NULL;
-#ifdef __GLIBC__
-    returned = malloc_trim(0);
-#endif
-    return number_of(env, returned);
-}
-
-/* setScheduler(thread, policy): 0. Priority 0 is that of all policies but those of real time. musl's own function always fails. */
-static napi_value addon_set_scheduler(napi_env env, napi_callback_info info) {
-    napi_value arguments[ARGUMENT_LIMIT];
-    int numbers[2];
-    const struct sched_param parameters = {0};
-    if (!read_arguments(env, info, arguments, 2) || !read_ints(env, arguments, numbers, 2)) return NULL;
-    return outcome_of(env, syscall(SYS_sched_setscheduler, numbers[0], numbers[1], &parameters));
-}
-
 NAPI_MODULE_INIT() {
     static const struct {
         const char *name;
@@ -320,8 +272,6 @@ NAPI_MODULE_INIT() {
         {"socket", addon_socket},
         {"bind", addon_bind},
         {"connect", addon_connect},
-        {"listen", addon_listen},
-        {"accept", addon_accept},
         {"send", addon_send},
         {"exchange", addon_exchange},
         {"sendto", addon_sendto},
@@ -338,10 +288,7 @@ NAPI_MODULE_INIT() {
         {"inotifyAddWatch", addon_inotify_add_watch},
         {"flock", addon_flock},
         {"setns", addon_setns},
-        {"unshare", addon_unshare},
         {"identify", addon_identify},
-        {"trim", addon_trim},
-        {"setScheduler", addon_set_scheduler},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value function;

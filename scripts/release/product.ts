@@ -16,18 +16,15 @@ export interface NativeParts {
 /** `shebang` is the first line of each executable bundle. */
 export function productEntries({ plugins, addon }: NativeParts, shebang: string): ArchiveEntry[] {
   const dist = join(root, "dist");
-  const built = readdirSync(dist).sort();
   return [
-    ...built
+    ...readdirSync(dist)
+      .sort()
       .filter((name) => name.endsWith(".mjs"))
       .map((path) => {
         const text = readFileSync(join(dist, path), "utf8");
         return { path, mode: 0o755, content: Buffer.from(text.replace(/^#!.*/, shebang)) };
       }),
-    ...[...built.filter((name) => name.endsWith(".cjs")), ...PLAIN_FILES].map((path) => ({
-      ...{ path, mode: 0o644 },
-      content: readFileSync(join(dist, path)),
-    })),
+    ...PLAIN_FILES.map((path) => ({ path, mode: 0o644, content: readFileSync(join(dist, path)) })),
     { path: "native/berth.node", mode: 0o755, content: addon },
     ...[...plugins].map(([name, content]) => ({ path: `bin/${name}`, mode: 0o755, content })),
   ];

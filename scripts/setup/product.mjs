@@ -6,7 +6,6 @@
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bindBuiltins } from "./builtins.mjs";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
 import { npmStep } from "./npm.mjs";
@@ -23,17 +22,11 @@ const packageLock = inRoot("package-lock.json");
  * shares none: what two threads share is loaded in each of them anyway.
  */
 const bundleGroups = [
-  ["bin/berth-agent.ts", "bin/berth-agent-main.ts"],
+  ["bin/berth-agent.ts"],
   ["registry/sqlite/sqlite-worker.ts"],
   ["kernel/link-remover-worker.ts"],
-  ["bin/berth-controller.ts", "bin/berth-controller-main.ts", "bin/berthctl.ts", "bin/kubectl-berth.ts"],
+  ["bin/berth-controller.ts", "bin/berthctl.ts", "bin/kubectl-berth.ts"],
 ];
-
-/** The agent's program, which berth-agent-main.mjs runs as a script. */
-const PROGRAM = { entry: "bin/agent-program.ts", name: "agent-program.cjs" };
-
-/** Packages of the agent's program that only an agent in a cluster loads: each is a script of its own, with what it imports. */
-const PACKAGES_ASIDE = { undici: "undici.cjs", "@kubernetes/client-node/dist/config.js": "client-node-config.cjs" };
 
 const PLUGINS = ["berth", "coordinator", "ifacer", "berth-coordinator", "berth-ifacer"];
 
@@ -52,7 +45,6 @@ export function productSteps() {
     coreStep(),
     corePackageStep(),
     bundleStep(groups, version),
-    programStep(version),
     mapStep(),
     versionStep(version),
   ];
@@ -145,9 +137,6 @@ function sha256Of(path) {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
-/** What entries share, and what is loaded only when it is needed. */
-const isChunk = (name) => /^chunk-.+\.mjs$/.test(name);
-
 /**
  * Neither blanks nor long forms: V8 keeps the text of what it has loaded. Names stay, for stack traces; lines are short, because Node.js prints the whole line
  * that an uncaught error comes from.
@@ -157,28 +146,24 @@ const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
 const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
 const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, "--log-level=warning"];
 
-/** Runs esbuild; `names` say where its output goes. Returns which packages are in it: the release lists them with their licences. */
-function bundle(entries, flags, names) {
+/** Runs esbuild. Returns which packages are in it: the release lists them with their licences. */
+function bundle(entries, flags) {
   const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
   const metafile = inRoot("dist", ".bundles.json");
-  run(esbuild, [...entries, ...flags, ...names, `--metafile=${metafile}`]);
+  run(esbuild, [...entries, ...flags, `--metafile=${metafile}`]);
   const { inputs, outputs } = JSON.parse(readFileSync(metafile, "utf8"));
   rmSync(metafile);
   return { inputs, outputs };
 }
 
-function writeContents(name, contents) {
-  const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
-  writeFileSync(inRoot("dist", name), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
-}
-
 /**
- * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: what is
- * not loaded costs no memory.
+ * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: an executable's
+ * program, which an old Node.js could not parse, and what only some need. Other modules in dist are of older builds.
  */
 function bundleStep(groups, version) {
   const entries = groups.flat();
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
+  const names = entries.map(nameOf);
   const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const chunks = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
   const flags = [
@@ -190,73 +175,26 @@ function bundleStep(groups, version) {
     `--banner:js=${require}`,
   ];
   return buildStep({
-    name: `bundles (${entries.map(nameOf).join(", ")})`,
+    name: `bundles (${names.join(", ")})`,
     inputs: [inRoot("host"), packageLock],
-    outputs: [...entries.map((entry) => inRoot("dist", nameOf(entry))), inRoot("dist", "bundles.json")],
-    texts: [...flags, String(bindBuiltins), ...groups.map((group) => group.map(nameOf).join(" "))],
+    outputs: [...names, "bundles.json"].map((name) => inRoot("dist", name)),
+    texts: [...flags, ...groups.map((group) => group.map(nameOf).join(" "))],
     build: () => {
       const temporary = inRoot("dist", ".bundles");
       rmSync(temporary, { recursive: true, force: true });
-      const contents = groups.map((group) => bundle(group, flags, [`--outdir=${temporary}`]));
-      writeContents("bundles.json", contents);
-      for (const path of readdirSync(temporary).map((name) => join(temporary, name)))
-        writeFileSync(path, bindBuiltins(readFileSync(path, "utf8")));
-      const chunks = readdirSync(temporary).filter(isChunk);
-      for (const chunk of chunks) renameSync(join(temporary, chunk), inRoot("dist", chunk));
-      for (const entry of entries) publish(join(temporary, nameOf(entry)), inRoot("dist", nameOf(entry)));
-      const old = readdirSync(inRoot("dist")).filter((name) => isChunk(name) && !chunks.includes(name));
-      for (const chunk of old) rmSync(inRoot("dist", chunk));
+      const contents = groups.map((group) => bundle(group, [...flags, `--outdir=${temporary}`]));
+      const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
+      writeFileSync(inRoot("dist", "bundles.json"), JSON.stringify({ inputs: all("inputs"), outputs: all("outputs") }));
+      // The executables last: what they load is there then.
+      const built = readdirSync(temporary);
+      const chunks = built.filter((name) => !names.includes(name));
+      for (const name of chunks) renameSync(join(temporary, name), inRoot("dist", name));
+      for (const name of names) publish(join(temporary, name), inRoot("dist", name));
+      const old = readdirSync(inRoot("dist")).filter((name) => /\.[cm]js$/.test(name) && !built.includes(name));
+      for (const name of old) rmSync(inRoot("dist", name));
       rmSync(temporary, { recursive: true });
     },
   });
-}
-
-/**
- * The agent's program as one script: a function of CommonJS, as host/lib/compiled-script.ts runs it. Beside it the packages that it loads when it needs them.
- */
-function programStep(version) {
-  const cjs = [...forNode, define(version), "--format=cjs"];
-  const aside = Object.keys(PACKAGES_ASIDE);
-  const own = [
-    "--define:import.meta.url=scriptUrl",
-    "--define:import.meta.dirname=__dirname",
-    '--banner:js=(function(exports,require,module,__filename,__dirname){"use strict";const scriptUrl=require("node:url").pathToFileURL(__filename).href;',
-    "--footer:js=})",
-  ];
-  const names = [PROGRAM.name, ...Object.values(PACKAGES_ASIDE)];
-  return buildStep({
-    name: `scripts (${names.join(", ")})`,
-    inputs: [inRoot("host"), packageLock],
-    outputs: [...names, "scripts.json"].map((name) => inRoot("dist", name)),
-    texts: [...cjs, ...own, String(nameAside), JSON.stringify([PROGRAM, PACKAGES_ASIDE])],
-    build: () => {
-      const temporary = (name) => inRoot("dist", temporaryOf(name));
-      const build = (entry, flags, name) => {
-        const external = aside.filter((each) => each !== entry).map((each) => `--external:${each}`);
-        return bundle([entry], [...cjs, ...flags, ...external], [`--outfile=${temporary(name)}`]);
-      };
-      const contents = [
-        build(inRoot("host", PROGRAM.entry), own, PROGRAM.name),
-        ...aside.map((entry) => build(entry, [], PACKAGES_ASIDE[entry])),
-      ];
-      writeContents("scripts.json", contents);
-      for (const name of names) writeFileSync(temporary(name), nameAside(readFileSync(temporary(name), "utf8")));
-      requireAscii(temporary(PROGRAM.name));
-      for (const name of names) renameSync(temporary(name), inRoot("dist", name));
-    },
-  });
-}
-
-/** Returns a script that names the packages aside by their files. */
-function nameAside(text) {
-  const files = Object.entries(PACKAGES_ASIDE);
-  return files.reduce((named, [name, file]) => named.replaceAll(`("${name}")`, `("./${file}")`), text);
-}
-
-/** Throws for any other text: the script is read as one byte per character, and V8 would need two. */
-function requireAscii(path) {
-  const at = readFileSync(path).findIndex((byte) => byte > 0x7f);
-  if (at >= 0) throw new Error(`${path} has a character at byte ${at} that is not ASCII`);
 }
 
 /** The page of the address map: one script for browsers of the last years, and the files beside it. */

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { Operations } from "../../host/agent/operations.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -11,6 +10,7 @@ import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import { until } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };

@@ -4,7 +4,6 @@
  */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import {
   QUARANTINE_PROBE_MAX_MS,
   QuarantineProber,
@@ -15,6 +14,7 @@ import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/c
 import * as lab from "../lab/cluster/objects.ts";
 import { COOLDOWN_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import type { World } from "../lab/cluster/world.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { ip, mac } from "../world/values.ts";
 import { openCollector, WEB } from "./collected.ts";

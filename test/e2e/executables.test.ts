@@ -6,7 +6,6 @@ import {
   constants,
   mkdtempSync,
   openSync,
-  readFileSync,
   readSync,
   renameSync,
   rmSync,
@@ -17,7 +16,6 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { AGENT_SETTINGS, CONTROLLER_SETTINGS } from "../../host/bin/run-main.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
@@ -67,10 +65,15 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
   });
 });
 
+it.each(PROGRAMS)("%s runs from its source, without a build of it", async (program) => {
+  const argv = [process.execPath, join(root, "host", "bin", `${program}.ts`), "--help"];
+  expect(await runCommand(argv)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`Usage: ${program} `) });
+});
+
 it.each(PROGRAMS)(
   "%s says which Node.js it needs when this one is too old, before it loads what that could not read",
   async (program) => {
-    const age = 'Object.defineProperty(process.versions,"node",{value:"20.19.0"});process.execve=undefined';
+    const age = 'Object.defineProperty(process.versions,"node",{value:"20.19.0"})';
     const { exitCode, stderr, stdout } = await run(program, ["--version"], ["--import", `data:text/javascript,${age}`]);
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr.trim().split("\n")).toEqual([
@@ -126,70 +129,21 @@ describe("SIGHUP and SIGUSR1", () => {
     expect(output()).not.toContain("Debugger listening");
   }
 
-  it.each([
-    ["given to it", undefined],
-    ["its own", []],
-  ])("do not end the agent, and open no inspector; options of Node.js: %s", (_, nodeOptions) =>
-    withWorld(
-      BLUE,
-      async (world) => {
-        const words = readFileSync(`/proc/${world.agent.pid}/cmdline`, "utf8").split("\0");
-        for (const option of AGENT_SETTINGS.options) expect(words).toContain(option);
-        await survive(world.agent.pid, () => world.agent.stderr());
-        expect(await world.add("c1")).toHaveLength(1);
-      },
-      nodeOptions && { nodeOptions },
-    ),
-  );
+  it("do not end the agent, and open no inspector", () =>
+    withWorld(BLUE, async (world) => {
+      await survive(world.agent.pid, () => world.agent.stderr());
+      expect(await world.add("c1")).toHaveLength(1);
+    }));
 
   it("do not end the controller either", async () => {
     const controller = await startControllerProcess({ kubeconfig: unreachable(), name: "a" });
     try {
-      const words = readFileSync(`/proc/${controller.pid}/cmdline`, "utf8").split("\0");
-      for (const option of CONTROLLER_SETTINGS.options) expect(words).toContain(option);
       await survive(controller.pid, () => controller.output());
       expect((await controller.ask("/healthz")).status).toBeGreaterThan(0);
     } finally {
       await controller.kill();
     }
   });
-});
-
-/**
- * In each thread at its end: writes which of its own modules Node.js did not take from the code cache that it comes with. A thread that is terminated
- * ends by itself here, so that this is its end too.
- */
-const CACHE_PROBE = `
-const { join } = require("node:path");
-const { threadId, Worker } = require("node:worker_threads");
-Worker.prototype.terminate = function () {
-  return new Promise((resolve) => this.once("exit", resolve));
-};
-const { internalBinding } = require("internal/test/binding");
-process.once("exit", () => {
-  const { compiledWithCache, compiledWithoutCache } = internalBinding("builtins").getCacheUsage();
-  const text = JSON.stringify({ cached: compiledWithCache.size, compiled: [...compiledWithoutCache] });
-  require("node:fs").writeFileSync(join(__dirname, \`thread-\${threadId}.json\`), text);
-});`;
-
-it("the agent's options of V8 leave Node.js the code cache of its own modules", async () => {
-  const directory = createDirectory();
-  const probe = join(directory, "probe.cjs");
-  writeFileSync(probe, CACHE_PROBE);
-  const nodeOptions = [...AGENT_SETTINGS.options, "--expose-internals", "--require", probe];
-  await withWorld(
-    BLUE,
-    async (world) => {
-      expect(await world.add("c1")).toHaveLength(1);
-      await world.agent.stop();
-      for (const thread of ["thread-0.json", "thread-1.json"]) {
-        const { cached, compiled } = JSON.parse(readFileSync(join(directory, thread), "utf8"));
-        expect(compiled).toEqual([]);
-        expect(cached).toBeGreaterThan(10);
-      }
-    },
-    { nodeOptions },
-  );
 });
 
 /** A kubeconfig of a server that does not exist. */

@@ -56,10 +56,10 @@ async function listCache(): Promise<string[]> {
 
 it("what V8 has compiled is kept, for root alone", async () => {
   await host.require("systemctl", "restart", UNIT);
-  await expect.poll(listCache, { timeout: 20_000 }).toContain("f 600 0 agent-program.cjs.code");
   const [directory, ...rest] = await listCache();
   expect(directory).toBe("d 700 0 berth");
   const files = rest.filter((line) => line.startsWith("f"));
+  expect(files).not.toEqual([]);
   expect(files.filter((line) => !line.startsWith("f 600 0 "))).toEqual([]);
 });
 

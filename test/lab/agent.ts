@@ -16,10 +16,10 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { AGENT_SETTINGS } from "../../host/bin/run-main.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { expectAnswer, type FirstAnswer } from "./first-answer.ts";
 import type { Netns } from "./netns.ts";
+import { serviceEnvironment } from "./service-environment.ts";
 
 export interface AgentOptions {
   /** YAML texts by file name, written before the start. */
@@ -35,7 +35,7 @@ export interface AgentOptions {
   readonly args?: readonly string[];
   /** Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic", "86400"]`. */
   readonly wrapper?: readonly string[];
-  /** Options of Node.js. Default: those of the agent, which then need not start Node.js a second time. */
+  /** Options of Node.js, beside those of the service. */
   readonly nodeOptions?: readonly string[];
   readonly node?: Netns;
   /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
@@ -155,7 +155,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
         configDir,
         {
           ...process.env,
-          ...AGENT_SETTINGS.environment,
+          ...serviceEnvironment(),
           NODE_COMPILE_CACHE: codeCache,
           ...env,
           ...options.env,
@@ -200,7 +200,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
   const argv = [
     ...wrapper,
     process.execPath,
-    ...(options.nodeOptions ?? AGENT_SETTINGS.options),
+    ...(options.nodeOptions ?? []),
     join(options.dist ?? join(root, "dist"), "berth-agent.mjs"),
     ...source,
     ...(options.args ?? []),

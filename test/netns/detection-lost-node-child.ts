@@ -7,12 +7,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { openSqliteJournal } from "../../host/registry/sqlite/registry.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import { ip } from "../world/values.ts";
 
 const [netns = "-", ...asked] = process.argv.slice(2);

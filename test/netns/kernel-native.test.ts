@@ -62,8 +62,6 @@ describe("the addon", () => {
     expect(native.recv(-1, new Uint8Array(1), 0)).toBe(-errno.EBADF);
     expect(native.setsockopt(-1, 1, 1, 1)).toBe(-errno.EBADF);
     expect(native.setns(-1, 0)).toBe(-errno.EBADF);
-    expect(native.setScheduler(2 ** 31 - 1, 3)).toBe(-errno.ESRCH);
-    expect(native.setScheduler(0, 99)).toBe(-errno.EINVAL);
     expect(native.identify(-1, new BigUint64Array(2))).toBe(-errno.EBADF);
   });
 
@@ -126,11 +124,6 @@ describe("the addon", () => {
     const unreadable = native.open("/dev/null", 1, 0);
     expect(native.exchange(unreadable, request, room)).toBe(-errno.ENOTSOCK);
     native.close(unreadable);
-  });
-
-  it("returns free memory of the C library", () => {
-    expect(native.trim()).toBeOneOf([0, 1]);
-    expect(() => (native.trim as (word: unknown) => number)(1)).toThrow(/number of arguments/);
   });
 
   type Untyped = Record<keyof Native, (...words: unknown[]) => unknown>;

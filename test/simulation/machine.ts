@@ -4,7 +4,6 @@
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
 import type { NicAccess } from "../../host/agent/fencing/nic-access.ts";
@@ -26,6 +25,7 @@ import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import type { Network } from "./network.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";

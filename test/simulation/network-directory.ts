@@ -1,7 +1,7 @@
 /** The folder of the machines' network definitions, which all processes that simulate share. */
+import { hash } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { sha256 } from "../../host/lib/crypto.ts";
 import { errnoOf } from "../../host/lib/describe.ts";
 import { root } from "../unit/house/sources.ts";
 import { plainConf } from "./machine.ts";
@@ -14,7 +14,7 @@ const DEFINITION = JSON.stringify({ cniVersion: "1.1.0", name: "lan", plugins: [
  */
 export function networkDirectory(): string {
   const cache = join(root, "node_modules", ".cache");
-  const directory = join(cache, `simulation-net-${sha256(DEFINITION).toString("hex").slice(0, 8)}.d`);
+  const directory = join(cache, `simulation-net-${hash("sha256", DEFINITION, "hex").slice(0, 8)}.d`);
   const path = join(directory, "10-lan.conflist");
   if (existsSync(path)) return directory;
   mkdirSync(directory, { recursive: true });

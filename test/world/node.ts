@@ -10,7 +10,6 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { AddDeadline, type Clock } from "../../host/agent/add-deadline.ts";
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import type { AddDeps } from "../../host/agent/ipam/add.ts";
 import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
@@ -35,6 +34,7 @@ import { type Gate, MemoryApiServer, type StoredObject } from "../fakes/memory-a
 import { openDisk, openMemoryJournal } from "../fakes/memory-journal.ts";
 import { TestClock } from "./clock.ts";
 import { nicSettings } from "./nic-settings.ts";
+import { NO_AUDIT } from "./no-audit.ts";
 import { recordLog } from "./recorded-log.ts";
 import { claim, claimAndRetain, demandOf, EMPTY_SNAPSHOT, type NicRequest, openCore, proposal } from "./subjects.ts";
 import { ip } from "./values.ts";

@@ -1,5 +1,4 @@
 /** Detection of a {@link TestNode} on a segment that is a table: which machine answers for which address. */
-import { NO_AUDIT } from "../../host/agent/audit/audit.ts";
 import { AnsweredAttachments } from "../../host/agent/detection/answered-attachments.ts";
 import type { Detection } from "../../host/agent/detection/open-detection.ts";
 import { QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
@@ -17,6 +16,7 @@ import type { Allocation } from "../../host/registry/registry.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { TestClock } from "./clock.ts";
 import { clusterIpam } from "./cluster-ipam.ts";
+import { NO_AUDIT } from "./no-audit.ts";
 import { type DemandOptions, openNode, type TestNode } from "./node.ts";
 import { snapshotOf } from "./subjects.ts";
 import { mac, RIVAL } from "./values.ts";

@@ -40,6 +40,3 @@ export interface Audit {
   /** The request was served: its next refusal is a new one. */
   served(request: Served): void;
 }
-
-/** For what runs without an audit log. */
-export const NO_AUDIT: Audit = { remembersRefusals: false, record: () => {}, refuse: () => true, served: () => {} };

@@ -445,7 +445,6 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     isPodGone: (row) => listeners.isPodGone(row),
     onOrphan: (name) => listeners.onOrphan(name),
     openJournal: options.openJournal,
-    thread: options.registryThread,
     witness: options.witness,
     onNotice: options.onNotice,
     faultPlan: options.faultPlan,

@@ -12,7 +12,6 @@ import {
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { Announcer } from "../../coordinator/announcer.ts";
 import { AddressRefusal } from "../../coordinator/plan/address-policy.ts";
-import { NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { watchNodeChanges } from "../../kernel/node-changes.ts";
@@ -212,8 +211,6 @@ export interface OpenCoordinator {
   observeNode(): NodeState;
   /** Returns the node's own addresses and the next hops of its routes; the same value while they are the same. Throws NetlinkError. */
   readonly readOccupied: () => readonly OccupiedIp[];
-  /** Reads what the mirror of the node's network has for ADDs, so that the first one need not. Throws NetlinkError. */
-  fillMirror(): void;
   /** What the agent restores on the node when others remove it. */
   readonly nodeRepair: Pick<NodeRepair, "problems" | "isCutOff">;
   /** Removes what was created for the attachment, as its DEL would. */
@@ -315,10 +312,6 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       return observeNode(host, coordinator?.spec.hostRuleTable ?? DEFAULT_COORDINATOR_CONF.hostRuleTable);
     },
     readOccupied: () => occupied.read(),
-    fillMirror: () => {
-      host.mirror.read();
-      host.mirror.nftTable(host.netfilter, NFT_TABLE);
-    },
     withdraw: (attachment) =>
       plugin.withdraw(attachment, options.definitions.settingsFor({ ...attachment, pod: undefined })),
     close: async () => {

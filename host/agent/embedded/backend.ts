@@ -9,7 +9,6 @@ import { PoolCache } from "../../ipam/pool-cache.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
-import { startRegistryThread } from "../../registry/sqlite/registry-thread.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { Definitions, type NodeNetwork, ResolvedSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
@@ -115,12 +114,12 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
   const { log, nowMs } = options;
   let inventory: PoolInventory | undefined;
   let directory: ManifestDirectory | undefined;
-  const thread = options.registryThread ?? startRegistryThread({ isJournal: false });
+  let registry: RecoverableRegistry | undefined;
   try {
     directory = new ManifestDirectory(options.configDirectory, log, ({ snapshot }) => inventory?.follow(snapshot));
     const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
     const cooldowns = cooldownsOf(directory.state.snapshot);
-    const registry = await openSqliteRegistry({
+    registry = await openSqliteRegistry({
       bootId: options.bootId,
       nowMs,
       lockWaitMs: options.lockWaitMs,
@@ -133,7 +132,6 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
       onFreed: (space, ip) => poolCache.unmark(space, ip),
       faultPlan: options.faultPlan,
       faultCounter: options.faultCounter,
-      thread,
     });
     inventory = new PoolInventory(poolCache, registry, directory.state.snapshot, {
       metrics: options.metrics,
@@ -144,7 +142,7 @@ export async function openEmbeddedBackend(options: EmbeddedBackendOptions): Prom
     return new EmbeddedBackend(options, directory, inventory, registry);
   } catch (error) {
     directory?.close();
-    await thread.worker.terminate();
+    await registry?.close();
     throw error;
   }
 }

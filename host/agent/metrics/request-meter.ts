@@ -25,7 +25,6 @@ export class RequestMeter {
   readonly #metrics: Pick<AgentMetrics, "cniRequests" | "cniDuration" | "cniInProgress">;
   /** Not counted yet. */
   #ended: Ended[] = [];
-  #begun = 0;
   #underWay = 0;
 
   constructor(set: Pick<AgentMetricSet, "metrics" | "onScrape">) {
@@ -33,22 +32,11 @@ export class RequestMeter {
     set.onScrape(() => this.#count());
   }
 
-  /** How many calls have come so far. */
-  get begun(): number {
-    return this.#begun;
-  }
-
-  /** How many of them are not answered. */
-  get underWay(): number {
-    return this.#underWay;
-  }
-
   /** A call has come. Returns what to call at its end. */
   begin(calledPlugin: string, calledCommand: unknown): (end: CallEnd) => void {
     const plugin = foldLabel(calledPlugin, PLUGINS);
     const command = foldLabel(String(calledCommand), COMMANDS);
     const startedMs = performance.now();
-    this.#begun++;
     this.#underWay++;
     return (end) => {
       this.#underWay--;

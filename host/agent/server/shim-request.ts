@@ -1,4 +1,4 @@
-/** The shim's requests as bytes (docs/shim-protocol.md): from its spool, and over the socket if they come in one piece. */
+/** The shim's requests as bytes (docs/shim-protocol.md), from its spool. */
 import type { RawRequest } from "./dispatcher.ts";
 
 const REQUEST_LINE = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/;
@@ -15,17 +15,6 @@ const SHIM_HEADERS: ReadonlyMap<string, string> = new Map(
     ...["CNI-Command", "CNI-ContainerID", "CNI-Netns", "CNI-IfName", "CNI-Args", "CNI-Path", "CNI-Netns-Override"],
   ].map((name) => [name, name.toLowerCase()]),
 );
-
-/** Headers that say something of a body, or of what is to follow the request. */
-const BEYOND_HEAD = /^(?:content-length|transfer-encoding|expect|upgrade):/im;
-
-/** Returns the URL if the bytes are exactly one GET, complete and without a body. */
-export function parseGet(bytes: Buffer): string | undefined {
-  const head = bytes.toString("latin1");
-  const url = /^GET (\/\S*) HTTP\/1\.1\r\n/.exec(head)?.[1];
-  const isWhole = head.indexOf("\r\n\r\n") === head.length - 4;
-  return isWhole && !FOREIGN.test(head) && !BEYOND_HEAD.test(head) ? url : undefined;
-}
 
 /** Returns the request; a sentence if the bytes are not exactly one that the shim sends. */
 export function parseShimRequest(bytes: Buffer): RawRequest | string {

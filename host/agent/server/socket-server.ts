@@ -3,18 +3,15 @@
  * one's socket away (single-agent).
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { dirname } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { EAGAIN } from "../../kernel/errno.ts";
-import { type UnixConnection, UnixListener } from "../../kernel/unix-listener.ts";
-import { loadHttp } from "../../lib/http.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { type Answer, answerError } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
-import { parseGet, parseShimRequest } from "./shim-request.ts";
 import type { StatusApi } from "./status-api.ts";
 
 /** Largest request body, as the shim's: bytes. */
@@ -28,9 +25,6 @@ const STOP_GRACE_MS = 5_000;
 
 /** How long a stopping agent waits for the request of a caller that has connected: milliseconds. */
 export const SILENCE_GRACE_MS = 1_000;
-
-/** How long a call is served before it is watched whether the caller hangs up: milliseconds. Most calls are over before. */
-const HANG_UP_WATCH_MS = 250;
 
 /** How long a caller may take to send the head of a request: milliseconds. */
 const SILENCE_MS = 60_000;
@@ -57,21 +51,31 @@ export interface SocketServer {
   close(): Promise<void>;
 }
 
-/** A listener and the name that it was bound to. */
+/** A server and the name that it was bound to. */
 interface Listener {
-  readonly socket: UnixListener;
+  readonly server: Server;
   readonly dev: number;
   readonly ino: number;
   /** The name under which it was bound, and under which it ends. */
   readonly temporary: string;
 }
 
+/** Of all servers of one path. */
+interface Connections {
+  readonly all: Set<Socket>;
+  /** Those that have not sent the head of a request. */
+  readonly silent: Set<Socket>;
+  /** How many have been accepted. */
+  accepted: number;
+}
+
 const CNI_PATH = /^\/v1\/cni\/([a-z]+)$/;
 
 export async function listenOnSocket(options: SocketServerOptions): Promise<SocketServer> {
   const { path } = options;
-  const connections = new Connections(options);
-  let listener = bind(options, connections);
+  const connections: Connections = { all: new Set(), silent: new Set(), accepted: 0 };
+  let listener = await bind(options, connections);
+  const ended: Promise<void>[] = [];
   return {
     findLoss: () => {
       const there = statSync(path, { throwIfNoEntry: false });
@@ -80,28 +84,57 @@ export async function listenOnSocket(options: SocketServerOptions): Promise<Sock
     },
     restore: async () => {
       const lost = listener;
-      listener = bind(options, connections);
+      listener = await bind(options, connections);
       // Connections made before the loss.
-      lost.socket.acceptWaiting();
-      lost.socket[Symbol.dispose]();
+      await acceptWaiting(connections);
+      ended.push(endServer(lost));
     },
-    close: () => closeListener(path, listener, connections),
+    close: () => closeListener(path, listener, connections, ended),
   };
 }
 
-function bind({ path, log }: SocketServerOptions, connections: Connections): Listener {
+async function bind(options: SocketServerOptions, connections: Connections): Promise<Listener> {
+  const { path, log } = options;
   const temporary = `${path}.${process.pid}`;
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   rmSync(temporary, { force: true });
-  const socket = new UnixListener({
-    path: temporary,
-    accepted: (connection) => connections.accept(connection),
-    failed: (error) => log.error({ err: error }, "Accepting a caller failed; retrying"),
+  const settings = { maxHeaderSize: MAX_HEAD_BYTES, headersTimeout: SILENCE_MS, keepAliveTimeout: 1 };
+  const server = createServer(settings, (request, response) => {
+    connections.silent.delete(request.socket);
+    serve(options, request, response).catch((error: unknown) => {
+      if (request.complete) log.error({ err: error }, "Internal error");
+      else log.debug("The caller hung up during its request");
+      response.destroy();
+    });
   });
+  // The answer to a second request on one connection could not be taken back: it has no socket of its own.
+  server.maxRequestsPerSocket = 1;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(temporary, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  server.on("error", (error) => log.error({ err: error }, "Accepting a caller failed"));
   chmodSync(temporary, 0o600);
+  server.on("connection", (socket) => {
+    connections.accepted += 1;
+    connections.all.add(socket);
+    connections.silent.add(socket);
+    socket.once("close", () => {
+      connections.all.delete(socket);
+      connections.silent.delete(socket);
+    });
+  });
   const { dev, ino } = statSync(temporary);
   renameSync(temporary, path);
-  return { socket, dev, ino, temporary };
+  return { server, dev, ino, temporary };
+}
+
+/** Accepts no more. Resolves when its last connection has ended. */
+function endServer({ server }: Listener): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
 }
 
 function leadsTo(path: string, { dev, ino }: Listener): boolean {
@@ -109,241 +142,70 @@ function leadsTo(path: string, { dev, ino }: Listener): boolean {
   return there !== undefined && there.dev === dev && there.ino === ino;
 }
 
-/**
- * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the kernel, which would break them when the
- * listener closes: they are accepted before.
- */
-async function closeListener(path: string, listener: Listener, connections: Connections): Promise<void> {
-  const { socket, temporary } = listener;
-  if (leadsTo(path, listener)) renameSync(path, temporary);
-  socket.acceptWaiting();
-  socket[Symbol.dispose]();
-  await connections.finish();
-  rmSync(temporary, { force: true });
-}
+/** Turns of the event loop without a connection after which none waits: each accepts at least one that does. */
+const QUIET_TURNS = 3;
 
-/** A caller who waits for the answer to a call. */
-interface Caller {
-  /** Aborts when the caller hangs up. */
-  readonly signal: AbortSignal;
-  /** Calls `lost` if the answer does not reach the caller. */
-  answer(answer: Answer, lost: () => void): void;
+/** Resolves when the connections that wait now are accepted. */
+async function acceptWaiting(connections: Connections): Promise<void> {
+  for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
+    const before = connections.accepted;
+    await nextTurn();
+    if (connections.accepted > before) quiet = 0;
+  }
 }
 
 /**
- * All connections. A call of the shim that has come in one piece is served on the bare descriptor, and so is a question; any other connection is one of
- * node:http, which takes five times as long and is loaded by the first of them.
+ * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the kernel, which would break them when the
+ * listener closes: they are accepted before. Requests under way may finish for a bounded time.
  */
-class Connections {
-  readonly #options: SocketServerOptions;
-  #http: Server | undefined;
-  /** Connections of node:http. */
-  readonly #sockets = new Set<Socket>();
-  /** Those that have not sent a request. */
-  readonly #silent = new Set<Socket>();
-  /** What ends each of the other calls. */
-  readonly #calls = new Set<AbortController>();
-  /** What begins with each of those that have sent nothing yet. */
-  readonly #late = new Set<() => void>();
-  #emptied = (): void => {};
-
-  constructor(options: SocketServerOptions) {
-    this.#options = options;
-  }
-
-  #httpServer(): Server {
-    this.#http ??= this.#createHttp(this.#options);
-    return this.#http;
-  }
-
-  #createHttp(options: SocketServerOptions): Server {
-    const server = loadHttp().createServer(
-      { maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: 1 },
-      (request, response) => {
-        this.#silent.delete(request.socket);
-        serve(options, request, response).catch((error: unknown) => {
-          if (request.complete) options.log.error({ err: error }, "Internal error");
-          else options.log.debug("The caller hung up during its request");
-          response.destroy();
-        });
-      },
-    );
-    // The answer to a second request on one connection could not be taken back: it has no socket of its own.
-    server.maxRequestsPerSocket = 1;
-    return server;
-  }
-
-  accept(connection: UnixConnection): void {
-    const bytes = connection.peek();
-    if (bytes.length > 0) this.#start(connection, bytes);
-    else this.#await(connection);
-  }
-
-  /** A caller sends as soon as it has connected, but the agent is often woken before. */
-  #await(connection: UnixConnection): void {
-    const start = (): void => {
-      clearTimeout(timer);
-      this.#late.delete(start);
-      this.#start(connection, connection.peek());
-    };
-    const timer = setTimeout(start, SILENCE_GRACE_MS);
-    this.#late.add(start);
-    connection.onReadable(start);
-  }
-
-  #start(connection: UnixConnection, bytes: Buffer): void {
-    const call = parseShimRequest(bytes);
-    const url = typeof call === "string" ? parseGet(bytes) : undefined;
-    if (typeof call !== "string") {
-      connection.take(bytes.length);
-      void this.#serve(connection, call);
-    } else if (url !== undefined) {
-      connection.take(bytes.length);
-      void this.#inspect(connection, url);
-    } else this.#hand(connection.release());
-  }
-
-  /** Lets requests under way finish for a bounded time. */
-  async finish(): Promise<void> {
-    const emptied = new Promise<void>((resolve) => {
-      this.#emptied = resolve;
-    });
-    this.#checkEmpty();
-    const timers = [
-      setTimeout(() => this.#destroy(this.#silent), SILENCE_GRACE_MS),
-      setTimeout(() => {
-        for (const call of this.#calls) call.abort();
-        this.#destroy(this.#sockets);
-      }, STOP_GRACE_MS),
-    ];
-    await emptied;
-    for (const timer of timers) clearTimeout(timer);
-  }
-
-  #destroy(sockets: ReadonlySet<Socket>): void {
-    for (const socket of sockets) socket.destroy();
-  }
-
-  #checkEmpty(): void {
-    if (this.#late.size + this.#calls.size + this.#sockets.size === 0) this.#emptied();
-  }
-
-  #hand(fd: number): void {
-    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
-    this.#sockets.add(socket);
-    this.#silent.add(socket);
-    socket.setTimeout(SILENCE_MS, () => this.#silent.has(socket) && socket.destroy());
-    socket.once("close", () => {
-      this.#sockets.delete(socket);
-      this.#silent.delete(socket);
-      this.#checkEmpty();
-    });
-    this.#httpServer().emit("connection", socket);
-  }
-
-  async #inspect(connection: UnixConnection, url: string): Promise<void> {
-    const question = new AbortController();
-    this.#calls.add(question);
-    try {
-      deliver(connection, formatAnswer(await this.#options.inspect("GET", url)), () => {});
-    } catch (error) {
-      this.#options.log.error({ err: error }, "Internal error");
-      connection.close();
-    } finally {
-      this.#calls.delete(question);
-      this.#checkEmpty();
-    }
-  }
-
-  async #serve(connection: UnixConnection, call: RawRequest): Promise<void> {
-    const hungUp = new AbortController();
-    this.#calls.add(hungUp);
-    // Sending the answer finds out, too.
-    const watching = setTimeout(() => connection.onHangUp(() => hungUp.abort()), HANG_UP_WATCH_MS);
-    let isOpen = true;
-    const answer: Caller["answer"] = (text, lost) => {
-      clearTimeout(watching);
-      isOpen = false;
-      deliver(connection, formatAnswer(text), lost);
-    };
-    try {
-      await serveCall(this.#options, call.plugin, call.headers, async () => call.body, {
-        signal: hungUp.signal,
-        answer,
-      });
-    } catch (error) {
-      this.#options.log.error({ err: error }, "Internal error");
-    } finally {
-      clearTimeout(watching);
-      if (isOpen) connection.close();
-      this.#calls.delete(hungUp);
-      this.#checkEmpty();
-    }
-  }
+async function closeListener(
+  path: string,
+  listener: Listener,
+  connections: Connections,
+  ended: readonly Promise<void>[],
+): Promise<void> {
+  if (leadsTo(path, listener)) renameSync(path, listener.temporary);
+  await acceptWaiting(connections);
+  const destroy = (some: ReadonlySet<Socket>): void => {
+    for (const socket of some) socket.destroy();
+  };
+  const timers = [
+    setTimeout(() => destroy(connections.silent), SILENCE_GRACE_MS),
+    setTimeout(() => destroy(connections.all), STOP_GRACE_MS),
+  ];
+  await Promise.all([...ended, endServer(listener)]);
+  for (const timer of timers) clearTimeout(timer);
+  rmSync(listener.temporary, { force: true });
 }
 
-/** Sends the answer and closes the connection. What the kernel has no room for goes the long way. */
-function deliver(connection: UnixConnection, bytes: Buffer, lost: () => void): void {
-  const sent = connection.send(bytes);
-  if (sent === bytes.length || (sent < 0 && sent !== -EAGAIN)) {
-    connection.close();
-    if (sent < 0) lost();
-    return;
-  }
-  const socket = new Socket({ fd: connection.release(), writable: true });
-  socket.on("error", () => {});
-  socket.once("close", () => {
-    if (!socket.writableFinished) lost();
-  });
-  socket.end(bytes.subarray(Math.max(0, sent)));
-}
-
-/** Serves a request of node:http. */
 async function serve(options: SocketServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = request.url ?? "/";
   const plugin = request.method === "POST" ? CNI_PATH.exec(url)?.[1] : undefined;
   if (plugin === undefined) {
-    const answer = await options.inspect(request.method ?? "", url);
-    write(response, answer);
+    write(response, await options.inspect(request.method ?? "", url));
     return;
   }
+  const { headers } = request;
   const hungUp = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) hungUp.abort();
-  });
-  await serveCall(options, plugin, request.headers, () => readBody(request), {
-    signal: hungUp.signal,
-    answer: (answer, lost) => {
-      response.once("close", () => {
-        if (!response.writableFinished) lost();
-      });
-      write(response, answer);
-    },
-  });
-}
-
-/** Rejects if the body cannot be read. */
-async function serveCall(
-  options: SocketServerOptions,
-  plugin: string,
-  headers: RawRequest["headers"],
-  readBody: () => Promise<string | undefined>,
-  caller: Caller,
-): Promise<void> {
   const end = options.meter?.begin(plugin, headers["cni-command"]);
   let found: CallEnd = "undelivered";
+  let dispatched: Dispatched | undefined;
+  response.once("close", () => {
+    if (response.writableFinished) return;
+    hungUp.abort();
+    found = "undelivered";
+    if (dispatched !== undefined) void takeBack(options, dispatched);
+  });
   try {
-    const dispatched = await dispatchBody(options, plugin, headers, await readBody(), caller.signal);
-    if (caller.signal.aborted) {
-      await takeBack(options, dispatched);
+    const answer = await dispatchBody(options, plugin, headers, await readBody(request), hungUp.signal);
+    if (hungUp.signal.aborted) {
+      await takeBack(options, answer);
       return;
     }
     options.faults("answer.write");
-    found = dispatched.code ?? 0;
-    caller.answer(dispatched, () => {
-      found = "undelivered";
-      void takeBack(options, dispatched);
-    });
+    dispatched = answer;
+    found = answer.code ?? 0;
+    write(response, answer);
     options.faults("answer.written");
   } finally {
     end?.(found);
@@ -409,22 +271,4 @@ function write(response: ServerResponse, { status, body, notice, contentType = J
     ...(notice === undefined ? {} : { "Berth-Notice": formatNotice(notice) }),
   });
   response.end(bytes);
-}
-
-/** Reason phrases of calls and questions (RFC 9110 §15); another status has none. */
-const REASONS: Readonly<Record<number, string>> = {
-  200: "OK",
-  400: "Bad Request",
-  404: "Not Found",
-  409: "Conflict",
-  422: "Unprocessable Content",
-  503: "Service Unavailable",
-};
-
-/** Returns the same answer as bytes. */
-function formatAnswer({ status, body, notice, contentType = JSON_TYPE }: Answer): Buffer {
-  const length = Buffer.byteLength(body);
-  const noticed = notice === undefined ? "" : `\r\nBerth-Notice: ${formatNotice(notice)}`;
-  const head = `HTTP/1.1 ${status} ${REASONS[status] ?? ""}\r\nContent-Type: ${contentType}\r\nContent-Length: ${length}\r\nConnection: close${noticed}`;
-  return Buffer.from(`${head}\r\n\r\n${body}`);
 }

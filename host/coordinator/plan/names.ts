@@ -2,7 +2,7 @@
  * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone, so that a
  * DEL finds what an ADD created, whatever state was lost in between.
  */
-import { sha256 } from "../../lib/crypto.ts";
+import { hash } from "node:crypto";
 import { invariant } from "../../lib/invariant.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Veth } from "../../plan/operation.ts";
@@ -19,9 +19,9 @@ function macOf(octets: Uint8Array): Mac {
 
 /** The host's end is `veth` and 11 hexadecimal digits of a hash, since the prefixes of container IDs collide. */
 export function nameVeth(containerId: string): Veth {
-  const hash = sha256(containerId);
+  const digest = hash("sha256", containerId, "buffer");
   return {
-    host: { name: `veth${hash.toString("hex").slice(0, 11)}`, mac: macOf(hash.subarray(6, 12)) },
-    pod: { name: POD_VETH, mac: macOf(hash.subarray(12, 18)) },
+    host: { name: `veth${digest.toString("hex").slice(0, 11)}`, mac: macOf(digest.subarray(6, 12)) },
+    pod: { name: POD_VETH, mac: macOf(digest.subarray(12, 18)) },
   };
 }

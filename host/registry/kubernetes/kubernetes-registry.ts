@@ -326,10 +326,6 @@ export class KubernetesRegistry implements Registry {
     return this.#journal.pendingCalls;
   }
 
-  async trimMemory(): Promise<void> {
-    await this.#journal.trimMemory?.();
-  }
-
   probe(): Promise<void> {
     return this.#journal.probe();
   }

@@ -44,7 +44,7 @@ export class MemoryStore implements StoreAccess {
   }
 
   async send(method: CallMessage["method"], args: readonly unknown[]): Promise<unknown> {
-    if (method === "probe" || method === "trimMemory") return undefined;
+    if (method === "probe") return undefined;
     // A registry that lost rows, or cannot write, records no address.
     if (method === "claim" && this.trouble !== undefined) throw new RegistryError(this.trouble);
     const operation = operationOf({ id: 0, method, args: structuredClone(args) });

@@ -9,14 +9,10 @@ export type StoreMethod = Exclude<
   "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity"
 >;
 
-/** What concerns the thread, not the rows that it has. */
-const THREAD_METHODS = ["trimMemory", "close"] as const;
-type ThreadMethod = (typeof THREAD_METHODS)[number];
-
 export interface CallMessage {
   readonly id: number;
-  /** `probe` and `close` concern the database, not its rows, `trimMemory` the thread. */
-  readonly method: StoreMethod | "probe" | ThreadMethod;
+  /** `probe` and `close` concern the database, not its rows. */
+  readonly method: StoreMethod | "probe" | "close";
   readonly args: readonly unknown[];
 }
 
@@ -50,10 +46,6 @@ const READS: readonly string[] = [
   "list",
 ] satisfies StoreMethod[];
 
-export function isOfThread({ method }: CallMessage): boolean {
-  return (THREAD_METHODS as readonly string[]).includes(method);
-}
-
 /** Returns whether the method changes neither rows nor files. */
 export function onlyReads(method: CallMessage["method"]): boolean {
   return READS.includes(method);
@@ -67,7 +59,7 @@ export function operationOf(message: CallMessage): Operation {
     onlyReads: onlyReads(message.method),
     run: (store) => {
       invariant(
-        !isOfThread(message) && message.method !== "probe",
+        message.method !== "close" && message.method !== "probe",
         `${message.method} is not an operation of the store`,
       );
       const method = Reflect.get(store, message.method) as ((...args: readonly unknown[]) => unknown) | undefined;

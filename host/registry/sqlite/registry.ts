@@ -1,9 +1,9 @@
 /** Opens the embedded registry, and a cluster node's journal: on a thread of its own, which owns the database. */
 import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../../lib/fault.ts";
 import type { Journal } from "../journal.ts";
 import { type Cooldowns, type FreedObserver, type RecoverableRegistry, RegistryError } from "../registry.ts";
-import { type RegistryThread, startRegistryThread } from "./registry-thread.ts";
 import type { SessionOptions } from "./session.ts";
 import { SqliteRegistry } from "./sqlite-registry.ts";
 import type { OpenMessage } from "./sqlite-worker.ts";
@@ -30,8 +30,6 @@ export interface SqliteRegistryOptions {
   readonly onDeath: (error: Error) => void;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
-  /** Started before; default: a new one. */
-  readonly thread?: RegistryThread | undefined;
 }
 
 /** Opens the embedded registry. Rejects with RegistryError. */
@@ -49,11 +47,16 @@ function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }
 
+/** The worker is beside this file: a bundle in the build, TypeScript in the source tree. */
+function workerUrl(): URL {
+  return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
+}
+
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
-  const { worker, bell } = options.thread ?? startRegistryThread({ isJournal });
-  worker.ref();
+  const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const worker = new Worker(workerUrl(), { workerData: bell, name: "registry" });
   const session: SessionOptions = {
     directory: options.directory,
     witness: options.witness,

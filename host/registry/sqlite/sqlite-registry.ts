@@ -28,12 +28,6 @@ export const PROBE_INTERVAL_MS = 5_000;
 /** Most rows that a copy of the registry reads at once. */
 const COPY_PAGE = 1_000;
 
-/** Returns an empty registry that nothing outlives. */
-export function openMemoryRegistry({ nowMs, ...options }: CopyOptions & { readonly bootId: string }): SqliteRegistry {
-  const opened = { ...options, isJournal: false, openedAtMs: nowMs() };
-  return new SqliteRegistry(new MemoryStore(openMemoryDatabase(), opened), nowMs);
-}
-
 export class SqliteRegistry implements Journal, RecoverableRegistry {
   readonly #store: StoreAccess;
   readonly #nowMs: () => number;
@@ -51,10 +45,6 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
 
   get pendingCalls(): number {
     return this.#store.pendingCalls;
-  }
-
-  async trimMemory(): Promise<void> {
-    if (this.#store.gone === undefined) await this.#store.send("trimMemory", []);
   }
 
   async probe(): Promise<void> {

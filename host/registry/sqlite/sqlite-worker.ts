@@ -3,13 +3,10 @@
  * milliseconds (clocks-and-boots).
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
-import { collectGarbage } from "../../lib/collect-garbage.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
-import { type CallMessage, isOfThread } from "./operation.ts";
-import type { ThreadStart } from "./registry-thread.ts";
-import { rehearseClaim } from "./rehearse-claim.ts";
+import type { CallMessage } from "./operation.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
 /** Reports a loss that is repaired without an administrator. May be sent at any time. */
@@ -33,18 +30,16 @@ function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): voi
   for (;;) {
     const calls = receive(port, bell) as CallMessage[];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
-      const group = calls.slice(start, start + MAX_GROUP).filter((call) => !isOfThread(call));
+      const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
       // One message each: Node.js runs the continuations of one message before it delivers the next.
       if (group.length > 0) for (const reply of session.run(group)) port.postMessage(reply);
     }
-    const isClosed = calls.some(({ method }) => method === "close");
-    if (isClosed) session.close();
-    else if (calls.some(({ method }) => method === "trimMemory")) collectGarbage();
-    for (const { id } of calls.filter(isOfThread)) port.postMessage({ id, value: undefined, freed: [] });
-    if (isClosed) {
-      port.close();
-      return;
-    }
+    const closing = calls.filter(({ method }) => method === "close");
+    if (closing.length === 0) continue;
+    session.close();
+    for (const { id } of closing) port.postMessage({ id, value: undefined, freed: [] });
+    port.close();
+    return;
   }
 }
 
@@ -79,12 +74,10 @@ function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   }
 }
 
-function main(port: MessagePort, { bell, isJournal }: ThreadStart): void {
-  // The main thread has to load its program first. Nothing is lost if it fails.
-  rehearseClaim(isJournal).catch(() => undefined);
+function main(port: MessagePort, bell: Int32Array): void {
   const session = open(port, bell);
   if (session !== undefined) serve(port, bell, session);
 }
 
 invariant(parentPort !== null, "sqlite-worker runs as a worker thread only");
-main(parentPort, workerData as ThreadStart);
+main(parentPort, workerData as Int32Array);

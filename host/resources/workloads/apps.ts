@@ -1,7 +1,7 @@
 /** The fields of Deployment, ReplicaSet, StatefulSet and DaemonSet (apps/v1) that size the pools generated for them. */
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
-import { sha256 } from "../../lib/crypto.ts";
 import { orAbsent } from "../../lib/schema.ts";
 import { counted, observed, podTemplate, surge, wanted, workloadMetadata } from "./template.ts";
 
@@ -10,7 +10,7 @@ const template = { template: podTemplate };
 /** Returns a digest of the pod template; it identifies a revision of the pods. */
 function digestOf(value: unknown): string {
   const spec = z.object({ spec: z.object({ template: z.unknown() }) }).safeParse(value).data?.spec;
-  return sha256(JSON.stringify(spec?.template) ?? "").toString("base64");
+  return hash("sha256", JSON.stringify(spec?.template) ?? "", "base64");
 }
 
 const DEFAULT_SURGE = "25%";

@@ -39,12 +39,9 @@ function npmComponent(directory: string): Component {
   return { type: "library", name, version, license, purl, text: text.join("\n\n") };
 }
 
-/** Returns the lists that esbuild wrote for the bundles and scripts in `dist`, as one. */
+/** Returns the list that esbuild wrote for the bundles in `dist`. */
 export function readMetafile(dist: string): Metafile {
-  const lists = ["bundles.json", "scripts.json"].map((name) => {
-    const path = join(dist, name);
-    if (!existsSync(path)) throw new Error(`${path} is missing; run: npm run build`);
-    return JSON.parse(readFileSync(path, "utf8")) as Metafile;
-  });
-  return { outputs: Object.assign({}, ...lists.map(({ outputs }) => outputs)) };
+  const path = join(dist, "bundles.json");
+  if (!existsSync(path)) throw new Error(`${path} is missing; run: npm run build`);
+  return JSON.parse(readFileSync(path, "utf8")) as Metafile;
 }

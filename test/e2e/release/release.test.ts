@@ -271,7 +271,7 @@ describe.runIf(process.arch === "x64")("the build for arm64, under QEMU", () => 
       ...{ config: output("pools"), ...place },
       ...{ "cni-conf-dir": output("net.d"), "log-dir": output("log") },
     }).flatMap(([name, value]) => [`--${name}`, value]);
-    const program = [join(rootfs, "usr", "bin", "node"), product("berth-agent-main.mjs")];
+    const program = [join(rootfs, "usr", "bin", "node"), product("berth-agent.mjs")];
     agent = await startDaemon("the agent for arm64", emulate(...program, ...options), node);
     await agent.until(
       async () => (await runNode(product("berthctl.mjs"), "health", "--socket", place.socket)) !== "",

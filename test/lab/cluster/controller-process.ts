@@ -14,6 +14,7 @@ import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { pauseSince } from "../pause.ts";
+import { controllerOptions } from "../service-environment.ts";
 
 export interface ControllerProcessOptions {
   readonly kubeconfig: string;
@@ -47,7 +48,7 @@ export async function startControllerProcess(options: ControllerProcessOptions):
   const flags = ["--kubeconfig", kubeconfig, "--identity", name, "--listen", "127.0.0.1:0", ...args];
   const bin = join(root, "node_modules", ".bin", "node");
   // The kernel ends the child with us.
-  const argv = ["--pdeathsig", "KILL", "--", bin, join(dist, "berth-controller.mjs"), ...flags];
+  const argv = ["--pdeathsig", "KILL", "--", bin, ...controllerOptions(), join(dist, "berth-controller.mjs"), ...flags];
   const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])

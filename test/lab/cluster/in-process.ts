@@ -2,7 +2,6 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { NO_AUDIT } from "../../../host/agent/audit/audit.ts";
 import {
   type ClusterBackend,
   type ClusterBackendOptions,
@@ -14,6 +13,7 @@ import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
+import { NO_AUDIT } from "../../world/no-audit.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import type { LabPod } from "./objects.ts";
 import { requestNodeToken, writeAgentKubeconfig } from "./rights.ts";

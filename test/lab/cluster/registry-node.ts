@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_AUDIT } from "../../../host/agent/audit/audit.ts";
 import { readPod } from "../../../host/agent/cluster/identity.ts";
 import { Collector } from "../../../host/agent/gc/collector.ts";
 import { LostAddresses } from "../../../host/agent/gc/lost-addresses.ts";
@@ -23,6 +22,7 @@ import { openKubernetesRegistry } from "../../../host/registry/kubernetes/kubern
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import { decodeNode, type Node } from "../../../host/resources/node.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+import { NO_AUDIT } from "../../world/no-audit.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { connectAgentClient } from "./in-process.ts";
 import type { LabPod } from "./objects.ts";

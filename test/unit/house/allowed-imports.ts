@@ -25,7 +25,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core config records resources ipam kubernetes metrics web registry",
   cli: "lib net core cni config records resources kubernetes coordinator install",
-  bin: "lib core config kernel kubernetes metrics registry web agent install controller cli",
+  bin: "lib core config kernel kubernetes metrics web agent install controller cli",
 };
 
 /** The same inside the agent. */
@@ -51,9 +51,8 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
     "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
-  "agent/rehearsal": "agent agent/audit agent/coordinator agent/detection agent/ipam agent/server",
   "agent/agent.ts":
-    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/rehearsal agent/server",
+    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/server",
 };
 
 /** The same inside the controller. */

@@ -13,7 +13,6 @@ const { meetsLock } = await import(setupFile("npm.mjs"));
 const { hashInputs } = await import(setupFile("stamp.mjs"));
 const { buildTools } = await import(setupFile("go.mjs"));
 const { run } = await import(setupFile("command.mjs"));
-const { bindBuiltins } = await import(setupFile("builtins.mjs"));
 
 let directory = "";
 beforeEach(() => {
@@ -94,25 +93,6 @@ describe("npm packages", () => {
     { when: "one that only others need is missing", wanted: { a: { optional: true } }, installed: {}, meets: true },
   ])("meet the lock file when $when: $meets", ({ wanted, installed, meets }) => {
     expect(meetsLock(wanted, installed)).toBe(meets);
-  });
-});
-
-describe("imports of Node.js in a bundle", () => {
-  const get = (name: string): string => `globalThis.process.getBuiltinModule("node:${name}")`;
-  test.each([
-    { form: "names", text: 'import{a,b as c}from"node:fs";c();', bound: `const{a,b:c}=${get("fs")};c();` },
-    { form: "a default", text: 'x;import process from"node:process";', bound: `const process =${get("process")};x;` },
-    { form: "all", text: 'import*as fs from"node:fs/promises";', bound: `const fs =${get("fs/promises")};` },
-    {
-      form: "one behind others",
-      text: '#!/bin/node\nfirst();import"./chunk.mjs";import{a}from"node:os";',
-      bound: `#!/bin/node\nconst{a}=${get("os")};first();import"./chunk.mjs";`,
-    },
-    { form: "a module that an old Node.js has to load", text: 'import{a}from"node:url";', bound: undefined },
-    { form: "a module beside it", text: 'import{a}from"./chunk.mjs";', bound: undefined },
-    { form: "a text", text: `say('import{a}from"node:fs"');`, bound: undefined },
-  ])("$form: $text", ({ text, bound = text }) => {
-    expect(bindBuiltins(text)).toBe(bound);
   });
 });
 

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
 import {
   COLLECTOR_TICK_MS,
   Collector,
@@ -18,6 +17,7 @@ import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journ
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
 import { MemoryApiServer, unreachable } from "../../../fakes/memory-api-server.ts";
+import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { openJournalNode, type TestNode } from "../../../world/node.ts";
 import { until } from "../../../world/recorded-log.ts";
 import { ip } from "../../../world/values.ts";

@@ -32,9 +32,7 @@ it("a caller cannot make up series", async () => {
 it("calls that are not answered are in progress", async () => {
   const set = new MetricSet(AGENT_METRICS, () => {});
   const meter = new RequestMeter(set);
-  const end = meter.begin("berth", "ADD");
-  expect(await set.render()).toContain("\nberth_cni_requests_in_progress 1\n");
-  expect([meter.begun, meter.underWay]).toEqual([1, 1]);
+  const [end] = [meter.begin("berth", "ADD"), meter.begin("berth", "ADD")];
   end(0);
-  expect([meter.begun, meter.underWay]).toEqual([1, 0]);
+  expect(await set.render()).toContain("\nberth_cni_requests_in_progress 1\n");
 });

@@ -98,7 +98,6 @@ describe("the socket server", () => {
       expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
     }));
 
-  /** A request in one piece is served without node:http. */
   it.each([1, 2])("answers a request that comes in pieces: %i, and takes nothing back", (pieces) =>
     withServer(async ({ path, requested, answer, undone }) => {
       const { received } = await callInPieces(path, post("c1"), pieces);

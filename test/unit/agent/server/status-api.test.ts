@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { NO_AUDIT } from "../../../../host/agent/audit/audit.ts";
 import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
 import { Operations } from "../../../../host/agent/operations.ts";
 import { createStatusApi, MAX_PAGE, type StatusApi } from "../../../../host/agent/server/status-api.ts";
 import { EMPTY_NAMESPACE } from "../../../../host/plan/state.ts";
 import { explanationRecord } from "../../../../host/records/explanation-record.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
+import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
