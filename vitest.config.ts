@@ -15,6 +15,7 @@ interface Kind {
 const kinds: Kind[] = [
   { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
+  { name: "simulation", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "netns", testTimeout: 60_000, fileParallelism: false },
   // Most of the time a file waits for its control plane.
   {

@@ -21,7 +21,7 @@ import { filesToRepeat, MAX_UNSTEADY, type Report, type Tally, tallyReport, tall
 import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
 /** These kinds keep both processors busy, and show their progress. */
-const FOREGROUND = ["unit", "property", "cluster", "e2e", "embeddings"];
+const FOREGROUND = ["unit", "property", "simulation", "cluster", "e2e", "embeddings"];
 /**
  * These mostly wait, or use one processor. They run beside the others, one after the other; the output of each is printed when it has ended. `uml`
  * comes first, beside tests that only compute; `nodes` then shares the processors with control planes, not with measurements of milliseconds.

@@ -1,14 +1,16 @@
 /**
- * `npm run release`: writes images, tarballs, their SBOMs, THIRD_PARTY_LICENSES and SHA256SUMS into dist/release. It needs no network once the set-up
+ * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES and SHA256SUMS into dist/release. It needs no network once the set-up
  * has run, and the same commit gives the same bytes.
  */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../setup/paths.mjs";
+import { tagOf } from "../setup/version.mjs";
+import { compress, writeTar } from "./archive.ts";
 import { build } from "./build.ts";
 import { buildChart } from "./chart.ts";
-import { readFacts } from "./facts.ts";
+import { type Facts, readFacts } from "./facts.ts";
 import { takeInventory } from "./inventory/inventory.ts";
 import { writeNotices } from "./inventory/notices.ts";
 import { sha256 } from "./sources.ts";
@@ -20,7 +22,16 @@ const STEPS: readonly Step[] = [
   (release) => build("amd64", release),
   (release) => build("arm64", release),
   ({ facts }) => buildChart(facts),
+  async ({ facts }) => [[`berth-${tagOf(facts.version)}-source-maps.tar.gz`, await packSourceMaps(facts)]],
 ];
+
+/** Returns the archive of the bundles' source maps, which images and tarballs do without: unpacked beside the bundles they name lines of the source. */
+async function packSourceMaps(facts: Facts): Promise<Buffer> {
+  const dist = join(root, "dist");
+  const names = readdirSync(dist).filter((name) => name.endsWith(".mjs.map"));
+  const entries = names.sort().map((path) => ({ path, mode: 0o644, content: readFileSync(join(dist, path)) }));
+  return compress(await writeTar(entries, facts.timeSeconds));
+}
 
 async function prepare(output: string): Promise<Release> {
   rmSync(output, { recursive: true, force: true });

@@ -158,7 +158,7 @@ function bundle(entries, flags) {
 
 /**
  * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: an executable's
- * program, which an old Node.js could not parse, and what only some need. Other modules in dist are of older builds.
+ * program, which an old Node.js could not parse, and what only some need. A source map is beside each. Other modules in dist are of older builds.
  */
 function bundleStep(groups, version) {
   const entries = groups.flat();
@@ -173,6 +173,7 @@ function bundleStep(groups, version) {
     "--out-extension:.js=.mjs",
     ...chunks,
     `--banner:js=${require}`,
+    "--sourcemap=linked",
   ];
   return buildStep({
     name: `bundles (${names.join(", ")})`,
@@ -180,7 +181,8 @@ function bundleStep(groups, version) {
     outputs: [...names, "bundles.json"].map((name) => inRoot("dist", name)),
     texts: [...flags, ...groups.map((group) => group.map(nameOf).join(" "))],
     build: () => {
-      const temporary = inRoot("dist", ".bundles");
+      // As deep as dist, because source maps have relative paths.
+      const temporary = inRoot(".bundles");
       rmSync(temporary, { recursive: true, force: true });
       const contents = groups.map((group) => bundle(group, [...flags, `--outdir=${temporary}`]));
       const all = (part) => Object.assign({}, ...contents.map((each) => each[part]));
@@ -190,7 +192,9 @@ function bundleStep(groups, version) {
       const chunks = built.filter((name) => !names.includes(name));
       for (const name of chunks) renameSync(join(temporary, name), inRoot("dist", name));
       for (const name of names) publish(join(temporary, name), inRoot("dist", name));
-      const old = readdirSync(inRoot("dist")).filter((name) => /\.[cm]js$/.test(name) && !built.includes(name));
+      const old = readdirSync(inRoot("dist")).filter(
+        (name) => /\.[cm]js(?:\.map)?$/.test(name) && !built.includes(name),
+      );
       for (const name of old) rmSync(inRoot("dist", name));
       rmSync(temporary, { recursive: true });
     },
@@ -222,8 +226,6 @@ function mapStep() {
 
 /** Makes a bundle executable and renames it into place. */
 function publish(from, to) {
-  const text = readFileSync(from, "utf8");
-  if (!text.startsWith("#!")) writeFileSync(from, `#!/usr/bin/env node\n${text}`);
   chmodSync(from, 0o755);
   renameSync(from, to);
 }

@@ -8,7 +8,7 @@ import { STEPS, type Step, walk } from "./subnets-walk.ts";
 
 /** The same walks each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
 const SEED = Number(process.env.BERTH_SEED ?? 20_261_120);
-const RUNS = Number(process.env.BERTH_RUNS ?? 40);
+const RUNS = Number(process.env.BERTH_RUNS ?? 24);
 const LENGTH = 250;
 
 /** What of the steps there is more of. */

@@ -15,7 +15,7 @@ import { type Answer, answerRequest, type Request, readRequest } from "../../uni
 import { readStatement } from "../../unit/coordinator/plan-words.ts";
 
 /** `PLAN_RUNS=n` for more. */
-const RUNS = Number(process.env.PLAN_RUNS ?? 1_000);
+const RUNS = Number(process.env.PLAN_RUNS ?? 500);
 
 /** What happens to a pod: a link comes or goes with its routes, another process changes something, a request. */
 type Event = { readonly lines: readonly string[] } | { readonly request: Request };

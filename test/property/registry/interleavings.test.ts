@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { walk } from "./walk.ts";
 
 const FIRST_SEED = Number(process.env.WALK_SEED ?? 1);
-const WALKS = Number(process.env.WALKS ?? 100);
+const WALKS = Number(process.env.WALKS ?? 50);
 const STEPS = Number(process.env.WALK_STEPS ?? 300);
 
 beforeEach(() => {

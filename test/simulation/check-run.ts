@@ -1,6 +1,6 @@
 /** Runs of the simulation in a test, and how many steps they took together. */
 import { expect } from "vitest";
-import { describeReport, type RunOptions, run, shrink } from "../simulation/run.ts";
+import { describeReport, type RunOptions, run, shrink } from "./run.ts";
 
 let steps = 0;
 
@@ -16,7 +16,7 @@ export async function checkRun(options: RunOptions, { isFresh = false } = {}): P
 /** What a violation of a fresh seed means, and how it is kept. */
 function describeFresh({ seed, profile, steps }: RunOptions): string {
   return `The gate takes another seed each time, so this violation may be older than your change; BERTH_SEED=${seed} repeats it, also without the change.
-If it is older, keep it all the same, in an issue or in FINDINGS of test/property/simulation-findings.test.ts, and run the gate again:
+If it is older, keep it all the same, in an issue or in FINDINGS of test/simulation/findings.test.ts, and run the gate again:
   ["…", { seed: ${seed}, profile: "${profile}", steps: ${steps} }],`;
 }
 

@@ -3,9 +3,9 @@
  * with some profiles. With BERTH_SEED that seed takes the place of the fresh one, with all profiles.
  */
 import { afterAll, expect, it } from "vitest";
-import { PROFILES, type ProfileName } from "../simulation/profiles.ts";
-import { DEFAULTS, type RunOptions, run } from "../simulation/run.ts";
-import { checkRun, describeSteps } from "./simulation-check.ts";
+import { checkRun, describeSteps } from "./check-run.ts";
+import { PROFILES, type ProfileName } from "./profiles.ts";
+import { DEFAULTS, type RunOptions, run } from "./run.ts";
 
 const GIVEN = process.env.BERTH_SEED;
 const SEED = Number(GIVEN ?? Date.now() % 2 ** 31);

@@ -6,11 +6,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../host/agent/gc/reconciler.ts";
-import { Cluster } from "../simulation/cluster.ts";
-import { networkDirectory } from "../simulation/network-directory.ts";
-import { installTime, SimulatedTime } from "../simulation/simulated-time.ts";
-import { Timeline } from "../simulation/timeline.ts";
 import { root } from "../unit/house/sources.ts";
+import { Cluster } from "./cluster.ts";
+import { networkDirectory } from "./network-directory.ts";
+import { installTime, SimulatedTime } from "./simulated-time.ts";
+import { Timeline } from "./timeline.ts";
 
 /** Until pods have their addresses and the controllers lead. */
 const START_MS = 60_000;

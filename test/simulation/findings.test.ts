@@ -1,7 +1,7 @@
 /** Runs of the simulation that once violated an invariant. They stay. */
 import { afterAll, it } from "vitest";
-import { DEFAULTS, type RunOptions } from "../simulation/run.ts";
-import { checkRun, describeSteps } from "./simulation-check.ts";
+import { checkRun, describeSteps } from "./check-run.ts";
+import { DEFAULTS, type RunOptions } from "./run.ts";
 
 type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> &
   Partial<Pick<RunOptions, "faults" | "nodes" | "pods">>;
