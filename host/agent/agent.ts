@@ -6,11 +6,13 @@ import { hostname } from "node:os";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
+import { PeriodicWorker } from "../lib/periodic.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
+import type { Registry } from "../registry/registry.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -22,11 +24,10 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
-import { startMaintenance } from "./maintenance.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operations.ts";
-import { watchRegistry } from "./registry-watch.ts";
+import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -252,4 +253,76 @@ async function openBackend(
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
   const { connectCluster } = await import("./cluster/connect.ts");
   return connectCluster(cluster, base);
+}
+
+/** How often the agent drains the spool: milliseconds. */
+export const SPOOL_INTERVAL_MS = 2_000;
+
+/** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. */
+export const EXPIRE_INTERVAL_MS = 1_000;
+
+export interface Maintenance {
+  /** Starts no more work; does not wait for work in progress. */
+  close(): void;
+}
+
+interface MaintenanceDeps {
+  readonly registry: Registry;
+  readonly spool: Pick<Spool, "drain">;
+  /** Probes the quarantined addresses that are due. */
+  readonly probeQuarantined: () => Promise<void>;
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+/** Frees cooled addresses and those of NICs that were never attached, probes quarantined ones, and replays spooled DELs. */
+export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
+  const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
+    new PeriodicWorker({
+      failure,
+      work: async () => {
+        await work();
+        return intervalMs;
+      },
+      firstMs: intervalMs,
+      retryMs: () => intervalMs,
+      log,
+    });
+  const workers = [
+    every(EXPIRE_INTERVAL_MS, "Freeing cooled addresses failed", () => registry.expire()),
+    every(EXPIRE_INTERVAL_MS, "Freeing addresses that were never attached failed", () =>
+      registry.releaseUnattached(nowMs() - UNATTACHED_MS),
+    ),
+    every(EXPIRE_INTERVAL_MS, "Probing quarantined addresses failed", probeQuarantined),
+    every(SPOOL_INTERVAL_MS, "Draining the spool failed", () => spool.drain()),
+  ];
+  return {
+    close: () => {
+      for (const worker of workers) void worker.close();
+    },
+  };
+}
+
+/** How often the agent checks whether its registry can record again: milliseconds. */
+const REGISTRY_LOOK_MS = 1_000;
+
+interface RegistryWatch {
+  close(): void;
+}
+
+/** Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded, or can be again. */
+export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log): RegistryWatch {
+  let reported: string | undefined;
+  const report = (): void => {
+    const { trouble } = registry;
+    if (trouble === reported) return;
+    if (trouble === undefined) log.info("The registry can record again");
+    else log.error({ trouble }, "The registry cannot record; ADDs are refused");
+    reported = trouble;
+  };
+  const look = (): void => void registry.probe().then(report);
+  report();
+  look();
+  const timer = setInterval(look, REGISTRY_LOOK_MS).unref();
+  return { close: () => clearInterval(timer) };
 }

@@ -17,7 +17,7 @@ import type { Allocation, Quarantine } from "../registry/registry.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import type { Audit } from "./audit/audit.ts";
 import type { Backend } from "./backend.ts";
-import { readNetnsStatus } from "./fencing/netns-status.ts";
+import { readNetnsStatus } from "./gc/orphan-nics.ts";
 
 /** Rows of the registry that are read at once to find those of a pod. */
 const ROWS_AT_ONCE = 500;

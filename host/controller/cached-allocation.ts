@@ -2,6 +2,7 @@
  * Allocations as the controller caches all of them: only what its parts decide by, packed, because a large cluster has hundreds of thousands. Before
  * anything is written, the whole object is read from the API server.
  */
+
 import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { type PackedVersion, packVersion } from "../kubernetes/mirror.ts";
 import { SharedTexts, SharedValues } from "../lib/shared-values.ts";
@@ -12,8 +13,8 @@ import {
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
-  type Workload,
 } from "../resources/ip-allocation.ts";
+import type { Workload } from "../resources/member.ts";
 
 export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">;
 

@@ -1,4 +1,5 @@
 /** What the controllers get, and what each of them is. One of several processes leads, and runs them while it does. */
+
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
@@ -8,7 +9,7 @@ import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
-import type { Workload } from "../resources/ip-allocation.ts";
+import type { Workload } from "../resources/member.ts";
 import type { Namespace } from "../resources/namespace.ts";
 import type { Node } from "../resources/node.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";

@@ -2,12 +2,18 @@
 import { createConnection } from "node:net";
 import { basename, join } from "node:path";
 import { DEFAULT_COORDINATOR_CONF } from "../config/coordinator-settings.ts";
+import { parseAlias } from "../coordinator/plan/alias.ts";
+import { BERTH_PROTOCOL, NFT_TABLE } from "../coordinator/plan/constants.ts";
+import { applyOperation } from "../kernel/apply-operation.ts";
+import { deleteLink } from "../kernel/netlink/link/requests.ts";
 import { OWN_NETNS } from "../kernel/netns.ts";
-import { openNamespace } from "../kernel/open-namespace.ts";
+import { observeNamespace } from "../kernel/observe-namespace.ts";
+import { type NamespaceSource, openNamespace } from "../kernel/open-namespace.ts";
+import type { Operation } from "../plan/operation.ts";
+import { formatOperation } from "../plan/text.ts";
 import { listMarked } from "./conflist.ts";
 import { listNames, removeFile } from "./files.ts";
 import { planPluginRemoval } from "./plugins.ts";
-import { planRoutingRemoval } from "./routing.ts";
 import { InstallError, runSteps, type Step, type StepOptions } from "./step.ts";
 
 const LOG_FILE = basename(DEFAULT_COORDINATOR_CONF.logOptions.logFile);
@@ -60,4 +66,30 @@ function answers(path: string): Promise<boolean> {
     connection.on("connect", () => resolve(true)).on("error", () => resolve(false));
     connection.once("connect", () => connection.destroy());
   });
+}
+
+/**
+ * Plans the removal of the pairs to pods, of the routes and rules of Berth's protocol, and of its nf_tables table. Settings of links (rp_filter) stay:
+ * their former values are not known. Throws NetlinkError.
+ */
+function planRoutingRemoval(host: NamespaceSource): Step[] {
+  const isOwn = ({ protocol }: { readonly protocol: number }) => protocol === BERTH_PROTOCOL;
+  const query = { routeTables: "every", isRouteWanted: isOwn, rules: true, tables: [NFT_TABLE] } as const;
+  const { links, routes, rules, tables } = observeNamespace(host, query);
+  const pairs = links.filter(({ kind, alias }) => kind === "veth" && parseAlias(alias) !== undefined);
+  const operations: Operation[] = [
+    ...rules.filter(isOwn).map((rule) => ({ kind: "delete-rule", place: "host", rule }) as const),
+    ...routes.map((route) => ({ kind: "delete-route", place: "host", route }) as const),
+    ...tables.map((table) => ({ kind: "delete-table", place: "host", table }) as const),
+  ];
+  return [
+    ...operations.map((operation) => ({
+      text: formatOperation(operation),
+      run: () => applyOperation(operation, { pod: host, host }),
+    })),
+    ...pairs.map(({ index, name, alias }) => ({
+      text: `host: ip link delete ${name} (${alias})`,
+      run: () => void deleteLink(host.route, index),
+    })),
+  ];
 }

@@ -1,14 +1,15 @@
 /**
  * Builds the CNI result of a NIC, independent of the version: addresses, gateways, routes.
  */
+
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";
 import { ANNOTATION_PREFIX, type AnnotatedRoute } from "../config/annotations.ts";
 import { equalIp, formatIp, type Ip, isLinkLocal } from "../net/ip.ts";
 import { EVERYWHERE, formatPrefix, type Prefix, prefixContains } from "../net/prefix.ts";
 import { rangeOfPrefix } from "../net/range.ts";
+import { edgesOf } from "../resources/fields/address-spec.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { edgesOf } from "../resources/ip-pool-shape.ts";
 
 /** One address of the NIC; the pool may have been deleted since. */
 export interface HeldIp {

@@ -9,7 +9,7 @@
 
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
-import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/ip-allocation.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../resources/member.ts";
 
 /** Returns the owner reference with `controller: true`; undefined if there is none. */
 export function controllerOf({

@@ -2,36 +2,16 @@
  * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner sees counts and reasons, the node's log
  * names more of them, and `berthctl explain` shows every candidate (passed-over.ts).
  */
-import { CniError, ErrorCode } from "../cni/error.ts";
+import { ErrorCode } from "../cni/error.ts";
 import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
 import { describePassedOver, type Reader } from "./passed-over.ts";
-import { describeAbsence, describeSupply } from "./subnet-capacity.ts";
+import { describeAbsence, describeSupply, PoolShortage } from "./subnet-capacity.ts";
 
 /** Most lines of a refusal's `details`; a last line counts those left out. */
 export const MAX_DETAIL_LINES = 40;
 
 /** Reasons found by the search for an address, by pool name. */
 type Shortages = ReadonlyMap<string, string>;
-
-/** No pool has an address for one demand. With generated pools this may be temporary. */
-export class PoolShortage extends CniError {
-  declare readonly forLog: string;
-  readonly ifName: string;
-  readonly demand: FamilyDemand;
-
-  constructor(code: ErrorCode, message: string, of: ShortageFacts) {
-    super(code, message, { details: of.details, forLog: of.forLog });
-    this.ifName = of.ifName;
-    this.demand = of.demand;
-  }
-}
-
-interface ShortageFacts {
-  readonly ifName: string;
-  readonly demand: FamilyDemand;
-  readonly details: string;
-  readonly forLog: string;
-}
 
 /** Returns one line per NIC, family and candidate for the node's administrator, in the order in which they were considered. */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {

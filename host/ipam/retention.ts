@@ -9,12 +9,14 @@
  *   whatever it is, of a NIC whose       that claim                            the claim's name
  *   network selection names an IPAMClaim
  */
+
 import type { RequestedIp } from "../cni/request.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import { bitsOf, type Family } from "../net/ip.ts";
 import type { OwnerReference } from "../resources/fields/metadata.ts";
-import type { Holder, Workload } from "../resources/ip-allocation.ts";
+import type { Holder } from "../resources/ip-allocation.ts";
+import type { Workload } from "../resources/member.ts";
 import { LAUNCHER_LABEL, MIGRATION_LABEL, type Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";

@@ -6,7 +6,26 @@ import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
 import { poolsOf } from "./pick.ts";
-import type { PoolShortage } from "./refusal.ts";
+
+/** No pool has an address for one demand. With generated pools this may be temporary. */
+export class PoolShortage extends CniError {
+  declare readonly forLog: string;
+  readonly ifName: string;
+  readonly demand: FamilyDemand;
+
+  constructor(code: ErrorCode, message: string, of: ShortageFacts) {
+    super(code, message, { details: of.details, forLog: of.forLog });
+    this.ifName = of.ifName;
+    this.demand = of.demand;
+  }
+}
+
+interface ShortageFacts {
+  readonly ifName: string;
+  readonly demand: FamilyDemand;
+  readonly details: string;
+  readonly forLog: string;
+}
 
 /** Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool made by hand. */
 export function describeSupply(pool: IpPool): string | undefined {

@@ -1,7 +1,7 @@
 /** The log of an executable: one JSON object per line on stderr, through pino. If the reader stalls, lines are dropped and counted; callers never wait. */
+
 import { writeSync } from "node:fs";
 import pino from "pino";
-import { BoundedLines, type BoundedLinesOptions } from "./bounded-lines.ts";
 
 export type Log = pino.Logger;
 
@@ -27,4 +27,87 @@ export function openLog(name: string, level: LogLevel, send: BoundedLinesOptions
 
 function writeAll(bytes: Uint8Array): number {
   return writeSync(2, bytes);
+}
+
+/** Most bytes of an executable's log that wait for a stalled reader. Lines beyond are dropped and counted. */
+export const MAX_UNREAD_LOG_BYTES = 1024 * 1024;
+
+/** Interval of retries while the reader is stalled: milliseconds. */
+export const LOG_RETRY_MS = 100;
+
+interface BoundedLinesOptions {
+  /** Writes as many bytes as possible without waiting and returns their number. Throws if the reader is gone. */
+  readonly send: (bytes: Uint8Array) => number;
+  /** Called with the number of dropped lines once the reader has caught up. */
+  readonly onLoss: (lines: number) => void;
+}
+
+/** Buffers lines for a reader that may stall, up to a limit. Lines beyond it are dropped and counted. */
+export class BoundedLines {
+  readonly #options: BoundedLinesOptions;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #lost = 0;
+  /** The last call of `send` failed: the reader is gone. */
+  #isBroken = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: BoundedLinesOptions) {
+    this.#options = options;
+  }
+
+  /** Sends or buffers one line, which ends with a line feed. */
+  write(line: string): void {
+    const bytes = Buffer.from(line);
+    if (this.#waitingBytes + bytes.length > MAX_UNREAD_LOG_BYTES && this.#waiting.length > 0) {
+      this.#lost += 1;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#timer === undefined) this.flush();
+  }
+
+  /** Sends as much as possible now; also for the end of the process, when no timer fires any more. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sendWaiting();
+    if (this.#waiting.length > 0) {
+      this.#timer = setTimeout(() => this.flush(), LOG_RETRY_MS).unref();
+      return;
+    }
+    if (this.#lost === 0 || this.#isBroken) return;
+    const lost = this.#lost;
+    this.#lost = 0;
+    this.#options.onLoss(lost);
+  }
+
+  #sendWaiting(): void {
+    let sent = 0;
+    for (const bytes of this.#waiting) {
+      const taken = this.#send(bytes);
+      this.#waitingBytes -= taken;
+      if (taken < bytes.length) {
+        // The rest of a partly sent line goes first, else the next line would continue it.
+        this.#waiting = [bytes.subarray(taken), ...this.#waiting.slice(sent + 1)];
+        return;
+      }
+      sent += 1;
+    }
+    this.#waiting = [];
+  }
+
+  /** Returns how many bytes were taken: all of them if the reader is gone, so that they do not block later lines. */
+  #send(bytes: Uint8Array): number {
+    try {
+      const taken = this.#options.send(bytes);
+      this.#isBroken = false;
+      return taken;
+    } catch {
+      this.#lost += 1;
+      this.#isBroken = true;
+      return bytes.length;
+    }
+  }
 }

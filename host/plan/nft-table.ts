@@ -1,5 +1,4 @@
 /** A table of nf_tables as a plain value: sets of interface names, base chains, and rules, which are lists of expressions. */
-import type { OpaqueAttribute } from "./state.ts";
 
 /** One step of a rule on the kernel's registers; kernel/netlink/nftables/statement.ts composes them into statements. */
 export type Expression =
@@ -45,4 +44,12 @@ export interface NftTable {
   readonly name: string;
   readonly sets: readonly NftSet[];
   readonly chains: readonly NftChain[];
+}
+
+/** An attribute that is not decoded and copied unchanged. */
+export interface OpaqueAttribute {
+  readonly type: number;
+  /** NLA_F_* */
+  readonly flags: number;
+  readonly value: Uint8Array;
 }

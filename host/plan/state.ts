@@ -6,7 +6,7 @@ import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { BondSettings } from "./bond.ts";
-import type { NftTable } from "./nft-table.ts";
+import type { NftTable, OpaqueAttribute } from "./nft-table.ts";
 
 /** The two namespaces that an attachment touches. */
 export type Place = "pod" | "host";
@@ -63,14 +63,6 @@ export interface LinkState {
   readonly vlan?: VlanTag | undefined;
   /** Of links of kind `bond` only. */
   readonly bond?: BondSettings | undefined;
-}
-
-/** An attribute that is not decoded and copied unchanged. */
-export interface OpaqueAttribute {
-  readonly type: number;
-  /** NLA_F_* */
-  readonly flags: number;
-  readonly value: Uint8Array;
 }
 
 export interface AddressState {

@@ -2,9 +2,11 @@
  * The registry's port: which owner has which address. It decides nothing about pools, only whether an address was free. Implementations: SqliteRegistry
  * (embedded), KubernetesRegistry (cluster).
  */
+
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
-import type { AllocationState, Workload } from "../resources/ip-allocation.ts";
+import type { AllocationState } from "../resources/ip-allocation.ts";
+import type { Workload } from "../resources/member.ts";
 import type { PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 
 /** Why an address must not be used, and when it is probed again (conflict). */

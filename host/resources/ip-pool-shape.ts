@@ -1,9 +1,11 @@
 /** Which addresses of a pool may be allocated: its ranges without the masked addresses. The result feeds the core. */
+
 import { joinRanges } from "../core/spans.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { compareIp, equalIp, type Ip } from "../net/ip.ts";
 import { type Prefix, prefixContains } from "../net/prefix.ts";
 import { equalRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
@@ -11,14 +13,6 @@ import type { ReservedIp } from "./reserved-ip.ts";
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
-}
-
-/**
- * Returns the network and the broadcast address of an IPv4 subnet wider than /31, else none. IPv6 has no broadcast. The
- * subnet-router anycast address (RFC 4291 §2.6.1) is not masked; `excludeIPs` may list it.
- */
-export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
-  return ip.family === 4 && length < 31 ? [first, last] : [];
 }
 
 /** Returns whether the address is one of the subnet, as a link-local gateway is not. */

@@ -1,10 +1,12 @@
 /** Which pools have an address in their subnet, and whether they may allocate it. */
+
 import { equalIp, type Ip } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { isSpecial } from "../net/special.ts";
+import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
-import { edgesOf, routersOf } from "./ip-pool-shape.ts";
+import { routersOf } from "./ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 

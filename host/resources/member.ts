@@ -2,7 +2,28 @@
  * Which pods count as one member of a workload (retention in docs/allocation.md). Without the schema of the kind IPAllocation, which the registry's
  * thread has no use for.
  */
-import type { Workload } from "./ip-allocation.ts";
+
+/** An owner of retained addresses: it outlives its pods (retention in docs/allocation.md). */
+export interface Workload {
+  /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
+  readonly kind: string;
+  /** Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be identified and has no member. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Identifies one of the workload's pods: the pod's name, which includes the ordinal, or the machine's name. */
+  readonly member: string;
+  /** The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older agents. */
+  readonly ifName?: string | undefined;
+  /** The member did not have the address before it was claimed, and no ADD is known to have been answered with it. One that it had before comes first. */
+  readonly isFresh?: boolean | undefined;
+}
+
+/** Longest UID of a pod or a workload, which must fit into a label's value: characters. */
+export const MAX_UID_LENGTH = 63;
+
+/** Longest name of an object or a link in an IPAllocation: characters. */
+export const MAX_ALLOCATION_TEXT = 253;
 
 export type Member = Pick<Workload, "namespace" | "uid" | "member">;
 

@@ -1,7 +1,8 @@
 import { rangeOfPrefix } from "../net/range.ts";
+import { edgesOf } from "../resources/fields/address-spec.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import { edgesOf, routersOf } from "../resources/ip-pool-shape.ts";
+import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { MapPool } from "./map-source.ts";
 

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
-import type { Workload } from "../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import { until } from "../lab/cluster/objects.ts";
 import {

@@ -1,6 +1,7 @@
 /** What the tests of the controller's collection share: a pool of 10.6.0.0/16, its allocations, and a workload that owns some. */
 
-import type { IpAllocationSpec, Workload } from "../../host/resources/ip-allocation.ts";
+import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../host/resources/member.ts";
 import { LabCollector } from "../lab/cluster/collector.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";

@@ -3,7 +3,7 @@
  * shrunk, reclaimed, taken over (docs/subnets.md).
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { readSubnetState } from "../../host/agent/cluster/subnet-state.ts";
+import { readSubnetState } from "../../host/agent/cluster/ipam.ts";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { PoolWrites } from "../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { decodeArp } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
-import { arpFilter, ndpFilter } from "../../host/kernel/packet/filter.ts";
 import { decodeNdp } from "../../host/kernel/packet/ndp.ts";
+import { arpFilter, ndpFilter } from "../../host/kernel/packet/segment.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import { ip } from "../world/values.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { encodeArp } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
-import { arpFilter } from "../../host/kernel/packet/filter.ts";
+import { arpFilter } from "../../host/kernel/packet/segment.ts";
 import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { ip, mac } from "../world/values.ts";

@@ -9,7 +9,7 @@ import { type Announcement, Announcer } from "../../host/coordinator/announcer.t
 import { CARRIER_WAIT_MS } from "../../host/coordinator/probe-session.ts";
 import { encodeArpAnnouncement } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
-import { arpFilter } from "../../host/kernel/packet/filter.ts";
+import { arpFilter } from "../../host/kernel/packet/segment.ts";
 import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
 import { ip } from "../world/values.ts";
 import { conflictOf, detect, type Lab, makeLab, type Pod, run, WINDOW_MS } from "./detection-lab.ts";

@@ -1,12 +1,12 @@
 /** Orphans' NICs on the real kernel: what a rival receives of them before and after they are fenced. */
+
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fenceOrphan, type OrphanRow } from "../../host/agent/fencing/fence-orphan.ts";
-import { fenceNics } from "../../host/agent/fencing/orphan-nics.ts";
+import { fenceNics, fenceOrphan, type OrphanRow } from "../../host/agent/gc/orphan-nics.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
-import type { Workload } from "../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../host/resources/member.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { ip } from "../world/values.ts";
 import { detect, type Lab, makeLab, type Pod, type PodOptions } from "./detection-lab.ts";

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { ARP_REPLY, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
-import { arpFilter, ndpFilter } from "../../host/kernel/packet/filter.ts";
 import {
   decodeNdp,
   encodeNdpAnnouncement,
@@ -16,6 +15,7 @@ import {
   multicastMac,
   solicitedNode,
 } from "../../host/kernel/packet/ndp.ts";
+import { arpFilter, ndpFilter } from "../../host/kernel/packet/segment.ts";
 import type { PacketError } from "../../host/kernel/packet/socket.ts";
 import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
 import { readSysctl } from "../world/sysctl.ts";

@@ -4,12 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
+import { type Maintenance, startMaintenance, watchRegistry } from "../../host/agent/agent.ts";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
-import type { NicAccess } from "../../host/agent/fencing/nic-access.ts";
+import type { NicAccess } from "../../host/agent/gc/orphan-nics.ts";
 import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
-import { type Maintenance, startMaintenance } from "../../host/agent/maintenance.ts";
-import { watchRegistry } from "../../host/agent/registry-watch.ts";
 import { isBug } from "../../host/agent/server/answer.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
 import { openKubeClient } from "../../host/kubernetes/client.ts";
@@ -19,10 +18,10 @@ import { openLog } from "../../host/lib/log.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
-import { findLoss } from "../../host/registry/sqlite/find-loss.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import type { SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
+import { findLoss } from "../../host/registry/sqlite/session.ts";
 import { SqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";

@@ -2,12 +2,14 @@
  * Reads from the API server the owners of the retained addresses of a pod of this node: the machine behind the pod, and the IPAMClaims that the pod's
  * networks refer to. host/ipam/retention.ts finds the owners that the pod itself shows.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
 import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Holder, Workload } from "../../resources/ip-allocation.ts";
+import type { Holder } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";

@@ -27,12 +27,11 @@ import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } 
 import { Definitions } from "../definitions.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
-import { type FenceDeps, fenceOrphan } from "../fencing/fence-orphan.ts";
-import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import { openNoticeTerm } from "../gc/notice-term.ts";
+import { type FenceDeps, fenceOrphan, KERNEL_NICS, type NicAccess } from "../gc/orphan-nics.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";

@@ -3,8 +3,7 @@ import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim } from "../../registry/registry.ts";
 import type { Collector } from "../gc/collector.ts";
-import type { ClusterIpam, PoolChanges } from "../ipam/cluster-ipam.ts";
-import type { Prefetched } from "../ipam/prefetched.ts";
+import type { ClusterIpam, PoolChanges, Prefetched } from "../ipam/cluster-ipam.ts";
 import { evictPredecessor } from "./address-owners.ts";
 
 export class DryRunIpam implements ClusterIpam {

@@ -1,25 +1,32 @@
 /**
  * What the cluster adds to the ADD: addresses of other nodes and of earlier pods, generated pools, prefetched addresses, events of refused pods.
  */
+
+import { ErrorCode } from "../../cni/error.ts";
+import type { Labels } from "../../config/label-selector.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
-import type { Events } from "../../kubernetes/events.ts";
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { Events, KubeEvent } from "../../kubernetes/events.ts";
+import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { subnetStatus } from "../../resources/status.ts";
+import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
+import { SUBNET_READ_MS } from "../add-deadline.ts";
 import type { Collector } from "../gc/collector.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
 import type { ClusterAddresses, ClusterIpam, PoolChanges } from "../ipam/cluster-ipam.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Prefetcher } from "../prefetch/prefetcher.ts";
+import { toCniError } from "../server/answer.ts";
 import { evictPredecessor } from "./address-owners.ts";
 import { DryRunIpam } from "./dry-run-ipam.ts";
 import type { ClusterIdentifier } from "./identity.ts";
-import { refusalEvent } from "./refusal-event.ts";
 import type { ClusterResources } from "./resources.ts";
-import { readSubnetState } from "./subnet-state.ts";
 
 interface KubernetesIpamDeps {
   readonly api: KubeApi;
@@ -94,5 +101,44 @@ export class KubernetesIpam implements ClusterIpam {
   forDryRun(copy: Registry): ClusterIpam {
     invariant(copy instanceof KubernetesRegistry, "The registry of a cluster's node is copied as such");
     return new DryRunIpam(this, copy, this.#deps.collector);
+  }
+}
+
+/** Returns the Event of a pod whose ADD was refused, with the error that the runtime received. */
+function refusalEvent({ namespace, name, owner }: PodIdentity, error: unknown): KubeEvent {
+  const { code, message } = toCniError(error);
+  const reason = Object.entries(ErrorCode).find(([, known]) => known === code)?.[0] ?? "Refused";
+  return {
+    regarding: { kind: "Pod", apiVersion: "v1", namespace, name, uid: owner },
+    reason,
+    note: message,
+    type: "Warning",
+    action: "Allocate",
+  };
+}
+
+interface SubnetQuestion {
+  readonly name: string;
+  /** Of the workload that names it. */
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+/** Never rejects: the pod is refused anyway, and the state is part of the message. */
+export async function readSubnetState(
+  api: KubeApi,
+  { name, namespace, labels }: SubnetQuestion,
+  signal: AbortSignal,
+): Promise<SubnetState> {
+  const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
+  try {
+    const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
+    const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
+    const refusal = refuseNamespace(spec, namespace, labels);
+    const { waiting } = subnetStatus.safeParse(object.status).data ?? {};
+    return { kind: "there", family: spec.family, isDeleting: deleting, refusal, waiting };
+  } catch (error) {
+    if (isNotFound(error)) return { kind: "absent" };
+    return { kind: "unseen", why: `Subnet "${name}" cannot be read: ${messageOf(error)}` };
   }
 }

@@ -16,10 +16,17 @@ import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Addition } from "../plugin.ts";
-import { type AttachContext, type Decision, decide, decideWhenProbed } from "./decide.ts";
+import {
+  type AttachContext,
+  type Decision,
+  decide,
+  decideWhenProbed,
+  findPlugins,
+  readOwnFacts,
+  readRegistryFacts,
+} from "./decide.ts";
 import { detectOnNic } from "./late-detection.ts";
 import { requirePrevResult } from "./observe.ts";
-import { findPlugins, readOwnFacts, readRegistryFacts } from "./registry-facts.ts";
 import { requireServiceNetworks } from "./settings.ts";
 
 /** The result of mode `disable` if there is no previous result to pass on. */

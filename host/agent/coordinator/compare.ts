@@ -18,10 +18,9 @@ import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
-import { type AttachContext, type Decision, decide } from "./decide.ts";
+import { type AttachContext, type Decision, decide, readOwnFacts, readRegistryFacts, routableOf } from "./decide.ts";
 import { addressesOf, requirePrevResult } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
-import { readOwnFacts, readRegistryFacts, routableOf } from "./registry-facts.ts";
 
 /**
  * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode `disable`; if the NIC

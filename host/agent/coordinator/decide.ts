@@ -14,11 +14,12 @@ import { decideMode, type Mode } from "../../coordinator/plan/mode.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { hostTablesOf, includesIp } from "../../coordinator/plan/own-objects.ts";
 import { planAttachment } from "../../coordinator/plan/plan-attachment.ts";
-import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
+import type { AttachedNic, PlanInput, RoutableAddresses } from "../../coordinator/plan/plan-input.ts";
 import { planMac } from "../../coordinator/plan/plan-mac.ts";
 import { withoutForeignRoutes } from "../../coordinator/plan/plan-nics.ts";
 import { ignoreLaterChanges } from "../../coordinator/plan-check.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
+import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { findLinkName } from "../../kernel/netlink/link/requests.ts";
 import type { OpenNamespace } from "../../kernel/open-namespace.ts";
@@ -28,12 +29,13 @@ import type { Mac } from "../../net/mac.ts";
 import { diffPlan } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../../plan/state.ts";
-import type { PodIdentity } from "../ipam/pod-identity.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
+import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
 import { pluginsOfNic } from "../nic-definition.ts";
 import type { AttachmentFacts } from "./attachments.ts";
+import { isNoNic } from "./clean-pod.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
 import { addressesOf, knownAddresses, observeGateways, observeHost, observePod } from "./observe.ts";
-import { findPlugins, type RegistryFacts } from "./registry-facts.ts";
 import type { ClusterNetworks, CoordinatorDeps } from "./settings.ts";
 
 export interface AttachContext {
@@ -214,4 +216,81 @@ function warnAboutAbsentNic({ defaultNic, conf, observed }: PlanInput, subject: 
     `Interface "${defaultNic}", which is to carry the default route, is not in the pod, and no network of its annotations has that name: ` +
       'the default route is left unchanged until such an interface is attached; correct "default-route-nic" or "podDefaultRouteNic"',
   ];
+}
+
+/** What is known of the pod and its NICs before anything is decided. */
+interface RegistryFacts {
+  readonly pod: PodIdentity;
+  readonly isFirstNicBerth: boolean;
+  readonly routable: RoutableAddresses | undefined;
+  readonly attached: readonly AttachedNic[];
+}
+
+/** Returns the plugins of the request's network. */
+export function findPlugins(
+  { definitions }: Pick<CoordinatorDeps, "definitions">,
+  { netConf: { name: network }, ifName }: AttachRequest,
+  { subject }: PodIdentity,
+): readonly PlacedEntry[] {
+  return pluginsOfNic(definitions, { ifName, network, pod: subject });
+}
+
+/** What the registry has bound to one NIC of the pod. */
+interface BoundNic {
+  readonly ifName: string;
+  readonly rows: readonly Allocation[];
+}
+
+async function findBound({ registry }: Pick<CoordinatorDeps, "registry">, nic: Attachment): Promise<BoundNic> {
+  const found = await registry.findAttachment(nic);
+  return { ifName: nic.ifName, rows: found.filter(({ state }) => state === "Bound") };
+}
+
+/** Returns the pod, and what Berth allocated to the NIC. CHECK passes no signal: it does not ask the API server, and does not fail for what the watch does not know of the pod. */
+export function readOwnFacts(
+  { deps }: AttachContext,
+  request: AttachRequest,
+  signal?: AbortSignal,
+): Promise<[PodIdentity, BoundNic]> {
+  const { containerId, ifName } = request;
+  const answer = request.command === "ADD" ? deps.answered.takeAnswer({ containerId, ifName }) : undefined;
+  const rows = answer?.filter(({ state }) => state === "Bound");
+  return Promise.all([
+    signal ? deps.identifier.recognize(request, signal) : identifyRequest(request, deps.snapshot()),
+    rows ? { ifName, rows } : findBound(deps, { containerId, ifName }),
+  ]);
+}
+
+/** Returns what Berth allocated to the NIC, and what the administrator allows besides. */
+export function routableOf({ deps }: Pick<AttachContext, "deps">, { rows }: BoundNic): RoutableAddresses {
+  return {
+    allocated: rows.map(({ ip, prefixLength }) => ({ ip, length: prefixLength })),
+    allowed: deps.snapshot().vendorConf.hostRouteCIDR,
+  };
+}
+
+/** Adds what is known of the pod's other NICs; a pod with one NIC costs no question. */
+export async function readRegistryFacts(
+  { deps, conf }: AttachContext,
+  { command, containerId, ifName }: AttachRequest,
+  netns: OpenNamespace,
+  [pod, own]: readonly [PodIdentity, BoundNic],
+): Promise<RegistryFacts> {
+  const names = readFirstLinkNames(netns).filter((name) => name !== ifName && !isNoNic(name));
+  const others = await Promise.all(names.map((name) => findBound(deps, { containerId, ifName: name })));
+  /** Nothing for a NIC whose network has no coordinator. */
+  const attachedOf = ({ ifName: name, rows }: BoundNic): AttachedNic[] => {
+    const [row] = rows;
+    const nic = row && { ifName: name, network: row.network, pod: pod.subject };
+    if (nic === undefined || !deps.definitions.isCoordinated(nic)) return [];
+    const settings = deps.definitions.settingsFor(nic);
+    if (settings.mode === "disable") return [];
+    return [{ ifName: name, addresses: rows.map(({ ip }) => ip), conf: settings }];
+  };
+  return {
+    pod,
+    isFirstNicBerth: others.some((nic) => nic.ifName === conf.podDefaultCniNic && nic.rows.length > 0),
+    routable: command === "ADD" ? routableOf({ deps }, own) : undefined,
+    attached: [{ ifName, addresses: own.rows.map(({ ip }) => ip), conf }, ...others.flatMap(attachedOf)],
+  };
 }

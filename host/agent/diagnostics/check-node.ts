@@ -11,7 +11,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Backend } from "../backend.ts";
-import { readNetnsStatus } from "../fencing/netns-status.ts";
+import { readNetnsStatus } from "../gc/orphan-nics.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../live-namespaces.ts";
 import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
 import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";

@@ -27,9 +27,8 @@ import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Audit } from "../audit/audit.ts";
-import type { OrphanRow } from "../fencing/fence-orphan.ts";
-import { KERNEL_NICS, type NicAccess } from "../fencing/nic-access.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
+import { KERNEL_NICS, type NicAccess, type OrphanRow } from "./orphan-nics.ts";
 
 /** Shortest time between a sweep without an answer and the next: milliseconds. */
 export const SWEEP_RETRY_MS = 10_000;

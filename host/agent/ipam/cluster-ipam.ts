@@ -5,7 +5,6 @@ import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
-import type { Prefetched } from "./prefetched.ts";
 
 /** Addresses that other nodes and other pods of the same member have. */
 export interface ClusterAddresses {
@@ -40,6 +39,18 @@ export interface GeneratedPools {
   readSubnet(of: { readonly name: string; readonly namespace: string }, signal: AbortSignal): Promise<SubnetState>;
   /** The pods of this workload found no pool: their controllers are looked up anew. */
   forgetPoolOwner(owner: PoolOwner): void;
+}
+
+/** Addresses that were claimed for NICs ahead of their ADDs (prefetch). */
+export interface Prefetched {
+  /** Waits for a claim in progress for this NIC; from now on none is begun. Rejects with the signal's reason. */
+  waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
+  /** Returns what was claimed for the NIC and is not attached. */
+  claimedFor(owner: string, ifName: string): readonly Allocation[];
+  /** The ADD has attached it. */
+  used(owner: string, ifName: string): void;
+  /** It does not fit: released at once, without a cooldown. */
+  discard(owner: string, ifName: string): Promise<void>;
 }
 
 export interface ClusterIpam extends ClusterAddresses, GeneratedPools {

@@ -1,5 +1,6 @@
 /** The addresses that machines other than pods have now, of all that can tell: the node itself, and in a cluster what the controller publishes. */
 import { NetlinkError } from "../../kernel/netlink/error.ts";
+import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import type { Log } from "../../lib/log.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "../../resources/occupied-ips.ts";
 
@@ -42,5 +43,31 @@ export class OccupiedAddresses {
       this.#sources.log.warn({ err: error }, "Reading the node's addresses failed; those known before are passed over");
       return this.#node;
     }
+  }
+}
+
+type Read = ReturnType<NodeMirror["read"]>;
+
+/** The node's own addresses and the next hops of its routes. */
+export class NodeAddresses {
+  readonly #mirror: Pick<NodeMirror, "read">;
+  #from: Pick<Read, "addresses" | "gateways"> | undefined;
+  #occupied: readonly OccupiedIp[] = [];
+
+  constructor(mirror: Pick<NodeMirror, "read">) {
+    this.#mirror = mirror;
+  }
+
+  /** Returns the same list while nothing has changed, which costs one look into the queue of notifications. Throws NetlinkError. */
+  read(): readonly OccupiedIp[] {
+    const { addresses, gateways } = this.#mirror.read();
+    if (addresses !== this.#from?.addresses || gateways !== this.#from.gateways) {
+      this.#from = { addresses, gateways };
+      this.#occupied = [
+        ...addresses.map(({ prefix, link }) => ({ ip: prefix.ip, why: `the node has it on "${link}"` })),
+        ...gateways.map((ip) => ({ ip, why: "it is a next hop of the node's routes" })),
+      ];
+    }
+    return this.#occupied;
   }
 }

@@ -2,10 +2,11 @@
  * The pod of a request: the owner of its addresses, and what is known of it. The port of both modes, and the embedded mode's implementation, which
  * trusts the runtime and the manifests; the cluster's is ../cluster/identity.ts.
  */
+
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import type { PodSubject } from "../../ipam/model.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 import type { Namespace } from "../../resources/namespace.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { IpamClaim } from "../../resources/workloads/ipam-claim.ts";

@@ -1,11 +1,12 @@
 /**
  * Refusals of a pod whose address an earlier pod of the same member still has.
  */
+
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 
 /** For a pod whose address is still on the NIC of an earlier, deleted pod of the same member, on another node. */
 export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Allocation): CniError {

@@ -1,5 +1,5 @@
 /**
- * What was claimed for a NIC ahead of its ADD, as the ADD sees it: waited for, and given back where it does not fit (prefetch).
+ * Addresses that were claimed for a NIC ahead of its ADD are given back where they do not fit (prefetch).
  */
 
 import type { NicDemand } from "../../ipam/model.ts";
@@ -7,18 +7,8 @@ import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
+import type { Prefetched } from "./cluster-ipam.ts";
 import type { AddressDemand } from "./sources/source.ts";
-
-export interface Prefetched {
-  /** Waits for a claim in progress for this NIC; from now on none is begun. Rejects with the signal's reason. */
-  waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void>;
-  /** Returns what was claimed for the NIC and is not attached. */
-  claimedFor(owner: string, ifName: string): readonly Allocation[];
-  /** The ADD has attached it. */
-  used(owner: string, ifName: string): void;
-  /** It does not fit: released at once, without a cooldown. */
-  discard(owner: string, ifName: string): Promise<void>;
-}
 
 /** Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with. */
 export async function giveBackUnfit(

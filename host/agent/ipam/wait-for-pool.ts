@@ -3,8 +3,7 @@
  * selection (docs/subnets.md). Meanwhile nothing is read and nothing is claimed.
  */
 import type { FamilyDemand } from "../../ipam/model.ts";
-import { PoolShortage } from "../../ipam/refusal.ts";
-import { isGrowing, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
+import { isGrowing, PoolShortage, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
 import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../add-deadline.ts";
 import type { GeneratedPools } from "./cluster-ipam.ts";

@@ -2,6 +2,7 @@
  * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process that closes late cannot take the new
  * one's socket away (single-agent).
  */
+
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -12,13 +13,8 @@ import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
 import { type Answer, answerError } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
+import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
 import type { StatusApi } from "./status-api.ts";
-
-/** Largest request body, as the shim's: bytes. */
-export const MAX_BODY_BYTES = 1024 * 1024;
-
-/** Largest request head; the shim forwards eight variables of up to 64 KiB: bytes. */
-export const MAX_HEAD_BYTES = 768 * 1024;
 
 /** How long a stopping agent lets requests finish: milliseconds. */
 const STOP_GRACE_MS = 5_000;

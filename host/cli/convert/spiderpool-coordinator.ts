@@ -8,7 +8,6 @@ import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Findings, Place } from "./findings.ts";
 import type { PlacedObject } from "./input.ts";
 import { OWN_COORDINATOR } from "./networks.ts";
-import type { SpiderpoolSettings } from "./spiderpool.ts";
 
 const texts = orAbsent(z.array(z.string()));
 const text = orAbsent(z.string());
@@ -178,4 +177,9 @@ export function convertEntry(
     ...(detectIPConflict === undefined ? {} : { detectIPConflict }),
     ...(keys.detectOptions === undefined ? {} : { detectOptions: entry.detectOptions }),
   };
+}
+
+export interface SpiderpoolSettings {
+  readonly detectIPConflict: boolean;
+  readonly detectGateway: boolean;
 }

@@ -14,7 +14,7 @@ import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced } from "./decode-placed.ts";
 import type { Input, PlacedObject } from "./input.ts";
 import { isJson, newNetworkName } from "./networks.ts";
-import { convertCoordinator } from "./spiderpool-coordinator.ts";
+import { convertCoordinator, type SpiderpoolSettings } from "./spiderpool-coordinator.ts";
 import { convertSpiderpoolNetworks } from "./spiderpool-networks.ts";
 import { type AnnotationConverter, type AnnotationsToConvert, convertWorkloads } from "./workloads.ts";
 
@@ -328,11 +328,6 @@ const SETTING_NAMES: Readonly<Record<string, string>> = {
   enableKubevirtStaticIP: "enableKubevirt",
   enableSpiderSubnet: "enableSubnet",
 };
-
-export interface SpiderpoolSettings {
-  readonly detectIPConflict: boolean;
-  readonly detectGateway: boolean;
-}
 
 /** Reads the ConfigMap `spiderpool-conf`. Berth's settings are one text of the chart, which a conversion does not overwrite. */
 function convertSettings(objects: readonly PlacedObject[], { findings }: PlanBuilder): SpiderpoolSettings {

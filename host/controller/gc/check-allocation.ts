@@ -1,6 +1,8 @@
 /**
  * One check of one allocation: decides from caches and lists and, before anything is written, again from the API server (leak).
  */
+
+import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { AuditLine, AuditName } from "../../records/audit-line.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
@@ -10,13 +12,14 @@ import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { sendNotice } from "../send-notice.ts";
 import type { ControllerDeps } from "../types.ts";
-import { collect } from "./apply-action.ts";
 import type { Observations } from "./observations.ts";
 import {
   type Action,
+  type ChangeTerms,
   type CollectionDecision,
   type CollectionState,
   type CollectionTimes,
+  changedSpec,
   decideCollection,
   lastHolder,
   type NodeStatus,
@@ -25,11 +28,15 @@ import {
   situationOf,
 } from "./plan-collection.ts";
 import type { Probers } from "./probers.ts";
-import { type ReadDeps, readNode, readPod, strongestNodeStatus, strongestPodStatus } from "./read-status.ts";
+import {
+  COLLECTION_PATIENCE_MS,
+  type ReadDeps,
+  readNode,
+  readPod,
+  strongestNodeStatus,
+  strongestPodStatus,
+} from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
-
-/** How long one read of the collection is tried: milliseconds. The next check reads again. */
-export const COLLECTION_PATIENCE_MS = 3_000;
 
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
@@ -288,4 +295,31 @@ export function lostNode(object: CachedAllocation): string {
 /** Reads every node and pod anew. */
 function liveReader(deps: ReadDeps): StatusReader {
   return { node: (name) => readNode(deps, name), pod: (holder, node) => readPod(deps, holder, node) };
+}
+
+interface CollectTerms extends ChangeTerms {
+  readonly signal: AbortSignal;
+}
+
+/** Returns false if the object has changed, or nothing had to be written. Rejects if the API server does not answer, or refuses. */
+async function collect(
+  objects: AllocationObjects,
+  object: IpAllocation,
+  action: Action,
+  { signal, ...change }: CollectTerms,
+): Promise<boolean> {
+  const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal } as const;
+  try {
+    if (action === "free") {
+      await objects.delete(object.name, object, terms);
+      return true;
+    }
+    const spec = changedSpec(object, action, change);
+    if (spec === undefined) return false;
+    await objects.replace(spec, object, terms);
+    return true;
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return false;
+    throw error;
+  }
 }

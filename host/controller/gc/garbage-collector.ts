@@ -22,7 +22,6 @@ import { AddressesElsewhere } from "./addresses-elsewhere.ts";
 import {
   AllocationChecker,
   type CheckHistory,
-  COLLECTION_PATIENCE_MS,
   COLLECTION_RETRY_MS,
   type Collected,
   lostNode,
@@ -31,7 +30,7 @@ import {
 import { NodeChanges } from "./node-changes.ts";
 import { Observations } from "./observations.ts";
 import { Probers } from "./probers.ts";
-import { listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
+import { COLLECTION_PATIENCE_MS, listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
 
 /** How often the collection checks whether something is due: milliseconds. A change of `garbageCollection` takes effect with the next check. */

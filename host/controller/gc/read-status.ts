@@ -10,7 +10,6 @@ import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
-import { COLLECTION_PATIENCE_MS } from "./check-allocation.ts";
 import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
 
 /** Pods on one page when those of a node are listed: some 10 KB each. */
@@ -99,3 +98,6 @@ export async function listPods({ api, log, signal }: ReadDeps, node: string): Pr
 function factsOf(object: KubeObject): PodFacts {
   return podFacts(decodePod(object, describeObject(object)));
 }
+
+/** How long one read of the collection is tried: milliseconds. The next check reads again. */
+export const COLLECTION_PATIENCE_MS = 3_000;

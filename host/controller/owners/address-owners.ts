@@ -10,7 +10,7 @@ import { collectionPath, IPAM_CLAIMS, type Resource } from "../../kubernetes/pat
 import { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import type { AddressOwners, Liveness } from "../types.ts";

@@ -1,9 +1,9 @@
 /** The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that a former version of it still uses. */
 import { ConfigError } from "../../config/config-error.ts";
+import type { PoolNumber } from "../../config/pool-number.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import type { Demands } from "../types.ts";
 import type { NicRequest } from "./plan-nic-requests.ts";
-import { planFormerSize, planSize, type Size } from "./plan-size.ts";
 import { findKind } from "./pool-owner-kinds.ts";
 import { compareRanks, type Need, type SubnetTemplate, type TrackedObject } from "./tracked-object.ts";
 
@@ -120,4 +120,41 @@ function add(a: Need, b: Need): Need {
 
 function keyOf({ ifName, family, subnets }: NicRequest): string {
   return `${ifName} ${family} ${subnets.join()}`;
+}
+
+interface Size {
+  readonly count: number;
+  /** A sentence without a full stop. */
+  readonly reason: string;
+}
+
+/** Returns the size for the current version. `objectCount`: how many objects the need was counted from. */
+export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
+  if (number.kind === "fixed") return fixed(number.count);
+  const { count, surge } = need;
+  const extra = Math.max(number.count, surge);
+  const why = surge > number.count ? " while it is rolled out (maxSurge)" : "";
+  return flexible(count, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
+}
+
+/** Returns the size for pods of a former version, which only become fewer: one spare address lets them be replaced. */
+export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
+  if (number.kind === "fixed" && number.count <= need.count) return fixed(number.count);
+  const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);
+  const more = extra === 0 ? "" : ` and ${extra} more`;
+  return flexible(need.count, extra, `${describeNeed(need, objectCount)} of a former version${more}`);
+}
+
+function fixed(count: number): Size {
+  return { count, reason: `${count} as ippool-ip-number says` };
+}
+
+function flexible(count: number, extra: number, reason: string): Size {
+  return { count: Math.min(count + extra, Number.MAX_SAFE_INTEGER), reason };
+}
+
+function describeNeed({ unit, count, isSuspended }: Need, objectCount: number): string {
+  if (isSuspended && count === 0) return "0 while it is suspended";
+  if (unit === "parallelism") return `parallelism ${count}${objectCount > 1 ? ` of ${objectCount} Jobs` : ""}`;
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
 }

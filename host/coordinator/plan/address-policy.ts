@@ -6,11 +6,11 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_UNIVERSE } from "../../kernel/netlink/route/constants.ts";
 import { equalIp, formatIp, type Ip, isIpv4Mapped } from "../../net/ip.ts";
-import { type Prefix, prefixContains } from "../../net/prefix.ts";
+import { prefixContains } from "../../net/prefix.ts";
 import { isSpecial } from "../../net/special.ts";
 import type { AddressState } from "../../plan/state.ts";
 import { includesIp, uniqueIps } from "./own-objects.ts";
-import type { PlanInput } from "./plan-input.ts";
+import type { PlanInput, RoutableAddresses } from "./plan-input.ts";
 
 /**
  * Most addresses of one pod, over all its NICs and including those from router advertisements. Each is a route and a neighbour on
@@ -72,14 +72,6 @@ export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): 
       reason,
     );
   }
-}
-
-/** Addresses that the node may route to the pod. */
-export interface RoutableAddresses {
-  /** Addresses that Berth allocated to the NIC, with the prefix length of the pool's subnet. */
-  readonly allocated: readonly Prefix[];
-  /** `hostRouteCIDR` of vendor-conf: networks in which the administrator permits addresses of other IPAM plugins. */
-  readonly allowed: readonly Prefix[];
 }
 
 /** Returns whether the node may route the address to the pod. */

@@ -13,7 +13,7 @@ import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./add
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
 import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
-import type { PlanInput, PlanResult } from "./plan-input.ts";
+import type { AttachedNic, PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
 import { decideSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
@@ -30,15 +30,7 @@ import {
   type ServicePath,
   serviceRoutes,
 } from "./plan-service-path.ts";
-import {
-  type AttachedNic,
-  findRestored,
-  findSources,
-  makesPair,
-  PAIR_ADDRESSES,
-  type Source,
-  sourceOf,
-} from "./plan-sources.ts";
+import { findRestored, findSources, makesPair, PAIR_ADDRESSES, type Source, sourceOf } from "./plan-sources.ts";
 import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */

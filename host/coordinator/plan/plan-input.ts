@@ -2,11 +2,10 @@
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
+import type { Prefix } from "../../net/prefix.ts";
 import type { Veth } from "../../plan/operation.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Observed } from "../../plan/state.ts";
-import type { RoutableAddresses } from "./address-policy.ts";
-import type { AttachedNic } from "./plan-sources.ts";
 
 /** One NIC of one pod, with its configuration and the observed state. */
 export interface PlanInput {
@@ -44,4 +43,20 @@ export interface PlanResult {
   readonly plan: Plan;
   /** Sentences for the operator about problems that do not prevent the attachment. */
   readonly warnings: readonly string[];
+}
+
+/** A NIC of the pod whose network has a coordinator. */
+export interface AttachedNic {
+  readonly ifName: string;
+  /** Those that Berth gave it. */
+  readonly addresses: readonly Ip[];
+  readonly conf: CoordinatorConf;
+}
+
+/** Addresses that the node may route to the pod. */
+export interface RoutableAddresses {
+  /** Addresses that Berth allocated to the NIC, with the prefix length of the pool's subnet. */
+  readonly allocated: readonly Prefix[];
+  /** `hostRouteCIDR` of vendor-conf: networks in which the administrator permits addresses of other IPAM plugins. */
+  readonly allowed: readonly Prefix[];
 }

@@ -22,9 +22,9 @@ import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
 import { findHostAddresses } from "./plan-host-addresses.ts";
-import type { PlanInput } from "./plan-input.ts";
+import type { AttachedNic, PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
-import { type AttachedNic, type Source, sourceOf } from "./plan-sources.ts";
+import { type Source, sourceOf } from "./plan-sources.ts";
 
 /**
  * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic, and rules are never deleted.

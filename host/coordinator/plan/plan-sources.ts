@@ -3,7 +3,6 @@
  * source the kernel takes one of another link, to which the node may have no route over the pair.
  */
 
-import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
@@ -11,15 +10,7 @@ import { parsePrefix } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
 import { BERTH_PROTOCOL, POD_VETH, POD_VETH_ADDRESS } from "./constants.ts";
 import { includesIp } from "./own-objects.ts";
-import type { PlanInput } from "./plan-input.ts";
-
-/** A NIC of the pod whose network has a coordinator. */
-export interface AttachedNic {
-  readonly ifName: string;
-  /** Those that Berth gave it. */
-  readonly addresses: readonly Ip[];
-  readonly conf: CoordinatorConf;
-}
+import type { AttachedNic, PlanInput } from "./plan-input.ts";
 
 /** An address of a NIC that the node reaches over the pair. */
 export interface Source {

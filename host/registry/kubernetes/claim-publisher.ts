@@ -5,8 +5,7 @@ import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
-import { ownerOf } from "../../resources/member.ts";
+import { ownerOf, type Workload } from "../../resources/member.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import {
   type Allocation,

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import { type IpAllocation, OWNER_LABEL, ownerLabelOf, type Workload } from "../../resources/ip-allocation.ts";
-import { isSameMember } from "../../resources/member.ts";
+import { type IpAllocation, OWNER_LABEL, ownerLabelOf } from "../../resources/ip-allocation.ts";
+import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";

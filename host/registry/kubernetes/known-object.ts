@@ -5,9 +5,8 @@ import {
   type Holder,
   type IpAllocation,
   type IpAllocationSpec,
-  type Workload,
 } from "../../resources/ip-allocation.ts";
-import { isSameMember } from "../../resources/member.ts";
+import { isSameMember, type Workload } from "../../resources/member.ts";
 import type { Allocation, Quarantine } from "../registry.ts";
 
 /** One address of an address space. */

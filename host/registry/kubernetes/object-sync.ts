@@ -7,8 +7,8 @@ import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "
 import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
-import type { AllocationState, IpAllocation, IpAllocationSpec, Workload } from "../../resources/ip-allocation.ts";
-import { isSameMember, ownerOf } from "../../resources/member.ts";
+import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import { isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
 import { AddressStates } from "./address-states.ts";

@@ -4,8 +4,7 @@
  */
 
 import { formatIp } from "../../net/ip.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
-import { isSameMember, ownerOf } from "../../resources/member.ts";
+import { isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";

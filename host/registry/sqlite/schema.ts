@@ -1,7 +1,9 @@
 /** The tables of the registry, and the rows of allocations as values. */
+
 import type { DatabaseSync } from "node:sqlite";
 import { type Mac, parseMac } from "../../net/mac.ts";
-import type { AllocationState, Workload } from "../../resources/ip-allocation.ts";
+import type { AllocationState } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 import { decodeAddress } from "../address-bytes.ts";
 import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
 

@@ -2,11 +2,12 @@
  * The operations of `Registry` as statements on one SQLite database: synchronous, with the time as an argument. The caller opens and commits the
  * transaction that each of them runs in.
  */
+
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Faults } from "../../lib/fault.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
-import type { Workload } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
 import { decodeAddress, encodeAddress, PackedAddresses } from "../address-bytes.ts";
 import { UNKNOWN_CONTAINER } from "../journal.ts";
 import { isOfOtherNetwork } from "../nic.ts";

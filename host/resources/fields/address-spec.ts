@@ -18,7 +18,6 @@ import { compareIp, equalIp, type Family, formatIp, type Ip, isLinkLocal } from 
 import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
 import { isSpecial, SPECIAL_PREFIXES, withoutSpecial } from "../../net/special.ts";
-import { edgesOf } from "../ip-pool-shape.ts";
 
 /** Most entries of `ips` and of `excludeIPs`; more would exceed the API server's cost limit of CEL rules. @limit */
 export const MAX_RANGES = 1_024;
@@ -357,4 +356,12 @@ export function addressSpecOf(keys: AddressKeys): AddressSpec {
     ...{ family: subnet.ip.family, subnet, ranges: withoutSpecial(ips), excluded, gateway, routes, addressSpace },
     ...(faults.length === 0 ? {} : { faults }),
   };
+}
+
+/**
+ * Returns the network and the broadcast address of an IPv4 subnet wider than /31, else none. IPv6 has no broadcast. The
+ * subnet-router anycast address (RFC 4291 §2.6.1) is not masked; `excludeIPs` may list it.
+ */
+export function edgesOf({ ip, length }: Prefix, { first, last }: Range): Ip[] {
+  return ip.family === 4 && length < 31 ? [first, last] : [];
 }

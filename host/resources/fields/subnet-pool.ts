@@ -1,10 +1,11 @@
 /** `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md). */
+
 import * as z from "zod";
 import { namespaceName, objectName } from "../../config/fields/names.ts";
 import { ifName } from "../../config/fields/network.ts";
 import { cel, IMMUTABLE } from "../../lib/cel.ts";
 import { wholeNumber } from "../../lib/schema.ts";
-import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../ip-allocation.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../member.ts";
 
 /** Longest reason for the size of a generated pool: characters. */
 const MAX_REASON_LENGTH = 512;

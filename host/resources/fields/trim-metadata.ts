@@ -2,9 +2,10 @@
  * Trims the metadata of objects that tenants write. An agent caches all pods of its node and all namespaces and network definitions of the cluster, and each
  * may have megabytes of labels, annotations and owners. The raw object is trimmed before decoding: decoding thousands of entries would delay ADDs.
  */
+
 import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
 import type { Part } from "../../lib/prune-json.ts";
-import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
+import { MAX_ALLOCATION_TEXT } from "../member.ts";
 
 /** Most labels of a pod that a pool with `podAffinity` can serve; no more are cached. @limit */
 export const MAX_CACHED_LABELS = 128;

@@ -2,12 +2,13 @@
  * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network and an interface and may
  * request addresses; the allocator reports the allocated ones in the status.
  */
+
 import * as z from "zod";
 import { type IpRequest, parseIpRequest } from "../../cni/net-conf.ts";
 import { decodeConfig } from "../../config/config-error.ts";
 import { parsedText } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT } from "../ip-allocation.ts";
+import { MAX_ALLOCATION_TEXT } from "../member.ts";
 
 export interface IpamClaim {
   readonly namespace: string;

@@ -2,8 +2,7 @@
 import type { z } from "zod";
 import type { CelRule } from "../../../host/lib/cel.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
-import { NAME_RULE } from "../../../host/resources/fields/allocation-rules.ts";
-import { ipAllocationSchema } from "../../../host/resources/ip-allocation.ts";
+import { ipAllocationSchema, NAME_RULE } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";

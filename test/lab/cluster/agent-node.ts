@@ -2,10 +2,10 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startMaintenance } from "../../../host/agent/agent.ts";
 import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
 import { explainPod } from "../../../host/agent/explain/explain-pod.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { startMaintenance } from "../../../host/agent/maintenance.ts";
 import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
 import { toCniError } from "../../../host/agent/server/answer.ts";
 import { formatIp } from "../../../host/net/ip.ts";

@@ -9,12 +9,9 @@
  *   checker.leaving(attachment, nowMs);                // its DEL is about to be called
  *   checker.breaches                                   // texts; none: all is well
  */
-import {
-  allocationName,
-  type Holder,
-  type IpAllocation,
-  type Workload,
-} from "../../../host/resources/ip-allocation.ts";
+
+import { allocationName, type Holder, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../host/resources/member.ts";
 
 /** One write as etcd keeps it. */
 export interface Write {

@@ -5,7 +5,7 @@
  */
 import { IN_USE_FINALIZER } from "../../../host/controller/finalizers/plan-finalizers.ts";
 import { decodeControlledSubnet } from "../../../host/controller/objects.ts";
-import { planSize } from "../../../host/controller/owners/plan-size.ts";
+import { planSize } from "../../../host/controller/owners/plan-demands.ts";
 import type { CurrentSubnet, PoolTarget } from "../../../host/controller/subnets/model.ts";
 import {
   type AssignmentEntry,

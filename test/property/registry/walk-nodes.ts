@@ -7,7 +7,7 @@ import { vi } from "vitest";
 import { Reconciler } from "../../../host/agent/gc/reconciler.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Allocation } from "../../../host/registry/registry.ts";
-import type { Workload } from "../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../host/resources/member.ts";
 import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { openDisk } from "../../fakes/memory-journal.ts";
 import { TestClock } from "../../world/clock.ts";

@@ -18,7 +18,7 @@ import type * as SubnetPools from "../../../host/ipam/subnet-pools.ts";
 import type * as ClaimPublisher from "../../../host/registry/kubernetes/claim-publisher.ts";
 import type * as Decide from "../../../host/registry/kubernetes/decide.ts";
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
-import type * as FindLoss from "../../../host/registry/sqlite/find-loss.ts";
+import type * as FindLoss from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { ProfileName } from "../profiles.ts";
 import { type ReplacedModule, replace } from "./replace-exports.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openPoolDecoder } from "../../../host/controller/cached-pool.ts";
+import { openPoolDecoder } from "../../../host/controller/caches.ts";
 import { decodeControlledPool } from "../../../host/controller/objects.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };

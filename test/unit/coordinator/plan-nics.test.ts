@@ -1,8 +1,10 @@
 /** What the vectors cannot show of a pod's NICs: very many of them, and attributes of routes that are not decoded. */
+
 import { describe, expect, it } from "vitest";
 import { LAST_NIC_TABLE, NIC_RULE_PREFERENCE } from "../../../host/coordinator/plan/constants.ts";
 import { isNicTable } from "../../../host/coordinator/plan/plan-tables.ts";
-import type { Observed, OpaqueAttribute, RouteState } from "../../../host/plan/state.ts";
+import type { OpaqueAttribute } from "../../../host/plan/nft-table.ts";
+import type { Observed, RouteState } from "../../../host/plan/state.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";
 import { answerRequest, readRequest } from "./plan-request.ts";
 import { readStatement } from "./plan-words.ts";

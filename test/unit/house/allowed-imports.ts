@@ -33,8 +33,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/log-files": "",
   "agent/audit": "agent/log-files",
   agent: "agent/audit",
-  "agent/fencing": "",
-  "agent/gc": "agent agent/audit agent/fencing",
+  "agent/gc": "agent agent/audit",
   "agent/detection": "agent/audit agent/gc",
   "agent/ipam": "agent agent/detection",
   "agent/prefetch": "agent agent/detection agent/ipam",
@@ -43,16 +42,15 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/explain": "agent agent/detection agent/ipam",
   "agent/ifacer": "agent",
   "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
-  "agent/operations.ts": "agent/audit agent/backend.ts agent/fencing",
-  "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/fencing",
+  "agent/operations.ts": "agent/audit agent/backend.ts agent/gc",
+  "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/gc",
   "agent/server":
     "agent agent/audit agent/backend.ts agent/coordinator agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
-  "agent/maintenance.ts": "agent/prefetch agent/server",
   "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster":
-    "agent agent/backend.ts agent/detection agent/explain agent/fencing agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
+    "agent agent/backend.ts agent/detection agent/explain agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
   "agent/agent.ts":
-    "agent agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/maintenance.ts agent/metrics agent/operations.ts agent/server",
+    "agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operations.ts agent/prefetch agent/server",
 };
 
 /** The same inside the controller. */

@@ -1,8 +1,10 @@
 /** Lines such as `link e0.7 vlan on e0 id 7 down` → values; those of addresses and routes are the coordinator's, with a label and a broadcast address. */
+
 import type { Ip } from "../../../host/net/ip.ts";
 import { parseMac } from "../../../host/net/mac.ts";
 import { BOND_NUMBER_NAMES } from "../../../host/plan/bond.ts";
-import type { LinkState, NamespaceState, OpaqueAttribute } from "../../../host/plan/state.ts";
+import type { OpaqueAttribute } from "../../../host/plan/nft-table.ts";
+import type { LinkState, NamespaceState } from "../../../host/plan/state.ts";
 import { ip } from "../../world/values.ts";
 import { applyStatement } from "../coordinator/plan-model.ts";
 import { readStatement } from "../coordinator/plan-words.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { aboveOf, applicationOf, controllerOf, middleKindOf } from "../../../host/ipam/owner.ts";
 import type { OwnerReference } from "../../../host/resources/fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../../../host/resources/ip-allocation.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../../../host/resources/member.ts";
 
 const owner = (apiVersion: string, kind: string, more: Partial<OwnerReference> = {}): OwnerReference => ({
   ...{ apiVersion, kind, name: "web", uid: "u1", controller: true },

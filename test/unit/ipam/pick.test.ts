@@ -7,10 +7,10 @@ import {
   findUnservable,
   MAX_DETAIL_LINES,
   noPoolMatches,
-  type PoolShortage,
   poolsExhausted,
 } from "../../../host/ipam/refusal.ts";
 import { findPoolOfRequested } from "../../../host/ipam/requested-ips.ts";
+import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { openCore, pool } from "../../world/subjects.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, FamilyDemand } from "../../../host/ipam/model.ts";
-import { PoolShortage } from "../../../host/ipam/refusal.ts";
 import {
   describeAbsence,
   describeObstacle,
   describeSupply,
   isGrowing,
+  PoolShortage,
   refuseUnsupplied,
   type SubnetState,
 } from "../../../host/ipam/subnet-capacity.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { BoundedLines, LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "../../../host/lib/bounded-lines.ts";
+import { BoundedLines, LOG_RETRY_MS, MAX_UNREAD_LOG_BYTES } from "../../../host/lib/log.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -9,9 +9,8 @@ import {
   type IpAllocationSpec,
   ownerLabelOf,
   parseAllocationName,
-  type Workload,
 } from "../../../host/resources/ip-allocation.ts";
-import { isSameMember } from "../../../host/resources/member.ts";
+import { isSameMember, type Workload } from "../../../host/resources/member.ts";
 
 function ipOf(text: string): Ip {
   const ip = parseIp(text);

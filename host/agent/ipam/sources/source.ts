@@ -1,6 +1,7 @@
 /**
  * What one search for addresses consists of: what is demanded, what is assigned so far, and the sources that may assign more.
  */
+
 import type { RequestedIp } from "../../../cni/request.ts";
 import type { FamilyDemand, NicDemand } from "../../../ipam/model.ts";
 import { type Picked, poolsOf, type Shortage } from "../../../ipam/pick.ts";
@@ -8,8 +9,8 @@ import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import type { ClaimMetrics } from "../../../metrics/agent-metrics.ts";
 import { equalIp } from "../../../net/ip.ts";
 import type { AddressSpan, Allocation, Claim, ClaimOutcome, Registry } from "../../../registry/registry.ts";
-import type { Workload } from "../../../resources/ip-allocation.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
+import type { Workload } from "../../../resources/member.ts";
 import type { AddDeadline } from "../../add-deadline.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import type { TenantLimits } from "../tenant-limits.ts";

@@ -4,7 +4,8 @@ import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, without
 import type { Family } from "../../../net/ip.ts";
 import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
 import { rangeOfPrefix } from "../../../net/range.ts";
-import { edgesOf, routersOf } from "../../../resources/ip-pool-shape.ts";
+import { edgesOf } from "../../../resources/fields/address-spec.ts";
+import { routersOf } from "../../../resources/ip-pool-shape.ts";
 import type { CurrentSubnet, SubnetsView } from "../model.ts";
 import { FreeSpans, firstOf, type IsBusy } from "./free-spans.ts";
 

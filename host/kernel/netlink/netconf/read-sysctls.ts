@@ -4,12 +4,16 @@
  */
 import type { Family } from "../../../net/ip.ts";
 import type { SysctlKey } from "../../../plan/state.ts";
+import { ENODEV, EOPNOTSUPP } from "../../errno.ts";
+import { attribute, encodeUint32 } from "../attribute.ts";
 import type { Conversation } from "../conversation.ts";
+import { unlessRefused } from "../error.ts";
+import { encodeFamily } from "../ip-bytes.ts";
 import type { LinkMessage } from "../link/message.ts";
 import { readLinkSetting } from "../link/setting.ts";
-import { NETCONFA_IFINDEX_ALL, NETCONFA_IFINDEX_DEFAULT } from "./constants.ts";
+import { NETCONFA_IFINDEX, NETCONFA_IFINDEX_ALL, NETCONFA_IFINDEX_DEFAULT, RTM_GETNETCONF } from "./constants.ts";
+import { decodeNetconf, encodeNetconf, type NetconfMessage } from "./message.ts";
 import { type Netconf, netconfOf } from "./netconf.ts";
-import { findNetconf } from "./requests.ts";
 
 /** Position of a setting in the array of a link's settings, and its field in messages about `all` and `default`. */
 interface NetlinkSetting {
@@ -74,4 +78,15 @@ export function readSysctlsByNetlink(
   };
   const answers = keys.map((key) => [key, answer(key)] as const);
   return new Map(answers.flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)] as const])));
+}
+
+/**
+ * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks the protocol.
+ */
+export function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
+  const attributes = [attribute(NETCONFA_IFINDEX, encodeUint32(index))];
+  const payload = encodeNetconf({ family: encodeFamily(family), attributes });
+  const operation = `get the settings of IPv${family} for index ${index}`;
+  const ask = () => conversation.request({ operation, type: RTM_GETNETCONF, payload });
+  return unlessRefused([ENODEV, EOPNOTSUPP], ask)?.map(decodeNetconf)[0];
 }

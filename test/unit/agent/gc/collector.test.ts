@@ -10,7 +10,7 @@ import {
   SWEEP_RETRY_MS,
 } from "../../../../host/agent/gc/collector.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
-import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
+import { checkAddresses } from "../../../../host/agent/ipam/plugin.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import { ApiError, ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";

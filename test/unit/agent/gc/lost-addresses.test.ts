@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
-import { checkAddresses } from "../../../../host/agent/ipam/check.ts";
+import { checkAddresses } from "../../../../host/agent/ipam/plugin.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
 import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
 import type { Allocation, Attachment, Registry } from "../../../../host/registry/registry.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseShimRequest } from "../../../../host/agent/server/shim-request.ts";
+import { parseShimRequest } from "../../../../host/agent/server/spool.ts";
 
 describe("a call", () => {
   const call = (...lines: string[]): string =>

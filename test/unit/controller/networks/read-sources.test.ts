@@ -6,7 +6,7 @@ import {
   readControlPlanePod,
   readKubeadm,
   readServiceCidr,
-} from "../../../../host/controller/networks/read-sources.ts";
+} from "../../../../host/controller/networks/sources.ts";
 import { findFlag, type Statement } from "../../../../host/controller/networks/statement.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { planClaimStatus } from "../../../../host/controller/owners/plan-claim-status.ts";
+import { planClaimStatus } from "../../../../host/controller/owners/claim-status.ts";
 import { parseIp } from "../../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { decodeIpamClaim } from "../../../../host/resources/workloads/ipam-claim.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { parsePoolNumber } from "../../../../host/config/pool-number.ts";
-import { planFormerSize, planSize } from "../../../../host/controller/owners/plan-size.ts";
+import { planFormerSize, planSize } from "../../../../host/controller/owners/plan-demands.ts";
 import type { Need } from "../../../../host/controller/owners/tracked-object.ts";
 
 const need = (unit: Need["unit"], count: number, surge = 0, isSuspended = false) => ({

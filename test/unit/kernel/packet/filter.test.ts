@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { encodeArpProbe, encodeArpRequest } from "../../../../host/kernel/packet/arp.ts";
-import { arpFilter, ndpFilter } from "../../../../host/kernel/packet/filter.ts";
 import { encodeNdpAnnouncement, encodeNdpProbe, encodeNdpSolicitation } from "../../../../host/kernel/packet/ndp.ts";
+import { arpFilter, ndpFilter } from "../../../../host/kernel/packet/segment.ts";
 import { ip, mac } from "../../../world/values.ts";
 import { readFrames, runFilter } from "./frames.ts";
 

@@ -8,7 +8,7 @@ import { LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-o
 import { RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { DELETING_RETRY_MS } from "../../../../host/registry/kubernetes/object-sync.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../../host/registry/registry.ts";
-import type { Workload } from "../../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../../host/resources/member.ts";
 import { allocationLines, type ClusterNode, observe, openClusterNode } from "../../../world/node.ts";
 import { claim, claimAndRetain, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
