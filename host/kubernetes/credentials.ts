@@ -1,20 +1,28 @@
 /**
- * The identity for the API server: its address, the TLS material and the headers of each request. The client library reads kubeconfigs, service
- * accounts, tokens, certificates and exec plugins; this file decides when they are read again.
+ * The identity for the API server: its address, the TLS material and the headers of each request. The client library reads service accounts, tokens,
+ * certificates and exec plugins; this file decides when they are read again.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
 
 import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
+import type { RequestOptions } from "node:https";
 import { createSecureContext, type SecureContext } from "node:tls";
+import { isDeepStrictEqual } from "node:util";
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 import { ConfigError } from "../config/config-error.ts";
-import { messageOf } from "../lib/describe.ts";
-import { type Connection, readKubeconfig } from "./kubeconfig.ts";
-import { LibraryCredentials, type Material } from "./library-credentials.ts";
+import { untilAborted } from "../lib/abort.ts";
+import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { loadKubeconfig, loadServiceAccount, type Origin } from "./kubeconfig.ts";
 
 /** How long credentials are used before their files are checked again: milliseconds. */
 const CREDENTIALS_FRESH_MS = 1_000;
+
+/** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. */
+const EXEC_PLUGIN_MS = 20_000;
+
+/** RFC 6750 §2.1, with all visible characters. */
+const BEARER = /^Bearer [!-~]+$/;
 
 /** The server, how to verify it, and the client's certificate. The same object as long as connections may be kept. */
 export interface Endpoint {
@@ -58,60 +66,60 @@ interface CredentialsOptions {
   readonly context?: string | undefined;
   /** Root of the service account's folder; default "/". */
   readonly root?: string;
-  /** Default: the process's environment. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Default: {@link EXEC_PLUGIN_MS}. */
+  readonly patienceMs?: number;
 }
 
 /** Throws ConfigError: the file, its field, what was found and what is wanted. */
 export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
-  const files = new CredentialFiles(options);
-  const { endpoint } = await files.current();
-  return {
-    server: `${endpoint.origin}${endpoint.basePath}`,
-    source: files.source,
-    get tokenFile() {
-      return files.tokenFile;
-    },
-    get problem() {
-      return files.problem;
-    },
-    current: () => files.current(),
-    refresh: (used) => files.refresh(used),
-  };
+  const credentials = new CachedCredentials(options);
+  await credentials.current();
+  return credentials;
 }
 
-/** Credentials as read last; valid until one of their files changes. */
+/** What the files say; valid until one of them changes. The library remembers a plugin's token until that expires. */
 interface Loaded {
-  readonly connection: Connection;
   readonly library: KubeConfig;
+  readonly origin: Origin;
   /** Fingerprint of all files. */
   readonly fingerprint: string;
 }
 
-class CredentialFiles {
+/** What the library puts into a request. */
+interface Answer {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly material: Pick<RequestOptions, "ca" | "cert" | "key" | "rejectUnauthorized" | "servername">;
+}
+
+class CachedCredentials implements Credentials {
   problem: string | undefined;
   readonly #options: CredentialsOptions;
+  /** The last that gave credentials. */
   #loaded: Loaded | undefined;
   #access: Access | undefined;
-  /** The inputs of the endpoint, to notice changes. */
-  #endpointKey = "";
+  /** What the endpoint was made of. */
+  #parts: unknown;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
+  /** However many calls wait, the credentials are read once. */
   #reading: Promise<Access> | undefined;
-  readonly #library = new LibraryCredentials();
-  /** However many calls are refused at once, the credentials are read once. */
-  #renewing: Promise<Access> | undefined;
+  /** Not answered yet: a hanging plugin is waited for again instead of starting another. */
+  #asked: { readonly loaded: Loaded; readonly answer: Promise<Answer> } | undefined;
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
   }
 
+  get server(): string {
+    return this.#access === undefined ? "" : `${this.#access.endpoint.origin}${this.#access.endpoint.basePath}`;
+  }
+
   get source(): string {
-    return this.#loaded?.connection.source ?? "";
+    return this.#loaded?.origin.source ?? "";
   }
 
   get tokenFile(): string | undefined {
-    return this.#loaded?.connection.files.find(({ field }) => field.endsWith("tokenFile"))?.path;
+    return this.#loaded === undefined ? undefined : tokenFileOf(this.#loaded)?.path;
   }
 
   current(): Promise<Access> {
@@ -122,21 +130,15 @@ class CredentialFiles {
   }
 
   async refresh(used: Access): Promise<Access> {
-    if (this.#access !== undefined && this.#access !== used) return this.#access;
-    this.#renewing ??= this.#renew(used).finally(() => {
-      this.#renewing = undefined;
-    });
-    return this.#renewing;
-  }
-
-  async #renew(used: Access): Promise<Access> {
     await this.#reading?.catch(() => {});
     if (this.#access !== undefined && this.#access !== used) return this.#access;
-    const nowMs = performance.now();
-    // A token that stays refused must not run an exec plugin for every call; changed files are read in any case.
-    const isForced = nowMs - this.#forcedAtMs >= CREDENTIALS_FRESH_MS;
-    if (isForced) this.#forcedAtMs = nowMs;
-    this.#reading ??= this.#read(isForced);
+    if (this.#reading === undefined) {
+      const nowMs = performance.now();
+      // A token that stays refused must not run an exec plugin for every call; changed files are read in any case.
+      const isForced = nowMs - this.#forcedAtMs >= CREDENTIALS_FRESH_MS;
+      if (isForced) this.#forcedAtMs = nowMs;
+      this.#reading = this.#read(isForced);
+    }
     return this.#reading;
   }
 
@@ -144,11 +146,10 @@ class CredentialFiles {
   async #read(isForced: boolean): Promise<Access> {
     try {
       const loaded = await this.#load(isForced);
-      const access = await this.#accessOf(loaded);
+      this.#access = this.#accessOf(loaded, await this.#ask(loaded));
       this.#loaded = loaded;
-      this.#access = access;
       this.problem = undefined;
-      return access;
+      return this.#access;
     } catch (error) {
       if (this.#access === undefined) throw error;
       this.problem = messageOf(error);
@@ -160,90 +161,63 @@ class CredentialFiles {
   }
 
   async #load(isForced: boolean): Promise<Loaded> {
-    const before = this.#loaded;
-    if (!isForced && before !== undefined && (await fingerprintOf(before.connection)) === before.fingerprint)
-      return before;
-    const connection = await this.#connection();
-    // First the fingerprint, then the content: a change in between is read once more, never missed.
-    const fingerprint = await fingerprintOf(connection);
+    const before = this.#asked?.loaded ?? (isForced ? undefined : this.#loaded);
+    if (before !== undefined && (await fingerprintOf(before.origin)) === before.fingerprint) return before;
+    const { kubeconfig, context, root = "" } = this.#options;
     const { KubeConfig: Library } = await import("@kubernetes/client-node/dist/config.js");
     const library = new Library();
-    library.loadFromClusterAndUser(connection.cluster, connection.user);
-    return { connection, library, fingerprint };
+    const origin =
+      kubeconfig === undefined ? loadServiceAccount(library, root) : await loadKubeconfig(library, kubeconfig, context);
+    return { library, origin, fingerprint: await fingerprintOf(origin) };
   }
 
-  #connection(): Promise<Connection> | Connection {
-    const { kubeconfig, context, root = "", env = process.env } = this.#options;
-    return kubeconfig === undefined ? connectionInCluster(root, env) : readKubeconfig(kubeconfig, context);
-  }
-
-  async #accessOf({ connection, library }: Loaded): Promise<Access> {
-    const { cluster, source } = connection;
-    const { headers, tls } = await this.#library.read(library, connection);
-    const key = [cluster.server, cluster.skipTLSVerify, tls.servername, tls.ca, tls.cert, tls.key]
-      .map(String)
-      .join("\n");
-    const previous = this.#access;
-    if (previous !== undefined && key === this.#endpointKey) {
-      // The same object means that nothing is new to a caller that was refused.
-      if (JSON.stringify(headers) === JSON.stringify(previous.headers)) return previous;
-      return { endpoint: previous.endpoint, headers };
+  async #ask(loaded: Loaded): Promise<Answer> {
+    if (this.#asked?.loaded !== loaded) {
+      const answer = ask(loaded).finally(() => {
+        if (this.#asked?.answer === answer) this.#asked = undefined;
+      });
+      this.#asked = { loaded, answer };
     }
-    const endpoint = endpointOf(cluster.server, tls, source);
-    this.#endpointKey = key;
+    const { answer } = this.#asked;
+    const { patienceMs = EXEC_PLUGIN_MS } = this.#options;
+    const signal = AbortSignal.timeout(patienceMs);
+    return untilAborted(answer, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+      const wanted = `an answer within ${patienceMs / 1000} s`;
+      throw new ConfigError(loaded.origin.source, [{ path: "exec", got: "a program that has not ended", wanted }]);
+    });
+  }
+
+  #accessOf({ library, origin }: Loaded, { headers, material }: Answer): Access {
+    const before = this.#access;
+    const server = library.getCurrentCluster()?.server ?? "";
+    const parts = { server, material };
+    const isSame = before !== undefined && isDeepStrictEqual(parts, this.#parts);
+    // The same object means that nothing is new to a caller that was refused.
+    if (isSame && isDeepStrictEqual(headers, before.headers)) return before;
+    const endpoint = isSame ? before.endpoint : endpointOf(server, material, origin);
+    this.#parts = parts;
     return { endpoint, headers };
   }
 }
 
-function endpointOf(server: string, tls: Material, source: string): Endpoint {
-  const { ca, cert, key, rejectUnauthorized = true, servername } = tls;
+function endpointOf(server: string, material: Answer["material"], { source }: Origin): Endpoint {
+  const { rejectUnauthorized = true, servername, ...given } = material;
   const { origin, pathname } = new URL(server);
-  const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   try {
     // OpenSSL accepts a file without a certificate as an authority that signed nothing.
-    if (typeof ca === "string" || ca instanceof Uint8Array) new X509Certificate(ca);
-    const secureContext = createSecureContext(Object.fromEntries(given));
+    if (given.ca instanceof Uint8Array) new X509Certificate(given.ca);
+    const secureContext = createSecureContext(given);
     const basePath = pathname.replace(/\/+$/, "");
     return { origin, basePath, tls: { secureContext, rejectUnauthorized, servername } };
   } catch (error) {
-    const got = `${given.map(([name]) => name).join(", ")} that OpenSSL refuses (${messageOf(error)})`;
+    const got = `${Object.keys(given).join(", ")} that OpenSSL refuses (${messageOf(error)})`;
     throw new ConfigError(source, [{ path: "", got, wanted: "certificates and a key in PEM that belong together" }]);
   }
 }
 
-const ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/** As the kubelet presents it to the container. */
-function connectionInCluster(root: string, env: Readonly<Record<string, string | undefined>>): Connection {
-  const source = "service account of the pod";
-  const require = (name: string): string => {
-    const value = env[name];
-    if (value !== undefined && value !== "") return value;
-    const wanted = "an address: outside a cluster name a kubeconfig";
-    throw new ConfigError(source, [{ path: name, got: "nothing", wanted }]);
-  };
-  const host = require("KUBERNETES_SERVICE_HOST");
-  const port = require("KUBERNETES_SERVICE_PORT");
-  const caFile = `${root}${ACCOUNT_FOLDER}/ca.crt`;
-  const tokenFile = `${root}${ACCOUNT_FOLDER}/token`;
-  return {
-    source,
-    cluster: {
-      name: "in-cluster",
-      server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
-      caFile,
-      skipTLSVerify: false,
-    },
-    user: { name: "service-account", authProvider: { name: "tokenFile", config: { tokenFile } } },
-    files: [
-      { field: "ca.crt", path: caFile },
-      { field: "tokenFile", path: tokenFile },
-    ],
-  };
-}
-
 /** Identity and time of the files. Reading reports a missing file. */
-async function fingerprintOf({ files }: Connection): Promise<string> {
+async function fingerprintOf({ files }: Origin): Promise<string> {
   const states = await Promise.all(
     files.map(async ({ path }) => {
       const state = await stat(path, { bigint: true }).catch(() => undefined);
@@ -251,4 +225,54 @@ async function fingerprintOf({ files }: Connection): Promise<string> {
     }),
   );
   return states.join(" ");
+}
+
+function tokenFileOf({ origin }: Loaded) {
+  return origin.files.find(({ field }) => field.endsWith("tokenFile"));
+}
+
+/** Throws ConfigError. */
+async function ask(loaded: Loaded): Promise<Answer> {
+  const { library, origin } = loaded;
+  const options: RequestOptions = {};
+  try {
+    await library.applyToHTTPSOptions(options);
+  } catch (error) {
+    throw new ConfigError(origin.source, [faultOf(error, loaded)]);
+  }
+  const { auth, headers: given, ca, cert, key, rejectUnauthorized, servername } = options;
+  const headers = {
+    ...(auth == null ? {} : { authorization: `Basic ${Buffer.from(auth).toString("base64")}` }),
+    ...Object.fromEntries(
+      Object.entries(given ?? {}).map(([name, value]) => [name.toLowerCase(), String(value).trim()]),
+    ),
+  };
+  const { authorization = "" } = headers;
+  const tokenFile = tokenFileOf(loaded);
+  if (tokenFile !== undefined && !BEARER.test(authorization)) {
+    const got = /^(?:Bearer)?$/.test(authorization) ? "an empty file" : "a text that is not a token";
+    throw new ConfigError(origin.source, [{ path: tokenFile.field, got, wanted: "a file with a token" }]);
+  }
+  if (library.getCurrentUser()?.exec != null && authorization === "" && cert === undefined) {
+    const fault = { path: "exec", got: "neither token nor certificate", wanted: "an ExecCredential" };
+    throw new ConfigError(origin.source, [fault]);
+  }
+  const material = Object.fromEntries(
+    Object.entries({ ca, cert, key, rejectUnauthorized, servername }).filter(([, value]) => value !== undefined),
+  );
+  return { headers, material };
+}
+
+/** Describes a file that cannot be read, or an exec plugin that failed. */
+function faultOf(error: unknown, { library, origin }: Loaded) {
+  const path = error instanceof Error && "path" in error ? error.path : undefined;
+  const file = origin.files.find((one) => one.path === path);
+  if (file !== undefined)
+    return { path: file.field, got: `a file that cannot be read (${errnoOf(error)})`, wanted: "a readable file" };
+  const command: unknown = library.getCurrentUser()?.exec?.command;
+  if (command === undefined) return { path: "", got: messageOf(error), wanted: "usable credentials" };
+  // The error of JSON.parse contains the text, which may be a bare token.
+  const what = error instanceof SyntaxError ? "an output that is no JSON" : describeValue(messageOf(error).trim());
+  const got = `a failure of ${describeValue(command)} (${what})`;
+  return { path: "exec", got, wanted: "a program that prints an ExecCredential" };
 }

@@ -1,31 +1,24 @@
 /**
- * Reads a kubeconfig: the cluster and user of its current context in the client library's terms, and the files that they name. Errors name file and
- * field, and never show secrets.
+ * Loads a kubeconfig, or a pod's service account, into the client library. Here is only what the library lacks: errors that name file and field and never
+ * show secrets, files that are merged as kubectl merges them, and `tokenFile`.
  */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
+import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
+import { newClusters, newUsers } from "@kubernetes/client-node/dist/config_types.js";
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { orAbsent } from "../lib/schema.ts";
 
-/** Parameters of a connection, with absolute paths. */
-export interface Connection {
+/** What was loaded. */
+export interface Origin {
   /** `file "/etc/berth/kubeconfig"`, for errors. */
   readonly source: string;
-  readonly cluster: Cluster;
-  readonly user: User;
-  /** Files whose change means new credentials. */
-  readonly files: readonly NamedFile[];
-}
-
-interface NamedFile {
-  /** `users[0].user.tokenFile`; "" is the kubeconfig itself. */
-  readonly field: string;
-  readonly path: string;
+  /** Files whose change means new credentials. `field` is `users[0].user.tokenFile`; "" for a kubeconfig itself. */
+  readonly files: readonly { readonly field: string; readonly path: string }[];
 }
 
 const text = orAbsent(z.string()).transform((value) => (value === "" ? undefined : value));
@@ -38,195 +31,159 @@ const secret = orAbsent(
     return z.NEVER;
   }),
 );
-
-const clusterSchema = z.looseObject({
-  server: z.string().regex(/^https?:\/\/[^/]/, "a URL that begins with https:// or http://"),
-  "certificate-authority": text,
-  "certificate-authority-data": secret,
-  "insecure-skip-tls-verify": orAbsent(z.boolean()),
-  "tls-server-name": text,
-  "proxy-url": text,
-});
 const execSchema = z.looseObject({
   command: z.string().min(1, "the name of a program"),
   args: orAbsent(z.array(z.string())),
   env: orAbsent(z.array(z.object({ name: z.string(), value: z.string() }))),
 });
-const userSchema = z.looseObject({
-  token: secret,
-  tokenFile: text,
-  username: text,
-  password: secret,
-  as: text,
-  "client-certificate": text,
-  "client-certificate-data": secret,
-  "client-key": text,
-  "client-key-data": secret,
-  exec: orAbsent(execSchema),
-  "auth-provider": orAbsent(z.looseObject({ name: z.string() })),
-});
 const named = <K extends string, S extends z.ZodType>(key: K, schema: S) =>
-  z.array(z.looseObject({ name: z.string(), [key]: schema } as { name: z.ZodString } & Record<K, S>));
-const schema = z.looseObject({
-  "current-context": z.string().min(1, "the name of a context"),
-  contexts: named("context", z.looseObject({ cluster: z.string(), user: text })),
-  clusters: named("cluster", clusterSchema),
-  users: orAbsent(named("user", orAbsent(userSchema))),
-});
+  orAbsent(z.array(z.looseObject({ name: z.string(), [key]: schema } as { name: z.ZodString } & Record<K, S>)));
+
+/** Of a file in this directory, to which its paths are relative. */
+function schemaIn(directory: string) {
+  const path = text.transform((value) => (value === undefined ? undefined : resolve(directory, value)));
+  const cluster = z.looseObject({
+    server: z.string().regex(/^https?:\/\/[^/]/, "a URL that begins with https:// or http://"),
+    "certificate-authority": path,
+    "certificate-authority-data": secret,
+    "insecure-skip-tls-verify": orAbsent(z.boolean()),
+    "tls-server-name": text,
+    "proxy-url": text,
+  });
+  const user = z.looseObject({
+    ...{ token: secret, tokenFile: path, username: text, password: secret, as: text },
+    ...{ "client-certificate": path, "client-certificate-data": secret, "client-key": path, "client-key-data": secret },
+    exec: orAbsent(execSchema),
+    "auth-provider": orAbsent(z.looseObject({ name: z.string() })),
+  });
+  return z.looseObject({
+    "current-context": text,
+    contexts: named("context", z.looseObject({ cluster: z.string(), user: text })),
+    clusters: named("cluster", cluster),
+    users: named("user", orAbsent(user)),
+  });
+}
+
+type Content = z.output<ReturnType<typeof schemaIn>>;
+type ClusterEntry = NonNullable<Content["clusters"]>[number]["cluster"];
+type UserEntry = NonNullable<NonNullable<Content["users"]>[number]["user"]>;
+
+/** A field of a source, for errors. */
+interface Place {
+  readonly source: string;
+  /** `clusters[0].cluster` */
+  readonly field: string;
+}
 
 /**
  * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one that has a name decides, and missing files do not matter.
  * `chosen` is a context in place of the current one. Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there.
  */
-export async function readKubeconfig(path: string | readonly string[], chosen?: string): Promise<Connection> {
-  const files = typeof path === "string" ? [path] : path;
-  const source = `file ${files.map(describeValue).join(", ")}`;
-  const content = files.length === 1 ? await readYaml(files[0] ?? "", source) : await mergeFiles(files);
-  const isObject = typeof content === "object" && content !== null && !Array.isArray(content);
-  const value = decodeConfig(
-    schema,
-    chosen === undefined || !isObject ? content : { ...content, "current-context": chosen },
-    source,
-  );
-  const directory = dirname(files[0] ?? "");
-  const absolute = (file: string | undefined) => (file === undefined ? undefined : resolve(directory, file));
+export async function loadKubeconfig(
+  library: KubeConfig,
+  path: string | readonly string[],
+  chosen?: string,
+): Promise<Origin> {
+  const paths = typeof path === "string" ? [path] : path;
+  const source = `file ${paths.map(describeValue).join(", ")}`;
+  const found = paths.filter((each) => existsSync(each));
+  // With none the error names the first.
+  const contents = await Promise.all((found.length > 0 ? found : paths.slice(0, 1)).map(readContent));
+  const all = <T>(listOf: (content: Content) => readonly T[] | undefined) =>
+    contents.flatMap((each) => listOf(each) ?? []);
 
-  const context = find(value.contexts, value["current-context"], { source, field: "current-context", what: "context" });
-  const contextField = `contexts[${context.index}].context`;
-  const cluster = find(value.clusters, context.entry.context.cluster, {
-    source,
-    field: `${contextField}.cluster`,
-    what: "cluster",
-  });
-  const of = cluster.entry.cluster;
-  const clusterField = `clusters[${cluster.index}].cluster`;
-  refuse(source, `${clusterField}.proxy-url`, of["proxy-url"], "no proxy: Berth calls the API server directly");
-  if (of.server.startsWith("http:") && of["insecure-skip-tls-verify"] !== true)
-    refuse(source, `${clusterField}.server`, of.server, "https://, or insecure-skip-tls-verify: true");
-
-  const userName = context.entry.context.user;
-  const user =
-    userName === undefined
-      ? undefined
-      : find(value.users ?? [], userName, { source, field: `${contextField}.user`, what: "user" });
-  const by = user?.entry.user;
-  const userField = `users[${user?.index ?? 0}].user`;
-  if (by?.["auth-provider"] !== undefined)
-    refuse(source, `${userField}.auth-provider`, by["auth-provider"].name, "token, tokenFile, exec or a certificate");
-  requireKey(source, userField, by ?? {});
-
-  const paths = [
-    ...files.map((file) => ({ field: "", path: resolve(file) })),
-    { field: `${clusterField}.certificate-authority`, path: absolute(of["certificate-authority"]) },
-    { field: `${userField}.client-certificate`, path: absolute(by?.["client-certificate"]) },
-    { field: `${userField}.client-key`, path: absolute(by?.["client-key"]) },
-    { field: `${userField}.tokenFile`, path: absolute(by?.tokenFile) },
-  ];
-  const tokenFile = absolute(by?.tokenFile);
-  return {
-    source,
-    cluster: dropUndefined({
-      name: cluster.entry.name,
-      server: of.server.replace(/\/+$/, ""),
-      skipTLSVerify: of["insecure-skip-tls-verify"] === true,
-      caData: of["certificate-authority-data"],
-      caFile: absolute(of["certificate-authority"]),
-      tlsServerName: of["tls-server-name"],
-    }),
-    user: dropUndefined({
-      name: user?.entry.name ?? "",
-      token: tokenFile === undefined ? by?.token : undefined,
-      username: by?.username,
-      password: by?.password,
-      impersonateUser: by?.as,
-      certData: by?.["client-certificate-data"],
-      certFile: absolute(by?.["client-certificate"]),
-      keyData: by?.["client-key-data"],
-      keyFile: absolute(by?.["client-key"]),
-      exec: by?.exec,
-      // The library's name for a token that is read from a file, and read again.
-      authProvider: tokenFile === undefined ? undefined : { name: "tokenFile", config: { tokenFile } },
-    }),
-    files: paths.flatMap(({ field, path }) => (path === undefined ? [] : [{ field, path }])),
-  };
+  const current = chosen ?? contents.map((content) => content["current-context"]).find((name) => name !== undefined);
+  const top = { source, field: "current-context" };
+  const context = find("context", current ?? "", { at: top, entries: all(({ contexts }) => contexts) });
+  const names = context.entry.context;
+  const at = (what: string) => ({ source, field: `${context.at.field}.${what}` });
+  const cluster = find("cluster", names.cluster, { at: at("cluster"), entries: all(({ clusters }) => clusters) });
+  checkCluster(cluster.entry.cluster, cluster.at);
+  const entries = all(({ users }) => users);
+  const user = names.user === undefined ? undefined : find("user", names.user, { at: at("user"), entries });
+  if (user?.entry.user !== undefined) checkUser(user.entry.user, user.at);
+  loadInto(library, cluster.entry.cluster, user?.entry.user);
+  const files = filesOf(library, `${cluster.at.field}.certificate-authority`, `${user?.at.field}.`);
+  return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
 }
 
-async function readYaml(path: string, source: string): Promise<unknown> {
-  const content = await readFile(path, "utf8").catch((error: unknown) => {
+async function readContent(path: string): Promise<Content> {
+  const source = `file ${describeValue(path)}`;
+  const yaml = await readFile(path, "utf8").catch((error: unknown) => {
     const got = `a file that cannot be read (${errnoOf(error) ?? messageOf(error)})`;
     throw new ConfigError(source, [{ path: "", got, wanted: "a kubeconfig" }]);
   });
-  const [first] = parseYaml(content, source);
-  return first?.value;
+  const [first] = parseYaml(yaml, source);
+  return decodeConfig(schemaIn(dirname(resolve(path))), first?.value, source);
 }
 
-/** Keys of clusters and users that are paths, relative to their own file. */
-const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
-
-const mergeable = z.looseObject({ "current-context": text });
-
-/** Rejects with ConfigError if none of the files exists. */
-async function mergeFiles(files: readonly string[]): Promise<unknown> {
-  const found = files.filter((file) => existsSync(file));
-  // With none the error names the first.
-  const contents = await Promise.all(
-    (found.length > 0 ? found : files.slice(0, 1)).map(async (file) => {
-      const source = `file ${describeValue(file)}`;
-      return absolutePaths(decodeConfig(mergeable, await readYaml(file, source), source), dirname(resolve(file)));
-    }),
-  );
-  const all = (key: string) => contents.flatMap((content) => (Array.isArray(content[key]) ? content[key] : []));
-  return {
-    "current-context": contents.map((content) => content["current-context"]).find((name) => name !== undefined),
-    contexts: all("contexts"),
-    clusters: all("clusters"),
-    users: all("users"),
-  };
-}
-
-/** Entries with the wrong form stay: the schema reports them. */
-function absolutePaths<T>(value: T, directory: string): T {
-  if (Array.isArray(value)) return value.map((entry) => absolutePaths(entry, directory)) as T;
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).map(([key, entry]) => {
-    const isPath = PATHS.includes(key) && typeof entry === "string" && entry !== "";
-    return [key, isPath ? resolve(directory, entry) : absolutePaths(entry, directory)];
-  });
-  return Object.fromEntries(entries) as T;
-}
-
-interface Reference {
-  readonly source: string;
-  /** The field that has the name. */
-  readonly field: string;
-  readonly what: "context" | "cluster" | "user";
-}
-
-function find<T extends { readonly name: string }>(entries: readonly T[], name: string, reference: Reference) {
+/** Returns the entry with the name that `at` has, and its own place. */
+function find<T extends { readonly name: string }>(
+  what: "context" | "cluster" | "user",
+  name: string,
+  { at: { source, field }, entries }: { readonly at: Place; readonly entries: readonly T[] },
+): { readonly entry: T; readonly at: Place } {
   const index = entries.findIndex((entry) => entry.name === name);
   const entry = entries[index];
-  if (entry !== undefined) return { entry, index };
+  if (entry !== undefined) return { entry, at: { source, field: `${what}s[${index}].${what}` } };
   const names = entries.map((one) => describeValue(one.name)).join(", ");
-  const { source, field, what } = reference;
   const wanted = names === "" ? `a ${what}, and the file has none` : `the name of a ${what}: ${names}`;
   throw new ConfigError(source, [{ path: field, got: describeValue(name), wanted }]);
 }
 
-function refuse(source: string, field: string, found: string | undefined, wanted: string): void {
-  if (found !== undefined) throw new ConfigError(source, [{ path: field, got: describeValue(found), wanted }]);
+function checkCluster(entry: ClusterEntry, at: Place): void {
+  const { server, "proxy-url": proxy, "insecure-skip-tls-verify": isInsecure } = entry;
+  if (proxy !== undefined)
+    refuse(at, "proxy-url", [describeValue(proxy), "no proxy: Berth calls the API server directly"]);
+  if (server.startsWith("http:") && isInsecure !== true)
+    refuse(at, "server", [describeValue(server), "https://, or insecure-skip-tls-verify: true"]);
 }
 
-/** The server does not say that a client certificate lacks its key, or the other way round. */
-function requireKey(source: string, field: string, user: Readonly<Record<string, unknown>>): void {
-  const has = (name: string) => user[name] !== undefined || user[`${name}-data`] !== undefined;
-  if (has("client-certificate") === has("client-key")) return;
-  const missing = has("client-key") ? "client-certificate" : "client-key";
-  throw new ConfigError(source, [{ path: `${field}.${missing}`, got: "nothing", wanted: "what belongs to the other" }]);
+function checkUser(entry: UserEntry, at: Place): void {
+  const provider = entry["auth-provider"];
+  if (provider !== undefined)
+    refuse(at, "auth-provider", [describeValue(provider.name), "token, tokenFile, exec or a certificate"]);
+  // The server does not say that a client certificate lacks its key, or the other way round.
+  const certificate = entry["client-certificate"] ?? entry["client-certificate-data"];
+  const key = entry["client-key"] ?? entry["client-key-data"];
+  if ((certificate === undefined) !== (key === undefined))
+    refuse(at, key === undefined ? "client-key" : "client-certificate", ["nothing", "what belongs to the other"]);
 }
 
-type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+function refuse({ source, field }: Place, name: string, [got, wanted]: readonly [string, string]): never {
+  throw new ConfigError(source, [{ path: `${field}.${name}`, got, wanted }]);
+}
 
-/** The library has optional fields that may not be undefined. */
-function dropUndefined<T extends object>(value: T): Defined<T> {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>;
+/** The library knows a `tokenFile`, which is read again, by another name. */
+function loadInto(library: KubeConfig, cluster: ClusterEntry, user: UserEntry | undefined): void {
+  const { tokenFile, ...rest } = user ?? {};
+  const read = { ...rest, token: undefined, "auth-provider": { name: "tokenFile", config: { tokenFile } } };
+  const [newCluster] = newClusters([{ name: "cluster", cluster }]);
+  const [newUser] = newUsers([{ name: "user", user: tokenFile === undefined ? rest : read }]);
+  if (newCluster !== undefined && newUser !== undefined) library.loadFromClusterAndUser(newCluster, newUser);
+}
+
+/** The files that the library reads. */
+function filesOf(library: KubeConfig, authority: string, user: string): Origin["files"] {
+  const { certFile, keyFile, authProvider } = library.getCurrentUser() ?? {};
+  const files = [
+    { field: authority, path: library.getCurrentCluster()?.caFile },
+    { field: `${user}client-certificate`, path: certFile },
+    { field: `${user}client-key`, path: keyFile },
+    { field: `${user}tokenFile`, path: authProvider?.config?.tokenFile },
+  ];
+  return files.flatMap(({ field, path }) => (typeof path === "string" ? [{ field, path }] : []));
+}
+
+/** As the kubelet presents it to the container; `root` is the root of its folder. */
+export function loadServiceAccount(library: KubeConfig, root: string): Origin {
+  const source = "service account of the pod";
+  const wanted = "an address: outside a cluster name a kubeconfig";
+  for (const name of ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
+    if ((process.env[name] ?? "") === "") throw new ConfigError(source, [{ path: name, got: "nothing", wanted }]);
+  library.loadFromCluster(root);
+  // The library takes ports such as 8080 for plain HTTP, which would show the token.
+  const encrypted = (server: string) => server.replace(/^http:/, "https:");
+  library.clusters = library.clusters.map((cluster) => ({ ...cluster, server: encrypted(cluster.server) }));
+  return { source, files: filesOf(library, "ca.crt", "") };
 }

@@ -1,8 +1,9 @@
+import { execFileSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Credentials, loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { makeCertificate } from "./certificate.ts";
 import { type Parts, SECRET, writeKubeconfig } from "./kubeconfig-file.ts";
 
@@ -136,18 +137,70 @@ describe("an exec plugin", () => {
   });
 });
 
+describe("an exec plugin that hangs", () => {
+  const tooLong = "a program that has not ended, want an answer within 0.1 s";
+  const command = () => join(directory, "plugin-hangs");
+  const runs = async () => (await readFile(`${command()}.runs`, "utf8")).trim().split("\n").length;
+  const later = () => new Promise((resolve) => setTimeout(resolve, 1_050));
+
+  /** Its first token has expired; the second one comes when a test writes into the pipe `go-on`. */
+  async function loadHanging() {
+    const [first, second] = [
+      ["first", "2020"],
+      ["second", "2999"],
+    ].map(([token, year]) => JSON.stringify({ status: { token, expirationTimestamp: `${year}-01-01T00:00:00Z` } }));
+    const wait = `[ $(wc -l < "$0.runs") -gt 1 ] || { echo '${first}'; exit; }\nread word < "$0.go-on"`;
+    await writeFile(command(), `#!/bin/sh\necho run >> "$0.runs"\n${wait}\necho '${second}'\n`, { mode: 0o755 });
+    await rm(`${command()}.runs`, { force: true });
+    const kubeconfig = await write({ user: { token: "", exec: { command: command() } } });
+    return loadCredentials({ kubeconfig, patienceMs: 100 });
+  }
+  const tokenOf = async (credentials: Credentials) => (await credentials.current()).headers.authorization;
+
+  beforeAll(() => void execFileSync("mkfifo", [`${command()}.go-on`]));
+
+  it("is given up in time, waited for again, and never started twice", async () => {
+    const credentials = await loadHanging();
+    for (let read = 0; read < 2; read++) {
+      await later();
+      expect(await tokenOf(credentials)).toBe("Bearer first");
+      expect(credentials.problem).toContain(tooLong);
+    }
+    const refused = await credentials.current();
+    expect(await credentials.refresh(refused)).toBe(refused);
+    expect(await runs()).toBe(2);
+    await writeFile(`${command()}.go-on`, "now\n");
+    await expect.poll(() => tokenOf(credentials), { timeout: 10_000 }).toBe("Bearer second");
+  });
+
+  it("is no longer waited for when the kubeconfig is another", async () => {
+    const credentials = await loadHanging();
+    await later();
+    expect(await tokenOf(credentials)).toBe("Bearer first");
+    await write({ user: { token: "other" } });
+    await expect.poll(() => tokenOf(credentials), { timeout: 10_000 }).toBe("Bearer other");
+    expect(credentials.problem).toBeUndefined();
+    await writeFile(`${command()}.go-on`, "now\n");
+  });
+});
+
 describe("a pod's service account", () => {
-  const env = { KUBERNETES_SERVICE_HOST: "fd00:10:96::1", KUBERNETES_SERVICE_PORT: "443" };
+  beforeEach(() => {
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "fd00:10:96::1");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+  });
+  afterEach(() => vi.unstubAllEnvs());
   const folder = () => join(directory, "var/run/secrets/kubernetes.io/serviceaccount");
 
   it("needs a cluster around it", async () => {
-    await expect(loadCredentials({ env: {} })).rejects.toThrow(
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", undefined);
+    await expect(loadCredentials()).rejects.toThrow(
       'service account of the pod: field "KUBERNETES_SERVICE_HOST": found nothing, want an address: outside a cluster name a kubeconfig',
     );
   });
 
   it("needs its files", async () => {
-    await expect(loadCredentials({ env, root: "/nowhere" })).rejects.toThrow(
+    await expect(loadCredentials({ root: "/nowhere" })).rejects.toThrow(
       'service account of the pod: field "ca.crt": found a file that cannot be read (ENOENT), want a readable file',
     );
   });
@@ -156,7 +209,7 @@ describe("a pod's service account", () => {
     await mkdir(folder(), { recursive: true });
     await writeFile(join(folder(), "ca.crt"), makeCertificate("an authority", 1).cert);
     await writeFile(join(folder(), "token"), "one");
-    const credentials = await loadCredentials({ env, root: directory });
+    const credentials = await loadCredentials({ root: directory });
     expect(credentials.server).toBe("https://[fd00:10:96::1]");
     const access = await credentials.current();
     expect(access.headers).toEqual({ authorization: "Bearer one" });
@@ -165,9 +218,14 @@ describe("a pod's service account", () => {
     expect((await credentials.refresh(access)).headers).toEqual({ authorization: "Bearer two" });
   });
 
+  it("is shown to a server behind any port over TLS only", async () => {
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "8080");
+    expect((await loadCredentials({ root: directory })).server).toBe("https://[fd00:10:96::1]:8080");
+  });
+
   it("without a token is refused", async () => {
     await writeFile(join(folder(), "token"), "");
-    await expect(loadCredentials({ env, root: directory })).rejects.toThrow(
+    await expect(loadCredentials({ root: directory })).rejects.toThrow(
       'field "tokenFile": found an empty file, want a file with a token',
     );
   });
