@@ -4,7 +4,7 @@
  *
  * Writes that give or take addresses come first. A small share is for the status, which people read, and what the others leave.
  */
-import { pause } from "../kubernetes/http/deadline.ts";
+import { pause } from "../kubernetes/http/retry.ts";
 
 /**
  * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second with 5,000 nodes. One thread of the

@@ -5,8 +5,7 @@
 
 import { hash } from "node:crypto";
 import type { Log } from "../lib/log.ts";
-import { pause } from "./http/deadline.ts";
-import { describeFailure } from "./http/retry.ts";
+import { describeFailure, pause } from "./http/retry.ts";
 import { ApiError, isConflict, isNotFound, type KubeApi } from "./kube-api.ts";
 import { collectionPath, EVENTS } from "./paths.ts";
 

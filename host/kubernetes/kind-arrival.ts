@@ -8,8 +8,7 @@
  */
 
 import { Latch } from "../lib/latch.ts";
-import { pause } from "./http/deadline.ts";
-import { pauseMs } from "./http/retry.ts";
+import { pause, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts";
 import { collectionPath, type Resource } from "./paths.ts";
 import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";

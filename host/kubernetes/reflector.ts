@@ -4,8 +4,7 @@
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
 import type { Part } from "../lib/prune-json.ts";
-import { pause } from "./http/deadline.ts";
-import { describeFailure, pauseMs } from "./http/retry.ts";
+import { describeFailure, pause, pauseMs } from "./http/retry.ts";
 import { KindArrival } from "./kind-arrival.ts";
 import {
   ApiError,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
-import { MAX_CONNECTIONS } from "../../host/kubernetes/http/lanes.ts";
+import { MAX_CONNECTIONS } from "../../host/kubernetes/http/retry.ts";
 import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";

@@ -3,8 +3,7 @@
  * the cache; the pod is read from the API server. What cannot be read counts as a reason to tell.
  */
 import { ConfigError } from "../../config/config-error.ts";
-import { pause } from "../../kubernetes/http/deadline.ts";
-import { describeFailure, pauseMs } from "../../kubernetes/http/retry.ts";
+import { describeFailure, pause, pauseMs } from "../../kubernetes/http/retry.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { objectPath, PODS } from "../../kubernetes/paths.ts";
 import { decodePod } from "../../resources/pod.ts";

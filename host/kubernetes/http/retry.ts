@@ -1,4 +1,18 @@
-/** Which failures of a call are transient, and how long to wait before the next attempt. Pure: time and randomness are arguments. */
+/**
+ * When a call is sent, and sent again: how many are under way at once, how long they may take, which failures are transient, and how long to wait before
+ * the next attempt.
+ * Effects: timers of `openDeadline` and `pause`.
+ */
+import type { Lane } from "../kube-api.ts";
+
+/** Most connections for calls; watches have their own. Eight bring as much as a server of two processors creates. */
+export const MAX_CONNECTIONS = 8;
+
+/** Most calls for pods under way at once. One fewer than there are connections, so that other calls always progress. */
+export const MAX_POD_CALLS = 7;
+
+/** Most other calls under way at once. Half of the connections stay free for pods. */
+export const MAX_BACKGROUND_CALLS = 4;
 
 /** The first pause after a failure: milliseconds. Each pause is random, up to a limit that doubles. */
 const BACK_OFF_FIRST_MS = 100;
@@ -56,4 +70,111 @@ export function describeFailure(error: unknown): string {
   const behind = inner instanceof Error && inner.message !== "" ? inner.message : undefined;
   if (error.message === "") return behind ?? error.name;
   return behind === undefined || error.message.includes(behind) ? error.message : `${error.message} (${behind})`;
+}
+
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** Removes the timeout; the parents stay. */
+  lift(): void;
+  /** Releases timer and parents. */
+  end(): void;
+}
+
+/** The reason of {@link Deadline.signal} after the timeout. */
+class DeadlineError extends Error {
+  override readonly name = "DeadlineError";
+  readonly code = "DEADLINE";
+}
+
+/** Aborts with a parent's reason if that aborts first, or already has. */
+export function openDeadline(timeoutMs: number, parents: readonly AbortSignal[]): Deadline {
+  const controller = new AbortController();
+  const error = () => new DeadlineError(`There was no answer within ${timeoutMs} ms`);
+  const timer = setTimeout(() => controller.abort(error()), Math.max(timeoutMs, 0));
+  const listeners = parents.map((parent) => {
+    const listener = () => controller.abort(parent.reason);
+    if (parent.aborted) listener();
+    else parent.addEventListener("abort", listener, { once: true });
+    return () => parent.removeEventListener("abort", listener);
+  });
+  return {
+    signal: controller.signal,
+    lift: () => clearTimeout(timer),
+    end: () => {
+      clearTimeout(timer);
+      for (const remove of listeners) remove();
+    },
+  };
+}
+
+/** Resolves after the time; rejects with the signal's reason. */
+export function pause(timeoutMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    }, timeoutMs);
+    signal.addEventListener("abort", giveUp, { once: true });
+  });
+}
+
+const LIMITS: Readonly<Record<Lane, number>> = { pod: MAX_POD_CALLS, background: MAX_BACKGROUND_CALLS };
+/** The order in which waiting calls are let through. */
+const ORDER: readonly Lane[] = ["pod", "background"];
+
+/** Limits how many calls are under way at once: calls for pods go first, and each lane in the order of arrival. */
+export class Lanes {
+  readonly #underWay: Record<Lane, number> = { pod: 0, background: 0 };
+  /** Sets keep the order of arrival, and removal is cheap. */
+  readonly #waiting: Readonly<Record<Lane, Set<() => void>>> = { pod: new Set(), background: new Set() };
+
+  get underWay(): number {
+    return this.#underWay.pod + this.#underWay.background;
+  }
+
+  get waiting(): number {
+    return this.#waiting.pod.size + this.#waiting.background.size;
+  }
+
+  /** Resolves when the caller may send; it must call {@link leave} afterwards. If it rejects, with the signal's reason, it must not. */
+  enter(lane: Lane, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {
+      this.#underWay[lane]++;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#waiting[lane].delete(go);
+        reject(signal.reason);
+      };
+      const go = () => {
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting[lane].add(go);
+    });
+  }
+
+  leave(lane: Lane): void {
+    this.#underWay[lane]--;
+    for (const next of ORDER) {
+      for (const go of this.#waiting[next]) {
+        if (!this.#hasRoom(next)) break;
+        this.#waiting[next].delete(go);
+        this.#underWay[next]++;
+        go();
+      }
+    }
+  }
+
+  #hasRoom(lane: Lane): boolean {
+    return this.underWay < MAX_CONNECTIONS && this.#underWay[lane] < LIMITS[lane];
+  }
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
-import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/lanes.ts";
+import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/retry.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { Lanes, MAX_BACKGROUND_CALLS, MAX_CONNECTIONS, MAX_POD_CALLS } from "../../../host/kubernetes/http/lanes.ts";
 import {
   describeFailure,
   type Failure,
+  Lanes,
+  MAX_BACKGROUND_CALLS,
+  MAX_CONNECTIONS,
+  MAX_POD_CALLS,
   mayPass,
   parseRetryAfter,
   pauseMs,

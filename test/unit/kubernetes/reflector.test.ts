@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { LARGE_EVENT } from "../../../host/kubernetes/http/watch.ts";
+import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";

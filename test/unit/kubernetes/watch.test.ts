@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { Lines, MAX_EVENT_BYTES } from "../../../host/kubernetes/http/lines.ts";
-import { apiErrorOf, decodeEvent, decodeObject } from "../../../host/kubernetes/http/status.ts";
-import { LARGE_EVENT, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/watch.ts";
+import { LARGE_EVENT, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/client.ts";
+import {
+  apiErrorOf,
+  decodeEvent,
+  decodeObject,
+  Lines,
+  MAX_EVENT_BYTES,
+} from "../../../host/kubernetes/http/answers.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import type { Part } from "../../../host/lib/prune-json.ts";
 import { until } from "../../world/recorded-log.ts";
