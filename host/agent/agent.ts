@@ -9,12 +9,12 @@ import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
+import type { ServerSettings } from "../metrics/listen.ts";
 import { MetricSet } from "../metrics/metric.ts";
-import { listenForScrapes, type ScrapeSettings } from "../metrics/scrape-server.ts";
+import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
-import type { MapSettings } from "../web/map-server.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { History } from "./audit/history.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
@@ -48,9 +48,9 @@ interface AgentOptions {
   readonly spoolDirectory: string;
   readonly socketPath: string;
   /** Absent: metrics are on the socket only. */
-  readonly scraping?: ScrapeSettings | undefined;
+  readonly scraping?: ServerSettings | undefined;
   /** Of the embedded mode, absent or off: the address map is not served. */
-  readonly mapping?: MapSettings | undefined;
+  readonly mapping?: ServerSettings | undefined;
   readonly nodeName?: string | undefined;
   /** Of the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;

@@ -1,8 +1,12 @@
 /** The options of agent and controller that say where metrics and the address map are served. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { LISTEN_FORMS, type ListenAddress, parseListenAddress } from "../metrics/listen.ts";
-import { findExposure, type ScrapeSettings } from "../metrics/scrape-server.ts";
-import type { MapSettings } from "../web/map-server.ts";
+import {
+  findExposure,
+  LISTEN_FORMS,
+  type ListenAddress,
+  parseListenAddress,
+  type ServerSettings,
+} from "../metrics/listen.ts";
 
 export interface MetricsFlags {
   readonly metricsListen: ListenAddress;
@@ -59,7 +63,7 @@ export function scrapeSettingsOf(
   flags: MetricsFlags,
   hasCluster: boolean,
   refuse: (text: string) => never,
-): ScrapeSettings {
+): ServerSettings {
   const settings = {
     address: flags.metricsListen,
     tls: tlsOf(flags, refuse),
@@ -74,7 +78,7 @@ export function mapSettingsOf(
   flags: MapFlags & MetricsFlags,
   hasCluster: boolean,
   refuse: (text: string) => never,
-): MapSettings {
+): ServerSettings {
   const { mapListen: address, mapInsecure } = flags;
   const tls = address.kind === "network" ? tlsOf(flags, refuse) : undefined;
   const settings = { address, tls, isInsecure: mapInsecure === true };
@@ -86,7 +90,7 @@ export function mapSettingsOf(
 function tlsOf(
   { metricsCertFile, metricsKeyFile }: MetricsFlags,
   refuse: (text: string) => never,
-): ScrapeSettings["tls"] {
+): ServerSettings["tls"] {
   if ((metricsCertFile === undefined) !== (metricsKeyFile === undefined))
     refuse("--metrics-cert-file and --metrics-key-file belong together, found one of them");
   return metricsCertFile === undefined || metricsKeyFile === undefined

@@ -1,11 +1,14 @@
 /**
- * What a caller may do: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
+ * Who is answered by the servers of metrics and of the address map: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
  * which is what kube-rbac-proxy asks. Answers are remembered for a while.
  */
 import { hash } from "node:crypto";
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
+import { messageOf } from "../lib/describe.ts";
+import type { Log } from "../lib/log.ts";
+import { answerJson, type HttpAnswer, isOpen, type ServerSettings } from "./listen.ts";
 
 /** How long a caller that has the right is let in without another review: milliseconds. */
 const ALLOWED_MEMORY_MS = 60_000;
@@ -26,7 +29,7 @@ const REVIEW_PATIENCE_MS = 5_000;
 const MAX_TOKEN_LENGTH = 16_384;
 
 /** `unknown`: the token names no user; `busy`: too many reviews run. */
-export type Access = "allowed" | "refused" | "unknown" | "busy";
+type Access = "allowed" | "refused" | "unknown" | "busy";
 
 interface Remembered {
   readonly access: "allowed" | "refused" | "unknown";
@@ -63,29 +66,57 @@ export type Right =
       };
     };
 
+interface CallerAccessOptions extends Pick<ServerSettings, "address" | "isInsecure"> {
+  /** Reviews tokens; undefined without a cluster. */
+  readonly api: Pick<KubeApi, "call"> | undefined;
+  /** Monotonic: milliseconds. */
+  readonly nowMs: () => number;
+  readonly log: Log;
+  /** Of the tokens; undefined: the API server's own. */
+  readonly audience?: string;
+}
+
+/** Lets callers into a server: all of one that is open, else those whose token is reviewed. */
 export class CallerAccess {
-  readonly #api: Pick<KubeApi, "call">;
-  readonly #nowMs: () => number;
+  readonly #options: CallerAccessOptions;
   readonly #allowed = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
   readonly #others = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
   readonly #running = new Map<string, Promise<Remembered>>();
 
-  /** Of the tokens; undefined: the API server's own. */
-  readonly #audience: string | undefined;
-
-  constructor(api: Pick<KubeApi, "call">, nowMs: () => number, audience?: string) {
-    this.#api = api;
-    this.#nowMs = nowMs;
-    this.#audience = audience;
+  constructor(options: CallerAccessOptions) {
+    this.#options = options;
   }
 
-  /** `authorization` is the header of the request. Rejects when the API server does not answer, or refuses the review. */
-  async check(authorization: string | undefined, right: Right): Promise<Access> {
+  /**
+   * `authorization` is the header of the request. Returns the answer to a caller without the right, which is 403 with the text `forbidden` for one that
+   * is known; undefined if it has the right. Never rejects.
+   */
+  async refusal(authorization: string | undefined, right: Right, forbidden: string): Promise<HttpAnswer | undefined> {
+    if (isOpen(this.#options)) return undefined;
+    try {
+      switch (await this.#check(authorization, right)) {
+        case "allowed":
+          return undefined;
+        case "refused":
+          return answerJson(403, { error: forbidden });
+        case "busy":
+          return answerJson(503, { error: "Too many tokens are being reviewed; try again" });
+        case "unknown":
+          return answerJson(401, { error: "A bearer token of the cluster is needed" });
+      }
+    } catch (error) {
+      this.#options.log.debug({ err: error }, "Reviewing the token of a caller failed");
+      return answerJson(503, { error: `The API server did not review the token: ${messageOf(error)}` });
+    }
+  }
+
+  /** Rejects when the API server does not answer, or refuses the review. */
+  async #check(authorization: string | undefined, right: Right): Promise<Access> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
     const key = hash("sha256", `${token} ${JSON.stringify(right)}`, "base64");
     const known = this.#allowed.get(key) ?? this.#others.get(key);
-    if (known !== undefined && known.untilMs > this.#nowMs()) return known.access;
+    if (known !== undefined && known.untilMs > this.#options.nowMs()) return known.access;
     const running = this.#running.get(key);
     if (running === undefined && this.#running.size >= MAX_REVIEWS) return "busy";
     const review = running ?? this.#review(key, token, right).finally(() => this.#running.delete(key));
@@ -96,28 +127,28 @@ export class CallerAccess {
   async #review(key: string, token: string, right: Right): Promise<Remembered> {
     const access = await this.#ask(token, right);
     const isAllowed = access === "allowed";
-    const remembered = { access, untilMs: this.#nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS) };
+    const remembered = { access, untilMs: this.#options.nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS) };
     this.#allowed.delete(key);
     (isAllowed ? this.#allowed : this.#others).set(key, remembered);
     return remembered;
   }
 
   async #ask(token: string, right: Right): Promise<Remembered["access"]> {
-    const audiences = this.#audience === undefined ? {} : { audiences: [this.#audience] };
-    const review = await this.#create("authentication.k8s.io", "TokenReview", { token, ...audiences });
-    const { status } = tokenReview.parse(review);
+    const { api, audience } = this.#options;
+    if (api === undefined) return "unknown";
+    const create = (group: string, kind: string, spec: object) => {
+      const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
+      const body = { apiVersion: `${group}/v1`, kind, spec };
+      return api.call({ method: "POST", path, body, patienceMs: REVIEW_PATIENCE_MS });
+    };
+    const audiences = audience === undefined ? {} : { audiences: [audience] };
+    const { status } = tokenReview.parse(await create("authentication.k8s.io", "TokenReview", { token, ...audiences }));
     if (!status.authenticated || status.user === undefined) return "unknown";
     // An authenticator that does not know audiences lets every token pass.
-    if (this.#audience !== undefined && !status.audiences.includes(this.#audience)) return "unknown";
+    if (audience !== undefined && !status.audiences.includes(audience)) return "unknown";
     const { username, uid, groups, extra } = status.user;
     const spec = { user: username, uid, groups, extra, ...right };
-    const answer = accessReview.parse(await this.#create("authorization.k8s.io", "SubjectAccessReview", spec));
+    const answer = accessReview.parse(await create("authorization.k8s.io", "SubjectAccessReview", spec));
     return answer.status.allowed ? "allowed" : "refused";
-  }
-
-  #create(group: string, kind: string, spec: object) {
-    const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
-    const body = { apiVersion: `${group}/v1`, kind, spec };
-    return this.#api.call({ method: "POST", path, body, patienceMs: REVIEW_PATIENCE_MS });
   }
 }

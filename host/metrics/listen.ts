@@ -45,9 +45,35 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
 }
 
 /** PEM files. */
-export interface TlsFiles {
+interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
+}
+
+/** Where to serve metrics or the address map, and to whom. */
+export interface ServerSettings {
+  readonly address: ListenAddress;
+  readonly tls: TlsFiles | undefined;
+  /** Other machines are answered without TLS and without a token. */
+  readonly isInsecure: boolean;
+}
+
+/** Returns whether every caller is answered: one of this machine, or any if that was asked for. */
+export function isOpen({ address, isInsecure }: Pick<ServerSettings, "address" | "isInsecure">): boolean {
+  return address.kind !== "network" || isInsecure;
+}
+
+/** Returns why these settings would show everything to anyone on the network, and what to do: a clause. Undefined if they do not. */
+export function findExposure(
+  settings: ServerSettings,
+  { hasCluster }: { readonly hasCluster: boolean },
+): string | undefined {
+  if (isOpen(settings)) return undefined;
+  if (!hasCluster)
+    return "without a cluster nothing reviews the tokens of other machines; listen on 127.0.0.1 or a unix socket, or pass --metrics-insecure";
+  if (settings.tls === undefined)
+    return "other machines scrape over TLS only; pass --metrics-cert-file and --metrics-key-file, listen on 127.0.0.1 or a unix socket, or pass --metrics-insecure";
+  return undefined;
 }
 
 export interface HttpAnswer {

@@ -6,12 +6,10 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
-import { type Access, CallerAccess, type Right } from "../metrics/caller-access.ts";
-import { type HttpAnswer, type HttpListener, listenHttp } from "../metrics/listen.ts";
-import type { ScrapeSettings } from "../metrics/scrape-server.ts";
+import { CallerAccess, type Right } from "../metrics/caller-access.ts";
+import { type HttpAnswer, type HttpListener, isOpen, listenHttp, type ServerSettings } from "../metrics/listen.ts";
 import { IP_ALLOCATIONS } from "../resources/collections.ts";
 import { countUsed, createMapApi, type MapApi, refuse } from "./map-api.ts";
 import type { MapSource } from "./map-source.ts";
@@ -21,10 +19,7 @@ import type { Viewer } from "./viewer.ts";
 /** Most namespaces that a viewer may name in one request. */
 const MAX_VIEWED_NAMESPACES = 16;
 
-/** Where to serve the map, and to whom: as for metrics. */
-export type MapSettings = ScrapeSettings;
-
-interface MapServerOptions extends MapSettings {
+interface MapServerOptions extends ServerSettings {
   readonly source: MapSource;
   /** Default: none are known yet. */
   readonly samples?: UsageSamples;
@@ -101,9 +96,8 @@ export async function listenForViewers(options: MapServerOptions): Promise<HttpL
 type Answerer = (path: string, request: IncomingMessage) => Promise<HttpAnswer>;
 
 function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAnswer>, api: MapApi): Answerer {
-  const { address, isInsecure, api: kube, nowMs, log } = options;
-  const isOpen = address.kind !== "network" || isInsecure;
-  const access = isOpen || kube === undefined ? undefined : new CallerAccess(kube, nowMs);
+  const { address, log } = options;
+  const access = new CallerAccess(options);
   return async (path, { url = "/", headers }) => {
     // A unix socket, too, may be what a port on loopback leads to.
     if (address.kind !== "network" && !isLoopbackHost(headers.host)) {
@@ -115,7 +109,7 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
     if (isForeign(headers["sec-fetch-site"])) return refuse(403, "The address map answers no other site's page");
     const query = URL.parse(url, "http://berth")?.searchParams ?? new URLSearchParams();
     try {
-      const viewer = isOpen ? "all" : await viewerOf(access, headers.authorization, query.getAll("namespace"));
+      const viewer = isOpen(options) ? "all" : await viewerOf(access, headers.authorization, query.getAll("namespace"));
       return typeof viewer === "object" && "status" in viewer ? viewer : await api(path, { query, viewer });
     } catch (error) {
       log.warn({ err: error, path: path.slice(0, 80) }, "Answering the address map failed");
@@ -143,35 +137,24 @@ function mayListPods(namespace: string): Right {
   return { resourceAttributes: { group: "", resource: "pods", verb: "list", namespace } };
 }
 
+const FORBIDDEN =
+  'The user may neither "list" ipallocations.ipam.vendor.io, nor pods of a namespace that the request names';
+
 /** Returns what the token's user may see; else the answer that says why not. */
 async function viewerOf(
-  access: CallerAccess | undefined,
+  access: CallerAccess,
   token: string | undefined,
   namespaces: readonly string[],
 ): Promise<Viewer | HttpAnswer> {
   if (namespaces.length > MAX_VIEWED_NAMESPACES) return refuse(400, `At most ${MAX_VIEWED_NAMESPACES} namespaces`);
-  const review = async (right: Right): Promise<Access> => (await access?.check(token, right)) ?? "unknown";
-  try {
-    const all = await review(MAY_SEE_ALL);
-    if (all === "allowed") return "all";
-    if (all !== "refused") return refusalOf(all);
-    const seen = new Set<string>();
-    for (const namespace of new Set(namespaces)) {
-      const one = await review(mayListPods(namespace));
-      if (one === "busy") return refusalOf(one);
-      if (one === "allowed") seen.add(namespace);
-    }
-    return seen.size > 0 ? seen : refusalOf("refused");
-  } catch (error) {
-    return refuse(503, `The API server did not review the token: ${messageOf(error)}`);
+  const refusal = await access.refusal(token, MAY_SEE_ALL, FORBIDDEN);
+  if (refusal === undefined) return "all";
+  if (refusal.status !== 403) return refusal;
+  const seen = new Set<string>();
+  for (const namespace of new Set(namespaces)) {
+    const one = await access.refusal(token, mayListPods(namespace), FORBIDDEN);
+    if (one?.status === 503) return one;
+    if (one === undefined) seen.add(namespace);
   }
-}
-
-function refusalOf(access: Exclude<Access, "allowed">): HttpAnswer {
-  if (access === "busy") return refuse(503, "Too many tokens are being reviewed; try again");
-  if (access === "unknown") return refuse(401, "A bearer token of the cluster is needed");
-  return refuse(
-    403,
-    'The user may neither "list" ipallocations.ipam.vendor.io, nor pods of a namespace that the request names',
-  );
+  return seen.size > 0 ? seen : refusal;
 }

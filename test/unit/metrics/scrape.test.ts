@@ -7,15 +7,15 @@ import pino from "pino";
 import { afterEach, describe, expect, it } from "vitest";
 import { ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { CallerAccess, MAX_REVIEWS, REFUSED_MEMORY_MS } from "../../../host/metrics/caller-access.ts";
-import type { ListenAddress } from "../../../host/metrics/listen.ts";
-import { findExposure, listenForScrapes, type ScrapeSettings } from "../../../host/metrics/scrape-server.ts";
+import { findExposure, type ListenAddress, type ServerSettings } from "../../../host/metrics/listen.ts";
+import { listenForScrapes } from "../../../host/metrics/scrape-server.ts";
 
 const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
 const NETWORK: ListenAddress = { kind: "network", host: "0.0.0.0", port: 0 };
 const FILES = { certFile: "cert.pem", keyFile: "key.pem" };
 
 describe("an address", () => {
-  it.each<[string, Partial<ScrapeSettings>, boolean, string | undefined]>([
+  it.each<[string, Partial<ServerSettings>, boolean, string | undefined]>([
     ["off", { address: { kind: "off" } }, false, undefined],
     ["a unix socket", { address: { kind: "unix", path: "/s" } }, false, undefined],
     ["loopback", {}, false, undefined],
@@ -32,9 +32,9 @@ describe("an address", () => {
   });
 });
 
-/** An API server that knows the token "good", whose user may scrape, and "poor", whose user may not. */
 const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;
 
+/** An API server that knows the token "good", whose user may scrape, and "poor", whose user may not. */
 class Reviews {
   readonly calls: KubeCall[] = [];
   answers: Promise<unknown> = Promise.resolve();
@@ -53,58 +53,68 @@ class Reviews {
   }
 }
 
+/** Returns a function that gives the status of a caller's answer: 200 if it has the right to scrape. */
+function openAccess(api: Pick<Reviews, "call">, nowMs = () => 0, audience?: string) {
+  const settings = { address: NETWORK, isInsecure: false, log: pino({ level: "silent" }) };
+  const access = new CallerAccess({ ...settings, api, nowMs, ...(audience === undefined ? {} : { audience }) });
+  return async (caller: string | undefined) => (await access.refusal(caller, MAY_SCRAPE, "no"))?.status ?? 200;
+}
+
 describe("access", () => {
   it.each([
-    ["Bearer good", "allowed", 2],
-    ["bearer  good", "allowed", 2],
-    ["Bearer poor", "refused", 2],
-    ["Bearer made-up", "unknown", 1],
-    ["Basic Z29vZA==", "unknown", 0],
-    ["Bearer ", "unknown", 0],
-    [`Bearer ${"x".repeat(20_000)}`, "unknown", 0],
-    [undefined, "unknown", 0],
-  ])("with %s is %s after %i calls", async (header, expected, calls) => {
+    ["Bearer good", 200, 2],
+    ["bearer  good", 200, 2],
+    ["Bearer poor", 403, 2],
+    ["Bearer made-up", 401, 1],
+    ["Basic Z29vZA==", 401, 0],
+    ["Bearer ", 401, 0],
+    [`Bearer ${"x".repeat(20_000)}`, 401, 0],
+    [undefined, 401, 0],
+  ])("with %s is answered with %s after %i calls", async (header, expected, calls) => {
     const reviews = new Reviews();
-    const access = new CallerAccess(reviews, () => 0);
-    expect([await access.check(header, MAY_SCRAPE), reviews.calls.length]).toEqual([expected, calls]);
+    const access = openAccess(reviews);
+    expect([await access(header), reviews.calls.length]).toEqual([expected, calls]);
   });
 
   it.each([
-    [["berth-agents"], "allowed"],
-    [["https://kubernetes.default.svc"], "unknown"],
+    [["berth-agents"], 200],
+    [["https://kubernetes.default.svc"], 401],
     // An authenticator that knows no audiences.
-    [undefined, "unknown"],
-  ] as const)("by a token whose audiences are %j is %s where one for agents is wanted", async (audiences, expected) => {
-    const found: unknown[] = [];
-    const call = async ({ path, body }: KubeCall): Promise<KubeObject> => {
-      if (!path.endsWith("/tokenreviews")) return { status: { allowed: true } };
-      found.push((body as { spec: { audiences?: unknown } }).spec.audiences);
-      return { status: { authenticated: true, user: { username: "u" }, audiences } };
-    };
-    const access = new CallerAccess({ call }, () => 0, "berth-agents");
-    expect([await access.check("Bearer good", MAY_SCRAPE), found]).toEqual([expected, [["berth-agents"]]]);
-  });
+    [undefined, 401],
+  ] as const)(
+    "by a token whose audiences are %j is answered with %s where one for agents is wanted",
+    async (audiences, expected) => {
+      const found: unknown[] = [];
+      const call = async ({ path, body }: KubeCall): Promise<KubeObject> => {
+        if (!path.endsWith("/tokenreviews")) return { status: { allowed: true } };
+        found.push((body as { spec: { audiences?: unknown } }).spec.audiences);
+        return { status: { authenticated: true, user: { username: "u" }, audiences } };
+      };
+      const access = openAccess({ call }, () => 0, "berth-agents");
+      expect([await access("Bearer good"), found]).toEqual([expected, [["berth-agents"]]]);
+    },
+  );
 
   it("is remembered, a refusal for a shorter time", async () => {
     const reviews = new Reviews();
     let nowMs = 0;
-    const access = new CallerAccess(reviews, () => nowMs);
-    for (const token of ["good", "poor", "good", "poor"]) await access.check(`Bearer ${token}`, MAY_SCRAPE);
+    const access = openAccess(reviews, () => nowMs);
+    for (const token of ["good", "poor", "good", "poor"]) await access(`Bearer ${token}`);
     expect(reviews.calls).toHaveLength(4);
     nowMs = REFUSED_MEMORY_MS;
-    for (const token of ["good", "poor"]) await access.check(`Bearer ${token}`, MAY_SCRAPE);
+    for (const token of ["good", "poor"]) await access(`Bearer ${token}`);
     expect(reviews.calls).toHaveLength(6);
   });
 
   it("made-up tokens do not push out one that is known, and few are reviewed at once", async () => {
     const reviews = new Reviews();
-    const access = new CallerAccess(reviews, () => 0);
-    await access.check("Bearer good", MAY_SCRAPE);
+    const access = openAccess(reviews);
+    await access("Bearer good");
     reviews.answers = new Promise(() => {});
-    const flood = Array.from({ length: 500 }, (_, index) => access.check(`Bearer made-up-${index}`, MAY_SCRAPE));
+    const flood = Array.from({ length: 500 }, (_, index) => access(`Bearer made-up-${index}`));
     const busy = flood.slice(MAX_REVIEWS);
-    expect(new Set(await Promise.all(busy))).toEqual(new Set(["busy"]));
-    expect([await access.check("Bearer good", MAY_SCRAPE), reviews.calls.length]).toEqual(["allowed", 2 + MAX_REVIEWS]);
+    expect(new Set(await Promise.all(busy))).toEqual(new Set([503]));
+    expect([await access("Bearer good"), reviews.calls.length]).toEqual([200, 2 + MAX_REVIEWS]);
   });
 });
 
