@@ -43,7 +43,7 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
   const subject = cli.isCluster ? "cluster" : hostname();
   const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
   const files = cli.isCluster ? await collectCluster(cli, call, flags) : await collectHost(cli, flags);
-  const { archive, notes } = packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
+  const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
   const path = flags.file ?? `${folder}.tar.gz`;
   if (path === STDOUT) {
     await writeStdout(archive);

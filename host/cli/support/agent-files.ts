@@ -68,7 +68,8 @@ async function askForBundle(
     return refuse(`The agent's bundle has ${wholeBytes} bytes, want at most ${maxBytes}`);
   try {
     // Headers and padding come on top.
-    return unpackBundle(content, 2 * maxBytes + 1024 * 1024).map((file) => ({
+    const files = await unpackBundle(content, 2 * maxBytes + 1024 * 1024);
+    return files.map((file) => ({
       ...file,
       path: `${folder}/${file.path}`,
     }));

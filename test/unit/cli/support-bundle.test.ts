@@ -98,11 +98,12 @@ it.each([
 
 const FOLDER = { folder: "b", timeS: 1_800_000_000 };
 
-it("is read by tar; a long file keeps its end, and what does not fit is listed", () => {
+it("is read by tar; a long file keeps its end, and what does not fit is listed", async () => {
   const long = `${"a".repeat(MAX_BUNDLE_FILE)}end`;
   const many = Array.from({ length: MAX_BUNDLE / MAX_BUNDLE_FILE }, (_, index) => ({ path: `m${index}`, text: long }));
-  const name = `nodes/${"n".repeat(80)}/agent/health.json`;
-  const { archive, notes } = packBundle(
+  // Longer than the name in a header may be.
+  const name = `nodes/${"n".repeat(80)}/${"agent".repeat(60)}.json`;
+  const { archive, notes } = await packBundle(
     [{ path: "agent/health.json", text: "{}" }, ...many, { path: "small", text: "x" }, { path: name, text: "y" }],
     FOLDER,
   );
@@ -115,28 +116,42 @@ it("is read by tar; a long file keeps its end, and what does not fit is listed",
   expect(notes).toContain(`m11: left out, ${long.length} bytes`);
   expect(tar("-xzO", "-f", "-", "b/small")).toBe("x");
   expect(tar("-xzO", "-f", "-", `b/${name}`)).toBe("y");
-  const long0 = unpackBundle(archive, 2 * MAX_BUNDLE);
+  const long0 = await unpackBundle(archive, 2 * MAX_BUNDLE);
   expect(long0.map(({ path }) => path)).toContain(name);
   expect(long0.find(({ path }) => path === "small")?.text).toBe("x");
 });
 
-it("from an agent is read only within its share, and without ways out of its folder", () => {
+it("from an agent is read only within its share, and without ways out of its folder", async () => {
   const files = [{ path: "../../etc/passwd", text: "x".repeat(1_000) }];
-  const { archive } = packBundle(files, FOLDER);
-  expect(() => unpackBundle(archive, 1_024)).toThrow();
-  expect(unpackBundle(archive, 10_000).map(({ path }) => path)).toEqual(["etc/passwd", LEFT_OUT]);
-  expect(() => unpackBundle(Buffer.from("error: unknown command"), 10_000)).toThrow();
+  const { archive } = await packBundle(files, FOLDER);
+  await expect(unpackBundle(archive, 1_024)).rejects.toThrow();
+  expect((await unpackBundle(archive, 10_000)).map(({ path }) => path)).toEqual(["etc/passwd", LEFT_OUT]);
+  await expect(unpackBundle(Buffer.from("error: unknown command"), 10_000)).rejects.toThrow();
 });
 
-it("from an agent is refused if a file in it has no length", () => {
-  const { archive } = packBundle([{ path: "a", text: "x" }], FOLDER);
-  const tar = gunzipSync(archive);
-  for (const length of ["-1000", "", "x"]) {
-    const damaged = Buffer.from(tar);
-    damaged.fill(0, 124, 136);
+describe("from an agent, a damaged one is refused, whose", () => {
+  /** Returns the archive whose first header has another length, under a right checksum. */
+  function withLength(tar: Buffer, length: string): Buffer {
+    const damaged = Buffer.from(tar).fill(0, 124, 136).fill(" ", 148, 156);
     damaged.write(length, 124);
-    expect(() => unpackBundle(gzipSync(damaged), 10_000)).toThrow("The archive is no ustar archive");
+    const sum = damaged.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+    damaged.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+    return damaged;
   }
+
+  it.each<[string, (tar: Buffer) => Buffer]>([
+    ["first file has a negative length", (tar) => withLength(tar, "-1000")],
+    ["first file has no length", (tar) => withLength(tar, "")],
+    ["first file has a text for its length", (tar) => withLength(tar, "x")],
+    ["first file is longer than the archive", (tar) => withLength(tar, "77777777")],
+    ["header has a wrong checksum", (tar) => Buffer.from(tar).fill("0", 148, 154)],
+    ["first file is cut off", (tar) => tar.subarray(0, 513)],
+    ["first header is cut off", (tar) => tar.subarray(0, 100)],
+  ])("%s", async (_, damage) => {
+    const { archive } = await packBundle([{ path: "a", text: "x" }], FOLDER);
+    const tar = damage(gunzipSync(archive));
+    await expect(unpackBundle(gzipSync(tar), 10_000)).rejects.toThrow(/[Ii]nvalid|Unexpected end/);
+  });
 });
 
 describe("of thousands of nodes", () => {
