@@ -103,7 +103,7 @@ export async function loadKubeconfig(
   const user = names.user === undefined ? undefined : find("user", names.user, { at: at("user"), entries });
   if (user?.entry.user !== undefined) checkUser(user.entry.user, user.at);
   loadInto(library, cluster.entry.cluster, user?.entry.user);
-  const files = filesOf(library, `${cluster.at.field}.certificate-authority`, `${user?.at.field}.`);
+  const files = filesOf(library, `${cluster.at.field}.certificate-authority`, `${user?.at.field ?? ""}.`);
   return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
 }
 
