@@ -11,7 +11,6 @@ import { Latch } from "../lib/latch.ts";
 import { pause, pauseMs } from "./http/retry.ts";
 import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts";
 import { collectionPath, type Resource } from "./paths.ts";
-import { MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./reflector.ts";
 
 /**
  * Time over which nodes' retries are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and
@@ -130,3 +129,9 @@ export class KindArrival {
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && ![410, 429].includes(error.status);
 }
+
+/** Retry interval for a collection whose kind is not installed: milliseconds. */
+export const MISSING_KIND_RETRY_MS = 30_000;
+
+/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. */
+export const WATCH_LIFE_S = 300;

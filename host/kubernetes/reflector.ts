@@ -5,7 +5,7 @@ import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
 import type { Part } from "../lib/prune-json.ts";
 import { describeFailure, pause, pauseMs } from "./http/retry.ts";
-import { KindArrival } from "./kind-arrival.ts";
+import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
 import {
   ApiError,
   type KubeApi,
@@ -17,12 +17,6 @@ import {
 } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror, type PackedVersion } from "./mirror.ts";
-
-/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. */
-export const WATCH_LIFE_S = 300;
-
-/** Retry interval for a collection whose kind is not installed: milliseconds. */
-export const MISSING_KIND_RETRY_MS = 30_000;
 
 /** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. */
 const LIST_PATIENCE_MS = 10_000;

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { openEvents } from "../../host/kubernetes/events.ts";
+import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/kind-arrival.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../host/kubernetes/mirror.ts";
-import { MISSING_KIND_RETRY_MS, Reflector } from "../../host/kubernetes/reflector.ts";
+import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
-import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/reflector.ts";
+import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/kind-arrival.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readDocuments } from "../lab/apply.ts";

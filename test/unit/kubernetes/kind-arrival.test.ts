@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { KIND_RETRY_SPREAD_MS, KindArrival } from "../../../host/kubernetes/kind-arrival.ts";
+import { KIND_RETRY_SPREAD_MS, KindArrival, MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/kind-arrival.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
-import { MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/reflector.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
