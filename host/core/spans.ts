@@ -7,9 +7,9 @@
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
-import type { CoreExports } from "./core-exports.ts";
+import { type CoreExports, MAX_RANGES } from "./core-exports.ts";
 import { coreInstance } from "./instance.ts";
-import { readAddress, widthOf, writeAddress } from "./ip-codec.ts";
+import { readAddress, readSize, widthOf, writeAddress } from "./ip-codec.ts";
 
 /** Both ends belong to the span; `first` ≤ `last`. */
 export interface Span {
@@ -121,8 +121,22 @@ export function sharedSpans(a: Spans, b: Spans): Spans {
   return isInOneOf(b, a) ? b : combine("set_intersect", a, b);
 }
 
+/** Returns whether an address is in more than one of the spans; true as well if a set of the core cannot hold them. */
+export function areContested(spans: readonly Span[]): boolean {
+  if (areJoined(spans)) return false;
+  if (spans.length > MAX_RANGES) return true;
+  const core = coreInstance();
+  const handle = createSet(spans, familyOf(spans));
+  try {
+    core.check("set_size", core.exports.set_size(handle));
+    return readSize(core.output(), 0) < sizeOf(spans);
+  } finally {
+    core.exports.drop(handle);
+  }
+}
+
 /** Returns whether the spans are ascending, and no two overlap or touch. */
-function areJoined(spans: readonly Span[]): spans is Spans {
+function areJoined(spans: readonly Span[]): boolean {
   let before: Span | undefined;
   for (const span of spans) {
     if (before !== undefined && before.last + 1n >= span.first) return false;
@@ -163,8 +177,8 @@ export function joinRanges(ranges: readonly Range[], family: Family): Range[] {
   return rangesOf(spansOf(ranges), family);
 }
 
-/** Returns the number of addresses. */
-export function sizeOf(spans: Spans): bigint {
+/** Returns the number of addresses; one that is in several spans counts in each. */
+export function sizeOf(spans: readonly Span[]): bigint {
   return spans.reduce((sum, { first, last }) => sum + last - first + 1n, 0n);
 }
 

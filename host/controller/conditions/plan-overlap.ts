@@ -1,5 +1,6 @@
-/** Finds the pools or Subnets that share addresses, in one pass over the sorted ends of all ranges. */
+/** Finds the pools or Subnets that share addresses: in one pass over the sorted ends of all ranges, if the core says that any do. */
 
+import { areContested, spansOf } from "../../core/spans.ts";
 import { type Family, formatIp } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 import { MAX_EXAMPLES } from "../examples.ts";
@@ -26,7 +27,10 @@ export interface Sharing {
 /** Returns only owners that share addresses. */
 export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, Sharing> {
   const groups = Map.groupBy(owners, ({ addressSpace, family }) => `${family} ${addressSpace}`);
-  return new Map([...groups.values()].flatMap(sharingIn));
+  const contested = [...groups.values()].filter((group) =>
+    areContested(group.flatMap(({ ranges }) => spansOf(ranges))),
+  );
+  return new Map(contested.flatMap(sharingIn));
 }
 
 /** What is known of an owner while the ends are walked. */

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { MAX_RANGES } from "../../../host/core/core-exports.ts";
 import {
+  areContested,
   areSame,
   joinSpans,
   type Span,
@@ -45,6 +47,7 @@ test.each(kinds)("difference, intersection and size are those of sets: %s", (_ki
       expect(setOf(joinSpans([...a, ...b]))).toEqual(as.union(bs));
       expect(sizeOf(a)).toBe(BigInt(as.size));
       expect(areSame(a, b)).toBe(as.symmetricDifference(bs).size === 0);
+      expect(areContested([...a, ...b])).toBe(!as.isDisjointFrom(bs));
       for (const result of [withoutSpans(a, b), sharedSpans(a, b), a]) expect(joinSpans(result)).toEqual(result);
     }),
   );
@@ -102,4 +105,10 @@ test.each<[condition: string, given: [number, number][], joined: [number, number
   const toSpans = (ends: [number, number][]) =>
     ends.map(([first, last]) => ({ first: BigInt(first), last: BigInt(last) }));
   expect(joinSpans(toSpans(given))).toEqual(toSpans(joined));
+});
+
+test("more spans than a set of the core holds may be contested", () => {
+  const many = Array.from({ length: MAX_RANGES + 1 }, (_, at) => ({ first: BigInt(2 * at), last: BigInt(2 * at) }));
+  expect(areContested(many)).toBe(false);
+  expect(areContested(many.toReversed())).toBe(true);
 });

@@ -2,7 +2,7 @@
  * The free addresses of a Subnet, from which pools are filled: next to what a pool has if possible, else at a place
  * where it can grow.
  */
-import { joinSpans, type Span, type Spans } from "../../../core/spans.ts";
+import { joinSpans, type Span, type Spans, withoutSpans } from "../../../core/spans.ts";
 
 /** Whether an address that is in no pool is in use, and must be skipped. */
 export type IsBusy = (address: bigint) => boolean;
@@ -104,7 +104,5 @@ export function giveBack(own: Spans, count: number, isHeld: IsBusy): { readonly 
       if (!isHeld(address)) given.push(address);
     }
   }
-  const gone = new FreeSpans(own);
-  for (const span of spansOfAddresses(given)) gone.remove(span);
-  return { left: gone.spans, given: given.length };
+  return { left: withoutSpans(own, spansOfAddresses(given)), given: given.length };
 }

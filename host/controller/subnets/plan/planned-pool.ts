@@ -1,6 +1,7 @@
 /** One generated pool while it is planned: what it has, what of that it may keep, and what it should have. */
 
 import {
+  areContested,
   areSame,
   joinSpans,
   type Span,
@@ -131,8 +132,7 @@ export function resolveOverlaps(
   isHeldFor: (pool: PlannedPool) => IsBusy,
 ): void {
   const owners = pools.map((pool) => ({ pool, spans: joinSpans([...pool.entry, ...pool.ranges]) }));
-  const all = [...owners.map(({ spans }) => spans), ...foreign];
-  if (!areContested(all)) return;
+  if (!areContested([...owners.map(({ spans }) => spans), ...foreign].flat())) return;
   const assigned: Span[] = [];
   for (const { pool } of owners.toSorted((a, b) => byName(a.pool, b.pool))) {
     const promised = joinSpans([...pools.flatMap((other) => (other === pool ? [] : other.entry)), ...foreign.flat()]);
@@ -143,12 +143,6 @@ export function resolveOverlaps(
     pool.promised = withoutSpans(pool.entry, joinSpans([...assigned, ...promised]));
     assigned.push(...pool.target);
   }
-}
-
-/** Returns whether an address is in more than one of them. */
-function areContested(owned: readonly Spans[]): boolean {
-  const all = owned.flat();
-  return sizeOf(joinSpans(all)) < sizeOf(all);
 }
 
 /** Returns the pool as it is. */
