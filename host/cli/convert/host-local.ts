@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isDnsSubdomain } from "../../config/fields/names.ts";
 import { orAbsent } from "../../lib/schema.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
-import { formatPrefix, maskPrefix, parsePrefix } from "../../net/prefix.ts";
+import { firstIp, formatPrefix, lastIp, parsePrefix } from "../../net/prefix.ts";
 import { type AddressDraft, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
@@ -106,11 +106,11 @@ function setsOf(
     drafts: set.map(({ at, subnet, rangeStart, rangeEnd, gateway }): AddressDraft => {
       const prefix = parsePrefix(subnet);
       const isOfFamily = (dst: string) => parseIp(dst.split("/")[0] ?? "")?.family === prefix?.ip.family;
-      const network = prefix && maskPrefix(prefix).ip;
+      const network = prefix && firstIp(prefix);
       // host-local's own default is the first address.
       const first = network && formatIp({ ...network, value: network.value + 1n });
       const isCut = rangeStart !== undefined || rangeEnd !== undefined;
-      const last = prefix && lastOf(prefix);
+      const last = prefix && formatIp(lastIp(prefix));
       return {
         subnet: { field: `${at}.subnet`, value: prefix === undefined ? subnet : formatPrefix(prefix) },
         ips: isCut ? [{ field: `${at}.rangeStart`, value: `${rangeStart ?? first}-${rangeEnd ?? last}` }] : undefined,
@@ -127,15 +127,6 @@ function setsOf(
 
 function gatewayOf(value: string | undefined, field: string) {
   return value === undefined ? undefined : { field, value };
-}
-
-function lastOf(prefix: {
-  readonly ip: { readonly family: 4 | 6; readonly value: bigint };
-  readonly length: number;
-}): string {
-  const { ip } = maskPrefix(prefix);
-  const size = 1n << BigInt((ip.family === 4 ? 32 : 128) - prefix.length);
-  return formatIp({ ...ip, value: ip.value + size - 1n });
 }
 
 /** A file has the container's ID, and behind CR and LF the name of the NIC. */

@@ -2,7 +2,15 @@
 import * as z from "zod";
 import { orAbsent } from "../../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
-import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import {
+  firstIp,
+  formatPrefix,
+  lastIp,
+  maskPrefix,
+  type Prefix,
+  parsePrefix,
+  prefixContains,
+} from "../../net/prefix.ts";
 import { type AddressDraft, convertAddresses, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
 import { type PlanBuilder, toAddressSpace } from "./conversion-plan.ts";
@@ -225,13 +233,10 @@ interface Ends {
 /** Returns `first-last`; a missing end is that of the network. whereabouts ignores ends outside of it. */
 function rangeText(prefix: Prefix | undefined, { start, end, first, last }: Ends): string {
   if (prefix === undefined) return `${start ?? ""}-${end ?? ""}`;
-  const network = maskPrefix(prefix).ip;
-  const size = 1n << BigInt((network.family === 4 ? 32 : 128) - prefix.length);
-  const highest = { family: network.family, value: network.value + size - 1n };
   const isInside = (ip: Ip | undefined): ip is Ip => ip !== undefined && prefixContains(prefix, ip);
   if ((start !== undefined && first === undefined) || (end !== undefined && last === undefined))
     return `${start ?? ""}-${end ?? ""}`;
-  return `${formatIp(isInside(first) ? first : network)}-${formatIp(isInside(last) ? last : highest)}`;
+  return `${formatIp(isInside(first) ? first : firstIp(prefix))}-${formatIp(isInside(last) ? last : lastIp(prefix))}`;
 }
 
 function convertPool({ place, value, name }: PlacedObject, known: readonly KnownRange[], builder: PlanBuilder): void {

@@ -72,7 +72,7 @@ interface Assigned {
 
 function readAssigned({ pools }: Assignments): Assigned {
   let most = 0n;
-  for (const { ips } of pools) for (const { first, last } of ips) most += last.value - first.value + 1n;
+  for (const { ips } of pools) most += sizeOf(spansOf(ips));
   return { entries: Map.groupBy(pools, ({ name }) => name), most };
 }
 
