@@ -15,10 +15,10 @@ import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
 import { poolShape } from "../resources/ip-pool-shape.ts";
+import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts";
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
 import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { decodeReservedIp } from "../resources/reserved-ip.ts";
-import { decodeIpPoolUsage, type PoolUsage } from "../resources/usage/ip-pool-usage.ts";
 import type { VersionRecord } from "./source.ts";
 
 export function poolsOf(pools: readonly KubeObject[], usages: readonly KubeObject[]): PoolRecord[] {

@@ -130,6 +130,18 @@ export class Pool implements Disposable {
     return this.#many("pool_release_many", this.#core.exports.pool_release_many, packed);
   }
 
+  /**
+   * Marks ordinals used, whose bits are set: ordinal i is bit i mod 8 of byte i / 8, as {@link usedBitmap} writes them. Bits beyond the window mean
+   * nothing. Returns how many are newly marked.
+   */
+  claimMarked(bitmap: Uint8Array): number {
+    const input = this.#core.reserve(4 * 8 * bitmap.length);
+    let count = 0;
+    for (let ordinal = 0; ordinal < 8 * bitmap.length; ordinal++)
+      if (((bitmap[ordinal >> 3] ?? 0) & (1 << (ordinal & 7))) !== 0) input.setUint32(4 * count++, ordinal, true);
+    return this.#core.check("pool_claim_at_many", this.#core.exports.pool_claim_at_many(this.#handle, count));
+  }
+
   /** {@link contains} of addresses given as 4 or 16 big-endian bytes each: 1 or 0 for each. */
   containsMany(packed: Uint8Array): Uint8Array {
     return this.#whichOf("pool_contains_many", this.#core.exports.pool_contains_many, packed);

@@ -5,8 +5,9 @@
  */
 
 import { BoundedMap } from "../lib/bounded-map.ts";
-import type { Family } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
+import { countLeading } from "../lib/search.ts";
+import type { Family, Ip } from "../net/ip.ts";
+import { type Range, rangeContains } from "../net/range.ts";
 import { type CoreExports, MAX_RANGES } from "./core-exports.ts";
 import { coreInstance } from "./instance.ts";
 import { readAddress, readSize, widthOf, writeAddress } from "./ip-codec.ts";
@@ -121,6 +122,16 @@ export function sharedSpans(a: Spans, b: Spans): Spans {
   return isInOneOf(b, a) ? b : combine("set_intersect", a, b);
 }
 
+/** Returns whether the lists share an address. */
+export function haveShared(a: Spans, b: Spans): boolean {
+  if (areApart(a, b)) return false;
+  const family = familyOf([...a.slice(-1), ...b.slice(-1)]);
+  const core = coreInstance();
+  return withSet(a, family, (x) =>
+    withSet(b, family, (y) => core.check("set_overlaps", core.exports.set_overlaps(x, y)) === 1),
+  );
+}
+
 /** Returns whether an address is in more than one of the spans; true as well if a set of the core cannot hold them. */
 export function areContested(spans: readonly Span[]): boolean {
   if (areJoined(spans)) return false;
@@ -175,6 +186,12 @@ export function rangesOf(spans: Spans, family: Family): Range[] {
 /** Returns the ranges that hold the same addresses, ascending; no two touch. All are of the family. */
 export function joinRanges(ranges: readonly Range[], family: Family): Range[] {
   return rangesOf(spansOf(ranges), family);
+}
+
+/** Returns whether one of the ranges, which are as {@link joinRanges} returns them, has the address. */
+export function rangesContain(ranges: readonly Range[], ip: Ip): boolean {
+  const near = ranges[countLeading(ranges, ({ first }) => first.value <= ip.value) - 1];
+  return near !== undefined && rangeContains(near, ip);
 }
 
 /** Returns the number of addresses; one that is in several spans counts in each. */

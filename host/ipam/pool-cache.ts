@@ -5,11 +5,13 @@
 import type { Pool } from "../core/pool.ts";
 import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
 import type { PoolSpace } from "../core/pool-space.ts";
+import { haveShared, spansOf } from "../core/spans.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
-import { rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import { rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { equalRouters, poolShape, routersOf as routersOfSpec, unionOfRouters } from "../resources/ip-pool-shape.ts";
+import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
@@ -212,20 +214,33 @@ export class PoolCache {
     const entry = this.#entryOf(pool);
     if (entry === undefined) return;
     entry.isEstimate = false;
+    this.#refill(entry, (bits) => bits.claimMany(packed));
+  }
+
+  /**
+   * Like {@link replaceUsed}, from a usage summary, which may be out of date, and from this node's own addresses: the live usage is read before the
+   * pool is treated as full. Returns false, and does nothing, if the summary is of other ranges: the pool was edited since.
+   */
+  loadEstimate(
+    pool: IpPool,
+    { rangesHash, bitmap }: { readonly rangesHash: string; readonly bitmap: Uint8Array },
+    own: Uint8Array,
+  ): boolean {
+    const entry = this.#entryOf(pool);
+    if (entry === undefined || formatRangesHash(entry.bits.counts().digest) !== rangesHash) return false;
+    entry.isEstimate = true;
+    this.#refill(entry, (bits) => bits.claimMarked(bitmap) + bits.claimMany(own));
+    return true;
+  }
+
+  #refill(entry: PoolEntry, mark: (bits: Pool) => void): void {
     const successor = this.#core.createPool(entry.shape);
     entry.bits.drop();
     entry.bits = successor;
-    successor.claimMany(packed);
+    mark(successor);
     for (const { ip, entries } of this.#reservations.values()) {
       if (entries.has(entry) && successor.claim(ip) !== "claimed") entries.delete(entry);
     }
-  }
-
-  /** Like {@link replaceUsed}, from counts that may be out of date: the live usage is read before the pool is treated as full. */
-  loadEstimate(pool: IpPool, packed: Uint8Array): void {
-    this.replaceUsed(pool, packed);
-    const entry = this.#entryOf(pool);
-    if (entry !== undefined) entry.isEstimate = true;
   }
 
   /** Returns whether the pool was last loaded by {@link loadEstimate}. */
@@ -360,5 +375,5 @@ function isSameSubnet({ spec }: IpPool, other: IpPool | undefined): boolean {
 }
 
 function haveOverlap(a: IpPool, b: IpPool): boolean {
-  return a.spec.ranges.some((range) => b.spec.ranges.some((other) => rangesOverlap(range, other)));
+  return haveShared(spansOf(a.spec.ranges), spansOf(b.spec.ranges));
 }

@@ -5,7 +5,7 @@ import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
-import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
+import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
 import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startOccupied } from "../../host/controller/occupied/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import { decodeIpPoolUsage } from "../../host/resources/usage/ip-pool-usage.ts";
+import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
 import { BERTH, berthObject, COORDINATORS, NAMESPACES, NODES, nodeObject } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";

@@ -5,9 +5,9 @@ import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
+import { decodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import type { OccupiedIp } from "../../resources/occupied-ips.ts";
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
-import { decodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
 
 /** How long `berthctl explain pool` tries to read each object: milliseconds. */

@@ -9,7 +9,6 @@ import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { firstIp, lastIp } from "../../net/prefix.ts";
 import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { hashOfRanges, ordinalsOf, packMarked } from "../../resources/usage/ordinals.ts";
 
 /** Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion). */
 export const LIVE_USAGE_MISSES = 2;
@@ -84,14 +83,10 @@ export class LiveUsage {
     if (this.#isSmall(pool) || this.#summarized.has(pool.name)) return false;
     this.#summarized.set(pool.name, 0);
     const { registry, poolCache } = this.#deps;
-    const usage = await registry.readUsageSummary(pool.name);
-    if (usage?.bitmap === undefined) return false;
-    const ordinals = ordinalsOf(pool.spec.ranges);
-    // The summary is of other ranges: the pool was edited since.
-    if (hashOfRanges(ordinals) !== usage.rangesHash) return false;
-    const others = packMarked(ordinals, usage.bitmap);
+    const { bitmap, rangesHash = "" } = (await registry.readUsageSummary(pool.name)) ?? {};
+    if (bitmap === undefined) return false;
     const own = await registry.readUsed(spanOf(pool));
-    poolCache.loadEstimate(pool, Buffer.concat([others, own]));
+    if (!poolCache.loadEstimate(pool, { rangesHash, bitmap }, own)) return false;
     this.#summarized.set(pool.name, this.#misses);
     return true;
   }

@@ -1,12 +1,11 @@
 /** Finds allocations that are where they should not be, in one pass over all of them with two searches each. */
 
-import { joinRanges } from "../../core/spans.ts";
+import { joinRanges, rangesContain } from "../../core/spans.ts";
 import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import { compareText } from "../../lib/order.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
-import { findRange } from "../../resources/usage/ordinals.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { Examples } from "../examples.ts";
 import { SpacesIndex } from "../usage/range-search.ts";
@@ -67,7 +66,7 @@ export function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonl
 }
 
 function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: CachedAllocation["spec"]) {
-  return shape.space === addressSpace && findRange(shape.ranges, ip) >= 0 && findRange(shape.masked, ip) < 0;
+  return shape.space === addressSpace && rangesContain(shape.ranges, ip) && !rangesContain(shape.masked, ip);
 }
 
 function noteMac({ byMac }: PoolInUse, spec: CachedAllocation["spec"]): void {

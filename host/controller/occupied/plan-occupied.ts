@@ -1,9 +1,8 @@
 /** Which addresses of pools the machines of the cluster have: those that the agents are told of. */
-import { joinRanges } from "../../core/spans.ts";
+import { joinRanges, rangesContain } from "../../core/spans.ts";
 import { compareIp, FAMILIES, formatIp, type Ip, parseIp } from "../../net/ip.ts";
 import type { Range } from "../../net/range.ts";
 import { MAX_OCCUPIED } from "../../resources/status.ts";
-import { findRange } from "../../resources/usage/ordinals.ts";
 
 /** Addresses as text, by what has them; other text is ignored. */
 export interface MachineAddresses {
@@ -27,7 +26,7 @@ export function planOccupied(machines: MachineAddresses, ranges: readonly Range[
     return [family, joinRanges(own, family)] as const;
   });
   const joined = new Map(byFamily);
-  const isInPool = (ip: Ip): boolean => findRange(joined.get(ip.family) ?? [], ip) >= 0;
+  const isInPool = (ip: Ip): boolean => rangesContain(joined.get(ip.family) ?? [], ip);
   const seen = new Set<string>();
   let leftOut = 0;
   const listOf = (addresses: Iterable<string>): readonly string[] => {

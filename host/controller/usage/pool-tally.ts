@@ -8,8 +8,7 @@ import type { PoolSpace } from "../../core/pool-space.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { PoolShape } from "../../resources/ip-pool-shape.ts";
-import { MAX_USAGE_BITMAP_BYTES, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
-import { formatHash } from "../../resources/usage/ordinals.ts";
+import { formatRangesHash, MAX_USAGE_BITMAP_BYTES, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 
 /** Allocations of one pool by state, wherever their addresses are. */
 export type StateCounts = Readonly<Record<AllocationState, number>>;
@@ -89,7 +88,7 @@ export class PoolTally {
     const hasBitmap = window <= 8 * MAX_USAGE_BITMAP_BYTES;
     const all = states.Bound + states.Cooling + states.Kept + states.Quarantined;
     return {
-      rangesHash: formatHash(digest),
+      rangesHash: formatRangesHash(digest),
       total: atMostSafe(total),
       free: atMostSafe(free),
       bound: states.Bound,

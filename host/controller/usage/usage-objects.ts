@@ -6,7 +6,7 @@ import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
 import { IP_POOL_USAGES } from "../../resources/collections.ts";
-import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
+import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
 
 /** Usage objects on one page of a list: each may have 90 KB. */

@@ -9,7 +9,7 @@ import type { Log } from "../../lib/log.ts";
 import { bitsOf, type Ip } from "../../net/ip.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { parseAllocationName } from "../../resources/ip-allocation.ts";
-import { decodeIpPoolUsage, type IpPoolUsage, type PoolUsage } from "../../resources/usage/ip-pool-usage.ts";
+import { decodeIpPoolUsage, type IpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { decodeAddress, encodeAddress } from "../address-bytes.ts";
 import { type AddressSpan, isInSpan } from "../registry.ts";
 import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";

@@ -7,7 +7,7 @@ import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";
 import { subnetSchema } from "../../../host/resources/subnet.ts";
-import { ipPoolUsageStatus } from "../../../host/resources/usage/ip-pool-usage.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 
 export interface PrinterColumn {
   readonly name: string;

@@ -12,7 +12,7 @@ import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../../../host/re
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { subnetSchema } from "../../../host/resources/subnet.ts";
-import { ipPoolUsageStatus } from "../../../host/resources/usage/ip-pool-usage.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 import { referenceTable } from "./reference-table.ts";
 
 interface Section {

@@ -3,8 +3,8 @@
 import { expect, it } from "vitest";
 import { planOverlap, type RangeOwner } from "../../../host/controller/conditions/plan-overlap.ts";
 import { MAX_EXAMPLES } from "../../../host/controller/examples.ts";
+import { joinRanges } from "../../../host/core/spans.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import { ordinalsOf } from "../../../host/resources/usage/ordinals.ts";
 import { Seeded } from "../../world/seeded.ts";
 
 const SEED = Number(process.env.SEED ?? 1_511);
@@ -21,7 +21,7 @@ function owner(chance: Seeded, name: string): RangeOwner & { readonly has: Reado
       last: { family: 4, value: BASE + BigInt(last) },
     } as const;
   });
-  return { name, addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges: ordinalsOf(ranges).ranges, has };
+  return { name, addressSpace: chance.chance(0.2) ? "lab" : "", family: 4, ranges: joinRanges(ranges, 4), has };
 }
 
 it(`planOverlap finds what a comparison of all with all finds, seed ${SEED}`, () => {

@@ -6,13 +6,15 @@ import type { Range } from "../../../host/net/range.ts";
 import { allocationName, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
+import { formatRangesHash, type PoolUsage } from "../../../host/resources/ip-pool-usage.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
-import type { PoolUsage } from "../../../host/resources/usage/ip-pool-usage.ts";
-import { hashOfRanges, ordinalsOf } from "../../../host/resources/usage/ordinals.ts";
 import { Seeded } from "../../world/seeded.ts";
+import { openCore } from "../../world/subjects.ts";
 
 const SEED = Number(process.env.SEED ?? 20_261_120);
 const STATES = ["Bound", "Cooling", "Kept", "Quarantined"] as const;
+
+const space = openCore();
 
 const apiVersion = "ipam.vendor.io/v1";
 
@@ -59,6 +61,11 @@ function* addressesOf(ranges: readonly Range[]): Generator<Ip> {
     for (let value = first.value; value <= last.value; value++) yield { family: first.family, value };
 }
 
+function hashOf(ranges: readonly Range[]): string {
+  using fresh = space.createPool({ ranges, masked: [] });
+  return formatRangesHash(fresh.counts().digest);
+}
+
 /** Slow, and from nothing but the definition. */
 function recount(
   one: IpPool,
@@ -84,7 +91,7 @@ function recount(
   const offered = all.filter((text) => !hidden.has(text));
   const count = (state: string): number => own.filter(({ spec }) => spec.state === state).length;
   return {
-    rangesHash: hashOfRanges(ordinalsOf(ranges)),
+    rangesHash: hashOf(ranges),
     total: offered.length,
     free: offered.filter((text) => !used.has(text)).length,
     bound: count("Bound"),

@@ -210,6 +210,18 @@ describe.each(CORE_BUILDS)("batches, runs and copies of a pool ($build)", ({ was
     expect(() => p.testMany(new Uint8Array(3))).toThrow("got 3 bytes, wanted a multiple of 4");
   });
 
+  it.each([
+    ["IPv4", ["10.6.0.9", "10.6.0.1-10.6.0.6"], ["10.6.0.1", "10.6.0.6", "10.6.0.9"]],
+    ["IPv6", ["fd00::10-fd00::15", "fd00::17"], ["fd00::10", "fd00::15", "fd00::17"]],
+  ])("claims the ordinals of a bitmap, and nothing for bits beyond the last one: %s", (_family, ranges, claimed) => {
+    const p = pool(ranges);
+    expect(p.claimMarked(new Uint8Array())).toBe(0);
+    expect(p.claimMarked(Uint8Array.of(0b1110_0001, 0b1))).toBe(3);
+    expect(p.used().ranges().map(formatRange)).toEqual(claimed);
+    expect([...p.usedBitmap(7)]).toEqual([0b110_0001]);
+    expect(p.claimMarked(Uint8Array.of(0b11))).toBe(1);
+  });
+
   it("claims and releases a run, all of it or nothing", () => {
     const p = pool(["10.0.0.0/24"], ["10.0.0.100"]);
     expect(p.claimRun(range("10.0.0.8-10.0.0.15"))).toBe("claimed");

@@ -4,13 +4,17 @@ import { MAX_RANGES } from "../../../host/core/core-exports.ts";
 import {
   areContested,
   areSame,
+  haveShared,
+  joinRanges,
   joinSpans,
+  rangesContain,
   type Span,
   type Spans,
   sharedSpans,
   sizeOf,
   withoutSpans,
 } from "../../../host/core/spans.ts";
+import { ip, range } from "../../world/values.ts";
 
 const span = fc
   .tuple(fc.nat(60), fc.nat(12))
@@ -47,6 +51,7 @@ test.each(kinds)("difference, intersection and size are those of sets: %s", (_ki
       expect(setOf(joinSpans([...a, ...b]))).toEqual(as.union(bs));
       expect(sizeOf(a)).toBe(BigInt(as.size));
       expect(areSame(a, b)).toBe(as.symmetricDifference(bs).size === 0);
+      expect(haveShared(a, b)).toBe(!as.isDisjointFrom(bs));
       expect(areContested([...a, ...b])).toBe(!as.isDisjointFrom(bs));
       for (const result of [withoutSpans(a, b), sharedSpans(a, b), a]) expect(joinSpans(result)).toEqual(result);
     }),
@@ -105,6 +110,18 @@ test.each<[condition: string, given: [number, number][], joined: [number, number
   const toSpans = (ends: [number, number][]) =>
     ends.map(([first, last]) => ({ first: BigInt(first), last: BigInt(last) }));
   expect(joinSpans(toSpans(given))).toEqual(toSpans(joined));
+});
+
+test.each([
+  ["10.6.0.1", true],
+  ["10.6.0.6", true],
+  ["10.6.0.9", true],
+  ["10.6.0.0", false],
+  ["10.6.0.7", false],
+  ["10.6.0.10", false],
+  ["::a06:1", false],
+])("10.6.0.1-10.6.0.6 and 10.6.0.9 contain %s: %s", (text, wanted) => {
+  expect(rangesContain(joinRanges(["10.6.0.9", "10.6.0.1-10.6.0.6"].map(range), 4), ip(text))).toBe(wanted);
 });
 
 test("more spans than a set of the core holds may be contested", () => {

@@ -23,7 +23,7 @@ import {
 } from "../../../../host/registry/registry.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
-import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
+import type { PoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { TestClock } from "../../../world/clock.ts";
 import { clusterIpam } from "../../../world/cluster-ipam.ts";
 import { openCore, pool, poolsByName, subject } from "../../../world/subjects.ts";
@@ -269,15 +269,27 @@ describe("the pool cache after a survey", () => {
     expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
   });
 
-  it("a reservation of an address that another owner has is dropped: giving it back does not free it", () => {
-    const blue = pool("blue", "10.6.0.0/24");
-    const poolCache = new PoolCache(openCore());
-    poolCache.update([blue], []);
-    poolCache.takeExactly(blue, ip("10.6.0.2"));
-    poolCache.replaceUsed(blue, packed([ip("10.6.0.2")]));
-    poolCache.cancel("", ip("10.6.0.2"));
-    expect(poolCache.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
-  });
+  it.each([
+    ["a list", (cache: PoolCache, blue: IpPool) => cache.replaceUsed(blue, packed([ip("10.6.0.2")]))],
+    [
+      "a usage summary",
+      (cache: PoolCache, blue: IpPool) => {
+        const { rangesHash, bitmap = new Uint8Array() } = usageOf(blue, ["10.6.0.2"]);
+        expect(cache.loadEstimate(blue, { rangesHash, bitmap }, new Uint8Array())).toBe(true);
+      },
+    ],
+  ])(
+    "a reservation of an address that another owner has by %s is dropped: giving it back does not free it",
+    (_, load) => {
+      const blue = pool("blue", "10.6.0.0/24");
+      const poolCache = new PoolCache(openCore());
+      poolCache.update([blue], []);
+      poolCache.takeExactly(blue, ip("10.6.0.2"));
+      load(poolCache, blue);
+      poolCache.cancel("", ip("10.6.0.2"));
+      expect(poolCache.takeExactly(blue, ip("10.6.0.2"))).toBe("taken");
+    },
+  );
 });
 
 describe("retention: what is kept for a member", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { explainPool } from "../../../../host/agent/explain/explain-pool.ts";
 import type { LiveFacts, PoolFacts } from "../../../../host/agent/explain/pool-facts.ts";
 import type { SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
-import type { PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
+import type { PoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { pool } from "../../../world/subjects.ts";
 import { range } from "../../../world/values.ts";
 

@@ -9,7 +9,7 @@ import {
   USAGE_FRESH_MS,
   UsageSummaries,
 } from "../../../../host/registry/kubernetes/pool-usage.ts";
-import { encodeIpPoolUsage, type PoolUsage } from "../../../../host/resources/usage/ip-pool-usage.ts";
+import { encodeIpPoolUsage, type PoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { ip } from "../../../world/values.ts";
 import { spanOfTen } from "../registry-suite.ts";
 

@@ -4,7 +4,7 @@
  * written them.
  */
 import * as z from "zod";
-import { API_VERSION, decodeBerth, metadata } from "../fields/metadata.ts";
+import { API_VERSION, decodeBerth, metadata } from "./fields/metadata.ts";
 
 /** Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead. */
 export const MAX_USAGE_BITMAP_BYTES = 65_536;
@@ -16,7 +16,7 @@ const MAX_USAGE_BLOCKS = 4_096;
 const USAGE_BLOCK = 4_096;
 
 export interface PoolUsage {
-  /** Hash of the ranges that the counts and the bitmap are for (ordinals.ts). */
+  /** Hash of the ranges that the counts and the bitmap are for: {@link formatRangesHash}. */
   readonly rangesHash: string;
   /** Addresses that may be allocated, and how many of them are free; `Number.MAX_SAFE_INTEGER` if there are more. */
   readonly total: number;
@@ -34,6 +34,11 @@ export interface PoolUsage {
   readonly bitmap?: Uint8Array | undefined;
   /** For larger pools: free addresses in each block of 4,096 ordinals, of the first 2^24. */
   readonly freePerBlock?: readonly number[] | undefined;
+}
+
+/** Returns the core's digest of a pool's ranges (docs/wasm-abi.md, Snapshots) as 16 hexadecimal digits. */
+export function formatRangesHash(digest: bigint): string {
+  return digest.toString(16).padStart(16, "0");
 }
 
 export interface IpPoolUsage {
