@@ -136,7 +136,7 @@ __attribute__((noreturn)) static void forward(const struct verb *verb, const cha
     fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", verb->name, " again later", NULL);
 }
 
-/* Exit codes as those of `berthctl health --probe`, which starts Node.js. */
+/* Exit codes as those of berthctl. */
 enum probe_result { AS_WANTED = 0, NOT_READY = 1, WRONG_USAGE = 2, NO_ANSWER = 3 };
 
 static enum probe_result probe(const char *what) {
@@ -154,7 +154,7 @@ static enum probe_result probe(const char *what) {
     if (reason == NULL) {
         if (answer.status == 200 || (answer.status == 503 && !wants_ready)) return AS_WANTED;
         if (answer.status == 503) result = NOT_READY;
-        reason = "is not ready; see berthctl health";
+        reason = "is not ready; see berthctl check";
     }
     print_line("Agent at ", request.socket_path, " ", reason, NULL);
     return result;

@@ -17,13 +17,12 @@
 import { CommanderError } from "commander";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAdopt } from "./commands/adopt.ts";
+import { addDoctor, addHealth } from "./commands/aliases.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
 import { addConvert } from "./commands/convert.ts";
-import { addDoctor } from "./commands/doctor.ts";
 import { addExplain } from "./commands/explain.ts";
-import { addHealth } from "./commands/health.ts";
 import { addHistory } from "./commands/history.ts";
 import { addIp, addPod } from "./commands/ip.ts";
 import { addNetwork } from "./commands/network.ts";
@@ -36,14 +35,12 @@ import { ExitCode } from "./exit-code.ts";
 
 /** In the order of the help. */
 const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
-  addHealth,
+  addCheck,
   addPools,
   addAllocations,
   addIp,
   addPod,
   addExplain,
-  addCheck,
-  addDoctor,
   addSupportBundle,
   addHistory,
   addRelease,
@@ -54,12 +51,14 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addAdopt,
   addVersion,
   addCompletion,
+  addDoctor,
+  addHealth,
 ];
 
 const EXAMPLES = {
   berthctl: `
 Examples:
-  berthctl health                                  whether this node's agent is ready
+  berthctl check                                   what is wrong with this node, and what to do
   berthctl pools -o wide                           pools and their usage
   berthctl allocations -n shop --state bound       addresses of the pods of a namespace
   berthctl --kubeconfig admin.conf pools           the same of a whole cluster
@@ -69,7 +68,7 @@ Exit codes: 0 success, 1 problem found, 2 usage error, 3 no answer.`,
 Examples:
   kubectl berth pools                              pools of the cluster and their usage
   kubectl berth --node worker-1 allocations        addresses of the pods of a node
-  kubectl berth health                             every agent, one after the other
+  kubectl berth check                              what is wrong with the cluster, and what to do
   kubectl berth --node worker-1 explain web-0 -n shop    asks the agent of a node
 
 Exit codes: 0 success, 1 problem found, 2 usage error, 3 no answer.`,

@@ -8,11 +8,8 @@ const CALL_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export const AGENT_METRICS = {
   ...COMMON_METRICS,
-  ready: gauge(
-    "berth_agent_ready",
-    "Whether the agent serves ADDs: 1 or 0. STATUS and `berthctl health` say the same.",
-  ),
-  problems: gauge("berth_agent_problems", "Problems that `berthctl health` lists."),
+  ready: gauge("berth_agent_ready", "Whether the agent serves ADDs: 1 or 0. STATUS and `berthctl check` say the same."),
+  problems: gauge("berth_agent_problems", "Problems that `berthctl check` lists."),
   cniRequests: counter(
     "berth_cni_requests_total",
     "Calls of CNI plugins, by code: `0` for success, a code of docs/errors.md, `undelivered` if the runtime hung up before the answer.",
@@ -87,7 +84,7 @@ export const AGENT_METRICS = {
   ),
   cutOff: gauge(
     "berth_node_cut_off",
-    "Whether pods may be cut off from the node because what other software removed is not restored yet: 1 or 0. `berthctl health` says why.",
+    "Whether pods may be cut off from the node because what other software removed is not restored yet: 1 or 0. `berthctl check` says why.",
   ),
   socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
 } as const;

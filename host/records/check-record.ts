@@ -1,10 +1,10 @@
 /**
- * Where objects, records, pods, NICs, neighbours, routes and rules disagree: of one node as `GET /v1/check` answers it, and of one or all nodes as
- * `berthctl check` prints it and writes it to a report file.
+ * What is wrong: where objects, records, pods, NICs, neighbours, routes and rules disagree, of one node as `GET /v1/check` answers it; and of one or all
+ * nodes, with what is wrong on their hosts, as `berthctl check` prints it and writes it to a report file.
  */
 import * as z from "zod";
 
-/** What is wrong, by kind. docs/diagnostics.md has a row for each. */
+/** What disagrees, by kind. docs/diagnostics.md has a row for each. */
 const DAMAGE_KINDS = [
   "duplicate",
   "lost-record",
@@ -38,6 +38,18 @@ const finding = z.object({
   commands: z.array(z.string()).optional(),
   /** Whether `berthctl release --from-report` may release the address. */
   isReleasable: z.boolean(),
+});
+
+/** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
+const level = z.enum(["error", "warning"]);
+
+/** Of a host or its agent, as berthctl finds it there. */
+const hostFinding = z.object({
+  /** A row of docs/diagnostics.md: `plugins`, `agent`. */
+  check: z.string(),
+  level,
+  text: z.string(),
+  remedy: z.string(),
 });
 
 /** What `check --repair` has restored of one attachment. */
@@ -84,6 +96,8 @@ export const checkRecord = node.extend({
   findings: z.array(finding),
   /** Only if asked for: to be compared with other nodes. */
   used: z.array(usedAddress).optional(),
+  /** Only of `check --record`. */
+  host: z.array(hostFinding).optional(),
 });
 
 /** Of one node or a cluster. */
@@ -95,14 +109,15 @@ export const checkReport = z.object({
   /** That were compared. */
   nodes: z.array(node),
   /** Nodes that should have been compared as well, with the reason: a clause. */
-  notCompared: z.array(z.object({ node: z.string(), reason: z.string() })),
-  /** `node` is empty if no node is to blame. */
-  findings: z.array(finding.extend({ node: z.string() })),
+  notCompared: z.array(z.object({ node: z.string(), reason: z.string(), remedy: z.string().optional() })),
+  /** `kind` is of a disagreement or of a check of the host; `node` is empty if no node is to blame. */
+  findings: z.array(finding.extend({ kind: z.string(), level: level.default("error"), node: z.string() })),
   /** What of the API server could not be read: sentences. */
   problems: z.array(z.string()),
 });
 
 export type DamageKind = (typeof DAMAGE_KINDS)[number];
+export type HostFinding = z.output<typeof hostFinding>;
 export type RepairRecord = z.output<typeof repair>;
 export type DamageFinding = z.output<typeof finding>;
 export type CheckRecord = z.output<typeof checkRecord>;

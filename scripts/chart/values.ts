@@ -7,7 +7,7 @@ const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
 const flag = z.boolean();
 const path = z.string().regex(/^(?:\/|$)/);
 
-/** What `berthctl doctor` reads of other programs, as far as a pod may be given it. */
+/** What `berthctl check` reads of other programs, as far as a pod may be given it. */
 const HOST_FILES = [
   "/etc/systemd/system",
   "/usr/lib/systemd/system",
@@ -217,7 +217,7 @@ export const valuesSchema = z.strictObject({
     hostFiles: z.array(z.enum(HOST_FILES)).default([]).meta({
       title: "list of paths",
       description:
-        "Files and folders of the nodes that [`kubectl berth doctor`](host.md) may read, mounted read-only. Each must exist on all nodes. `/etc/systemd/system` says which programs are enabled; the schema has the others.",
+        "Files and folders of the nodes that [`kubectl berth check`](host.md) may read, mounted read-only. Each must exist on all nodes. `/etc/systemd/system` says which programs are enabled; the schema has the others.",
     }),
     appArmorProfile: object("AppArmor profile").default({ type: "Unconfined" }).meta({
       description:

@@ -98,7 +98,7 @@ symptom("A deleted pool stays", async () => {
 });
 symptom("Unauthorized", async () => {
   const { agent } = await world.addNode("n2", { proxy: { token: "expired" } });
-  return berthctl(agent.socket, "health");
+  return berthctl(agent.socket, "check");
 });
 symptom("The API server cannot be reached", async () => {
   const { proxy } = world.node("n1");

@@ -120,6 +120,22 @@ it("asks the agents to repair, and says what each has done", async () => {
   expect(exitCode).toBe(3);
 });
 
+it("joins what is wrong on the hosts, where the options say", async () => {
+  const host = (level: "error" | "warning") => [{ check: "sysctls", level, text: "it is so", remedy: "Change it" }];
+  const answers = {
+    "agent-a": `test "\${*%check --record --cni-bin-dir=/opt/bin}" != "$*" && ${answer({ ...record("a"), host: host("warning") })}`,
+    "agent-b": answer({ ...record("b"), host: host("error") }),
+  };
+  const called = (...pods: string[]) => berth({ pods, answers }, "check", "--cni-bin-dir", "/opt/bin");
+  expect(await called(A, B)).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringMatching(
+      /^2 nodes: 2 findings; .*\nwarning: sysctls: on node a: it is so\n {2}Change it\nsysctls: on node b: it is so\n {2}Change it\n$/,
+    ),
+  });
+  expect((await called(A)).exitCode).toBe(0);
+});
+
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([
   [
     "an agent that fails",

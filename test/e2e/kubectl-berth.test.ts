@@ -35,10 +35,10 @@ const exec = (pod: string, words: string) =>
 it.each([
   [
     "every agent in the order of the nodes",
-    ["health"],
-    `# a\n${exec("agent-1", "health")}# b\n${exec("agent-2", "health")}`,
+    ["recover"],
+    `# a\n${exec("agent-1", "recover")}# b\n${exec("agent-2", "recover")}`,
   ],
-  ["the agent of a node", ["--node", "b", "health"], exec("agent-2", "health")],
+  ["the agent of a node", ["--node", "b", "recover"], exec("agent-2", "recover")],
   [
     "an agent with the options of berthctl's command",
     ["--node", "b", "explain", "web-0", "-n", "shop"],
@@ -53,11 +53,11 @@ it.each([
   ["three", 3],
   ["away", 3],
 ])("ends with the exit code of the agent's berthctl, %s; others are no answer", async (context, code) => {
-  expect((await call("--context", context, "--node", "b", "health")).exitCode).toBe(code);
+  expect((await call("--context", context, "--node", "b", "recover")).exitCode).toBe(code);
 });
 
 it("says which labels it looked for when no agent is running", async () => {
-  const { exitCode, stderr } = await call("--node", "none", "health");
+  const { exitCode, stderr } = await call("--node", "none", "recover");
   expect([exitCode, stderr]).toEqual([
     3,
     expect.stringContaining('No agent is running on node "none": no pod has the labels app.kubernetes.io/name=berth,'),

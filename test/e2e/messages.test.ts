@@ -4,11 +4,11 @@ import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type World, withWorld } from "../lab/netns-world.ts";
 
-const health = ({ agent }: World) => runCommand([process.execPath, "dist/berthctl.mjs", "health"], { env: agent.env });
+const check = ({ agent }: World) => runCommand([process.execPath, "dist/berthctl.mjs", "check"], { env: agent.env });
 
 const GOOD = ipPool("blue", "10.6.0.0/24", { default: true });
 
-it("health names the line of the field that is wrong, not that of its document", () =>
+it("check names the line of the field that is wrong, not that of its document", () =>
   withWorld({ "conf.yaml": CONF, "blue.yaml": GOOD }, async (world) => {
     const lines = [
       "# pools of the lab",
@@ -24,7 +24,7 @@ it("health names the line of the field that is wrong, not that of its document",
     await world.agent.write("red.yaml", lines.join("\n"));
     await vi.waitFor(
       async () =>
-        expect((await health(world)).stdout).toContain(
+        expect((await check(world)).stdout).toContain(
           'red.yaml, line 8, IPPool "red": field "spec.gateway": found "10.8.0.1", want an address inside 10.7.0.0/24',
         ),
       { timeout: 10_000 },
@@ -34,11 +34,11 @@ it("health names the line of the field that is wrong, not that of its document",
 it.each([
   ["an empty list", { ips: [] }],
   ["its gateway as its only address", { ips: ["10.6.0.1"], gateway: "10.6.0.1" }],
-])("health warns about a default pool without addresses: %s", (_what, spec) =>
+])("check warns about a default pool without addresses: %s", (_what, spec) =>
   withWorld(
     { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true, ...spec }) },
     async (world) => {
-      const { stdout, exitCode } = await health(world);
+      const { stdout, exitCode } = await check(world);
       expect(stdout).toContain('IPPool "blue" is a default pool without addresses');
       expect(stdout).toContain("add addresses of 10.6.0.0/24 to spec.ips, or set spec.default: false");
       expect(exitCode).toBe(1);

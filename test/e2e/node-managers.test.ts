@@ -80,7 +80,7 @@ it("systemd-networkd with the settings that the page names leaves the rule alone
   await host.sh(`printf '${settings}' >/etc/systemd/networkd.conf.d/berth.conf`);
   const told = await repairs();
   await host.sh("systemctl restart systemd-networkd && networkctl reconfigure eth0");
-  await host.require("berthctl", "health");
+  await host.require("/opt/cni/bin/berth", "--probe", "ready");
   expect(await repairs()).toEqual(told);
   expect(await reaches()).toBe(true);
 });

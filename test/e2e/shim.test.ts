@@ -70,7 +70,7 @@ describe("--probe", () => {
   it("says on stderr that the agent is not ready", async () => {
     await using agent = await openScriptedAgent(sending(answer(503, "{}")));
     const { stderr } = await probe("ready", agent.env);
-    expect(stderr).toBe(`Agent at ${agent.socketPath} is not ready; see berthctl health\n`);
+    expect(stderr).toBe(`Agent at ${agent.socketPath} is not ready; see berthctl check\n`);
   });
 
   it.each(["live", "ready"])("%s fails at its limit for an agent that hangs", async (what) => {

@@ -120,11 +120,11 @@ describe("a bundle of a host", () => {
   const text = (name: string) => files.get(name) ?? "";
   const record = (name: string) => JSON.parse(text(name));
 
-  it("has what tar lists: the agent's answers, metrics, audit lines, doctor, definitions, addresses and routes", () => {
+  it("has what tar lists: the agent's answers, metrics, audit lines, check, definitions, addresses and routes", () => {
     expect([...files.keys()]).toEqual(
       expect.arrayContaining([
-        ...["about.json", "doctor.json", "agent/health.json", "agent/stats.json", "agent/pools.json"],
-        ...["agent/allocations.json", "agent/check.json", "agent/metrics.txt", "audit.jsonl", "journal.log"],
+        ...["about.json", "check.json", "agent/health.json", "agent/stats.json", "agent/pools.json"],
+        ...["agent/allocations.json", "agent/metrics.txt", "audit.jsonl", "journal.log"],
         ...["net.d/10-lan.conflist", "ip-address.txt", "ip-rule.txt", "ip-route.txt", "ip-6-route.txt", "LEFT-OUT"],
       ]),
     );
@@ -135,7 +135,11 @@ describe("a bundle of a host", () => {
     expect(record("net.d/10-lan.conflist").plugins[0]).toMatchObject({ master: "lo", token: "[redacted]" });
     expect(text("audit.jsonl")).toMatch(/"message":"refused \[redacted\]"/);
     expect(text("ip-address.txt")).toContain("lo");
-    expect(record("doctor.json").map(({ check }: { check: string }) => check)).toContain("plugins");
+    const { nodes, findings } = record("check.json");
+    expect([nodes, findings]).toEqual([
+      [expect.objectContaining({ problems: [] })],
+      expect.arrayContaining([expect.objectContaining({ kind: "plugins" })]),
+    ]);
   });
 
   it.each(Object.entries(SECRETS))("has no %s secret", (_, secret) => {
@@ -175,6 +179,10 @@ it("is written without an agent, with the reason in each answer's place", async 
   expect(exitCode).toBe(0);
   const files = await unpack("dead.tar.gz");
   expect(files.get("agent/health.json")).toMatch(/^No agent answers on/);
+  expect(JSON.parse(files.get("check.json") ?? "")).toMatchObject({
+    nodes: [],
+    notCompared: [{ node: expect.any(String) }],
+  });
   expect(files.get("LEFT-OUT")).toMatch(/^agent\/metrics\.txt: No agent answers on/m);
   expect(files.get("ip-route.txt")).toBeDefined();
 });

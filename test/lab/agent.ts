@@ -62,7 +62,7 @@ export interface Agent {
   readonly logDir: string;
   /** What V8 has compiled in earlier starts, as the service and the chart have it. */
   readonly codeCache: string;
-  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR and BERTH_LOG_DIR of this agent. */
+  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_CNI_BIN_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
   /** Of the running child; throws while there is none. */
   readonly pid: number;
@@ -121,7 +121,8 @@ function agentIn(directory: string, options: AgentOptions): Agent {
   ];
   const env = {
     ...{ BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool },
-    ...{ BERTH_CNI_CONF_DIR: cniConfDir, BERTH_LOG_DIR: logDir },
+    ...{ BERTH_CNI_CONF_DIR: options.env?.BERTH_CNI_CONF_DIR ?? cniConfDir, BERTH_LOG_DIR: logDir },
+    BERTH_CNI_BIN_DIR: options.env?.BERTH_CNI_BIN_DIR ?? join(root, "dist", "bin"),
   };
   const output: Buffer[] = [];
   let child: Child | undefined;

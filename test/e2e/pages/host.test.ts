@@ -26,6 +26,9 @@ describe("with Berth installed", () => {
 });
 
 describe("before the installation", () => {
+  // The master of the page's network.
+  beforeAll(() => host.require("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "lan"));
+
   it.each(partsAt("new host"))("%s", async (_, part) => {
     await host.require("sh", INSTALL, "uninstall", "--force");
     await execute(part);

@@ -274,7 +274,7 @@ describe.runIf(process.arch === "x64")("the build for arm64, under QEMU", () => 
     const program = [join(rootfs, "usr", "bin", "node"), product("berth-agent.mjs")];
     agent = await startDaemon("the agent for arm64", emulate(...program, ...options), node);
     await agent.until(
-      async () => (await runNode(product("berthctl.mjs"), "health", "--socket", place.socket)) !== "",
+      async () => (await runNode(product("berthctl.mjs"), "pools", "--socket", place.socket)) !== "",
       240_000,
     );
   }

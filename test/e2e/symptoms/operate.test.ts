@@ -10,7 +10,7 @@ import { symptom } from "./page.ts";
 
 const BLUE = { "blue.yaml": ipPool("blue", "10.6.0.0/30", { default: true, gateway: "10.6.0.1" }) };
 
-symptom("berthctl cannot reach the agent", () => berthctl("/run/berth/nowhere.sock", "health"));
+symptom("berthctl cannot reach the agent", () => berthctl("/run/berth/nowhere.sock", "pools"));
 symptom("The agent ends at once: another agent", () =>
   withNode(BLUE, async ({ agent }) => {
     const args = ["--socket", agent.socket, "--lock-wait", "0.3"];
@@ -25,13 +25,13 @@ symptom("A pool that was changed keeps its old values", () =>
   withNode(BLUE, async ({ agent, berthctl }) => {
     await agent.write("blue.yaml", BLUE["blue.yaml"].replace("10.6.0.0/30", "10.6.0.0/33"));
     return eventually(
-      () => berthctl("health"),
+      () => berthctl("check"),
       (text) => text.includes("blue.yaml"),
     );
   }),
 );
 symptom("A Coordinator has no effect", () =>
-  withNode({ "lan.yaml": manifest("Coordinator", "lan", { mode: "underlay" }) }, ({ berthctl }) => berthctl("health")),
+  withNode({ "lan.yaml": manifest("Coordinator", "lan", { mode: "underlay" }) }, ({ berthctl }) => berthctl("check")),
 );
 symptom("A pool has no free addresses although few pods run", () =>
   withNode(BLUE, async ({ attach, detach, berthctl }) => {
@@ -45,7 +45,7 @@ symptom("The agent is not ready: configuration directory", async () => {
   );
   if (agent instanceof Error) return agent.message;
   try {
-    return await berthctl(agent.socket, "health");
+    return await berthctl(agent.socket, "check");
   } finally {
     await agent.delete();
   }
@@ -57,12 +57,12 @@ symptom("No space left on device", () =>
     try {
       await agent.start();
       await requireCommand(["sh", "-c", `cat /dev/zero > ${agent.state}/filler || true`]);
-      const health = await eventually(
-        () => berthctl("health"),
+      const checked = await eventually(
+        () => berthctl("check"),
         (text) => text.includes("not-ready"),
         20_000,
       );
-      return `${health}${await refusal("web-0")}`;
+      return `${checked}${await refusal("web-0")}`;
     } finally {
       await agent.stop();
       await requireCommand(["umount", agent.state]);
@@ -75,7 +75,7 @@ symptom("has lost rows", () =>
     await agent.stop();
     await requireCommand(["sh", "-c", `rm ${join(agent.state, "registry.sqlite")}*`]);
     await agent.start();
-    return berthctl("health");
+    return berthctl("check");
   }),
 );
 symptom("needs Node.js", async () => {

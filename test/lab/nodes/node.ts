@@ -191,12 +191,12 @@ async function writeNetwork(confDir: string, list: object): Promise<void> {
 }
 
 /** With the rights of deploy/rbac.yaml. It ends with the process that entered the machine for it. */
-async function startNodeAgent({ plane }: Site, running: RunningNode, confDir: string): Promise<Agent> {
+async function startNodeAgent({ plane, binDir }: Site, running: RunningNode, confDir: string): Promise<Agent> {
   const { name, netns } = running.place;
   const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token: await agentToken(plane.client, name) });
   const enter = (argv: readonly string[]): string[] =>
     running.machine.enter(["setpriv", "--pdeathsig", "KILL", "--", ...argv]);
-  const env = { BERTH_CNI_CONF_DIR: confDir };
+  const env = { BERTH_CNI_CONF_DIR: confDir, BERTH_CNI_BIN_DIR: binDir };
   return startAgent({ kubeconfig, node: { ...netns, enter }, args: ["--node", name], env });
 }
 

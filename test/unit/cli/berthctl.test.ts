@@ -69,7 +69,7 @@ describe("help and usage", () => {
 });
 
 describe("no answer", () => {
-  it.each([["health"], ["pools"], ["allocations"], ["explain", "web-0"], ["health", "--probe", "live"]])(
+  it.each([["pools"], ["allocations"], ["explain", "web-0"]])(
     "berthctl %s without an agent names the socket: 3",
     async (...words) => {
       expect(await run(...words, "--socket", "/nowhere/agent.sock")).toEqual({
@@ -98,11 +98,24 @@ describe("no answer", () => {
     }));
 });
 
-describe("health", () => {
-  it("is success when all is well", () =>
+describe("health, a name of check for one more release", () => {
+  const error =
+    "berthctl health is deprecated and goes with the next release; use berthctl check, and as a probe berth --probe live or ready\n";
+
+  it("is success when all is well, and says that it is deprecated", () =>
     withAgent({}, async (socket) => {
-      expect(await run("health", "--socket", socket)).toEqual({ code: 0, out: "berth-agent 1: ready\n", error: "" });
+      expect(await run("health", "--socket", socket)).toEqual({ code: 0, out: "berth-agent 1: ready\n", error });
+      expect((await run()).out).not.toMatch(/ (health|doctor) /);
     }));
+
+  it("without an agent is no answer: 3", async () => {
+    for (const words of [["health"], ["health", "--probe", "live"]])
+      expect(await run(...words, "--socket", "/nowhere/agent.sock")).toEqual({
+        code: 3,
+        out: "",
+        error: expect.stringMatching(/^berthctl health is .*\nberthctl: No agent answers on \/nowhere\/agent.sock/),
+      });
+  });
 
   it("lists problems: 1", () => {
     const health = { ...HEALTH, problems: ["x"], spool: { waiting: 2, rejected: 1 } };

@@ -19,7 +19,7 @@ const offered = async (line: string) => {
 
 it.each<[line: string, wanted: string]>([
   ["po", "pools pod"],
-  ["health ", ""],
+  ["version ", ""],
   ["pools ", "blue black red"],
   ["pools b", "blue black"],
   ["pools blue ", "black red"],

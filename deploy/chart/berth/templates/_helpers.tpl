@@ -43,7 +43,7 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{/* Directories and labels of the platform; see PLATFORMS in host/cli/doctor/platforms.ts. */}}
+{{/* Directories and labels of the platform; see PLATFORMS in host/cli/host-checks/platforms.ts. */}}
 {{- define "berth.platform" -}}
 k3s: { binDir: /var/lib/rancher/k3s/data/cni, confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d }
 talos: { netnsDir: /var/run/netns }

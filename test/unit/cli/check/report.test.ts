@@ -20,6 +20,7 @@ function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckR
       owner: "u1",
     },
     ...{ container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true, node: "n1" },
+    level: "error",
     ...changes,
   };
 }
@@ -103,6 +104,8 @@ describe("a release", () => {
   });
 });
 
+const NO_SUBJECT = { address: "", pool: "", namespace: "", pod: "", interface: "" };
+
 const REPAIRED = {
   ...{ namespace: "shop", pod: "web-0", interface: "eth0", netns: "/run/netns/a" },
   operations: ["pod: ip link set veth0 up"],
@@ -114,6 +117,7 @@ describe("a report", () => {
   it.each<[what: string, changes: Partial<CheckReport>, code: number]>([
     ["nothing found", { findings: [] }, 0],
     ["findings", {}, 1],
+    ["warnings only", { findings: [finding({ level: "warning" })] }, 0],
     ["findings, and a node without an answer", { notCompared: missing }, 1],
     ["a node without an answer", { findings: [], notCompared: missing }, 3],
     ["an API server that did not say all", { findings: [], problems: ["Pods cannot be read: no"] }, 3],
@@ -133,6 +137,28 @@ describe("a report", () => {
       "not compared: node n3: the agent's pod is Pending",
       "not compared: node n2: /run/netns/x cannot be read: no",
       "not compared: Nodes cannot be read: no",
+    ]);
+  });
+
+  it("of one node without an agent says what was not compared, and what to do about it", () => {
+    const plugin = { ...NO_SUBJECT, kind: "plugins", text: "x does not exist", remedy: "Install it" };
+    const sysctl = {
+      ...NO_SUBJECT,
+      kind: "sysctls",
+      level: "warning" as const,
+      text: "y is 0",
+      remedy: "sysctl -w y=1",
+    };
+    const silent = [{ node: "n1", reason: "No agent answers on s", remedy: "Start it" }];
+    const findings = [finding(plugin), finding(sysctl)];
+    expect(describeReport(report({ nodes: [], findings, notCompared: silent }))).toEqual([
+      "node n1: 2 findings; compared nothing",
+      "plugins: x does not exist",
+      "  Install it",
+      "warning: sysctls: y is 0",
+      "  sysctl -w y=1",
+      "not compared: node n1: No agent answers on s",
+      "  Start it",
     ]);
   });
 
@@ -160,15 +186,7 @@ describe("a report", () => {
 
   it("of one node does not repeat its name; a finding about the node has no subject", () => {
     const { objects: _, ...alone } = { ...NODE, problems: ["a text"] };
-    const about = finding({
-      kind: "leftover",
-      address: "",
-      pool: "",
-      namespace: "",
-      pod: "",
-      interface: "",
-      text: "a rule",
-    });
+    const about = finding({ ...NO_SUBJECT, kind: "leftover", text: "a rule" });
     expect(describeReport(report({ nodes: [alone], findings: [about] }))).toEqual([
       "node n1: 1 finding; compared 3 records and 2 addresses on NICs, the routes of 1 interface",
       "leftover: a rule",

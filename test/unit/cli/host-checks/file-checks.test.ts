@@ -1,13 +1,13 @@
-/** What `berthctl doctor` says about other programs of a host, from trees of files as these programs have them. A correct configuration has no finding. */
+/** What `berthctl check` says about other programs of a host, from trees of files as these programs have them. A correct configuration has no finding. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FILE_CHECKS } from "../../../host/cli/doctor/file-checks.ts";
-import { PLATFORMS } from "../../../host/cli/doctor/platforms.ts";
-import { MAX_HOST_FILE_BYTES, readFiles } from "../../../host/cli/doctor/read-files.ts";
-import { root } from "../../../scripts/setup/paths.mjs";
-import { readFilesOfPage } from "../../e2e/pages/script.ts";
+import { FILE_CHECKS } from "../../../../host/cli/host-checks/file-checks.ts";
+import { PLATFORMS } from "../../../../host/cli/host-checks/platforms.ts";
+import { MAX_HOST_FILE_BYTES, readFiles } from "../../../../host/cli/host-checks/read-files.ts";
+import { root } from "../../../../scripts/setup/paths.mjs";
+import { readFilesOfPage } from "../../../e2e/pages/script.ts";
 
 /** Texts by path; a text `-> path` is a symbolic link. */
 type Tree = Readonly<Record<string, string>>;
@@ -498,11 +498,11 @@ it.each<[what: string, own: Tree, found: readonly RegExp[]]>([
 
 describe.each(Object.entries(PLATFORMS))("a node of %s", (name, { mark, ...directories }) => {
   const tree = { [`${mark}/file`]: "" };
-  it("is found if doctor looks into the usual directories", () => {
+  it("is found if check looks into the usual directories", () => {
     expect(findings(tree)).toEqual([
       expect.stringMatching(
         new RegExp(
-          `^warning: platform: .* one of ${name}, .*${directories.binDirectory}; doctor looked into /etc/cni/net\\.d and .*: docs/host\\.md#kubernetes-distributions$`,
+          `^warning: platform: .* one of ${name}, .*${directories.binDirectory}; check looked into /etc/cni/net\\.d and .*: docs/host\\.md#kubernetes-distributions$`,
         ),
       ),
     ]);

@@ -1,11 +1,11 @@
-/** `berthctl doctor` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made by hand, with its remedy. */
+/** `berthctl check` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made by hand, with its remedy. */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { mergeFolders } from "../../host/cli/doctor/ini-file.ts";
-import { readFiles } from "../../host/cli/doctor/read-files.ts";
+import { mergeFolders } from "../../host/cli/host-checks/ini-file.ts";
+import { readFiles } from "../../host/cli/host-checks/read-files.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
@@ -17,16 +17,19 @@ import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
 
+/** The agent reads the namespaces of other tests, too. */
+const NOTHING = expect.stringMatching(/^node \S+: 0 findings; compared 0 records and [^\n]*\n$/);
+
 let directory: string;
 let host: Netns;
 let other: Netns;
 let agent: Agent;
-/** Directories that the doctor looks at; made anew for each test. */
+/** Directories that check looks at; made anew for each test. */
 let place: { readonly conf: string; readonly bin: string; readonly root: string };
 let rounds = 0;
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-doctor-"));
+  directory = mkdtempSync(join(tmpdir(), "berth-check-host-"));
   host = await createNetns(`doc-${process.pid}`);
   other = await createNetns(`doc-o-${process.pid}`);
   await addVeth({ netns: host, name: "v0" }, { netns: other, name: "v0" });
@@ -36,7 +39,7 @@ beforeAll(async () => {
     ["ipv6/conf/all/forwarding", "1"],
   ] as const)
     writeSysctl(host.path, key, value);
-  agent = await startAgent({ config: { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24") }, node: host });
+  agent = await startAgent({ config: { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.83.0.0/24") }, node: host });
 });
 afterAll(async () => {
   await agent?.delete();
@@ -65,9 +68,13 @@ const placeEnv = () => ({
 });
 
 /** In the host's namespaces, with a /var/lib of its own that the script fills. */
-async function doctor(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {
-  const flags = `${more} --socket ${env.SOCKET ?? agent.socket}`;
-  const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} doctor ${flags}`;
+function check(script = "", env: Readonly<Record<string, string>> = {}, more = ""): Promise<CommandOutcome> {
+  return run(`check ${more}`, script, env);
+}
+
+async function run(words: string, script = "", env: Readonly<Record<string, string>> = {}): Promise<CommandOutcome> {
+  const flags = `${words} --socket ${env.SOCKET ?? agent.socket}`;
+  const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} ${flags}`;
   const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...placeEnv(), ...env } });
 }
@@ -77,35 +84,30 @@ async function finds(finding: RegExp, remedy: RegExp, found: CommandOutcome, cod
   const at = lines.findIndex((line) => finding.test(line));
   expect(at, found.stdout + found.stderr).toBeGreaterThanOrEqual(0);
   expect(lines[at + 1]).toMatch(remedy);
-  expect(lines.length, "it is the only finding").toBe(3);
+  expect(lines.length, `it is the only finding:\n${found.stdout}`).toBe(4);
   expect(found.exitCode).toBe(code);
 }
 
 it("knows a master by its alternative name", async () => {
   await host.ip("link property add dev br0 altname lan-of-this-node");
   define("10-lan.conflist", "lan", { ...MACVLAN, master: "lan-of-this-node" }, COORDINATOR);
-  const { stdout, exitCode } = await doctor();
+  const { stdout, exitCode } = await check();
   expect([stdout, exitCode]).toEqual([expect.not.stringContaining("has no interface"), 0]);
 });
 
 it("finds nothing wrong on a healthy host", async () => {
-  expect(await doctor()).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: "" });
+  expect(await check()).toEqual({ exitCode: 0, stdout: NOTHING, stderr: "" });
 });
 
 it("takes options before the environment", async () => {
   const empty = join(place.root, "empty");
   mkdirSync(empty, { recursive: true });
-  await finds(
-    /empty has no network definition$/,
-    /^ {2}Create one/,
-    await doctor("", {}, `--cni-conf-dir ${empty}`),
-    1,
-  );
+  await finds(/empty has no network definition$/, /^ {2}Create one/, await check("", {}, `--cni-conf-dir ${empty}`), 1);
 });
 
 it("goes on if a path of Berth's cannot be looked at", async () => {
-  const found = await doctor("ln -s loop /var/lib/loop", { BERTH_STATE: "/var/lib/loop" });
-  expect(found).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: "" });
+  const found = await check("ln -s loop /var/lib/loop", { BERTH_STATE: "/var/lib/loop" });
+  expect(found).toEqual({ exitCode: 0, stdout: NOTHING, stderr: "" });
 });
 
 const rows: [what: string, damage: () => unknown, finding: RegExp, remedy: RegExp, code: 0 | 1, script?: string][] = [
@@ -117,65 +119,51 @@ const rows: [what: string, damage: () => unknown, finding: RegExp, remedy: RegEx
     0,
   ],
   [
-    "a coordinator before the main plugin",
-    () => define("10-lan.conflist", "lan", COORDINATOR, MACVLAN),
-    /^error: networks: 10-lan\.conflist: coordinator comes before macvlan$/,
-    /^ {2}Move coordinator behind the main plugin$/,
-    1,
-  ],
-  [
     "a definition that is no JSON",
     () => writeFileSync(join(place.conf, "20-broken.conf"), "{"),
-    /^error: networks: .*20-broken\.conf cannot be read: /,
+    /^networks: .*20-broken\.conf cannot be read: /,
     /^ {2}Correct or remove the file$/,
-    1,
-  ],
-  [
-    "no definition",
-    () => rmSync(join(place.conf, "10-lan.conflist")),
-    /^error: networks: .*net\.d has no network definition$/,
-    /^ {2}Create one: berthctl network NAME --conflist$/,
     1,
   ],
   [
     "a plugin of another project",
     () => writeFileSync(join(place.bin, "coordinator"), "of another project", { mode: 0o755 }),
-    /^error: plugins: .*\/coordinator is not Berth's: another project installed it$/,
+    /^plugins: .*\/coordinator is not Berth's: another project installed it$/,
     /^ {2}Uninstall the other project; or name berth-coordinator/,
     1,
   ],
   [
     "a missing plugin",
     () => rmSync(join(place.bin, "ifacer")),
-    /^error: plugins: .*\/ifacer does not exist$/,
+    /^plugins: .*\/ifacer does not exist$/,
     /^ {2}Install it with "berth-agent install"$/,
     1,
   ],
   [
     "a plugin that cannot be executed",
     () => chmodSync(join(place.bin, "berth"), 0o644),
-    /^error: plugins: .*\/berth is not executable$/,
+    /^plugins: .*\/berth is not executable$/,
     /^ {2}Install it again/,
     1,
   ],
   [
     "a plugin that everyone may write",
     () => chmodSync(join(place.bin, "berth"), 0o777),
-    /^error: permissions: .*\/berth has mode 0777: others may write it$/,
+    /^permissions: .*\/berth has mode 0777: others may write it$/,
     /^ {2}chmod go-w \S+\/berth$/,
     1,
   ],
   [
     "a master that does not exist",
     () => define("10-lan.conflist", "lan", { ...MACVLAN, master: "eth7" }, COORDINATOR),
-    /^error: networks: 10-lan\.conflist: the node has no interface "eth7"$/,
+    /^networks: 10-lan\.conflist: the node has no interface "eth7"$/,
     /^ {2}Correct master/,
     1,
   ],
   [
     "an MTU that the master does not have",
     () => define("10-lan.conflist", "lan", { ...MACVLAN, mtu: 9_000 }, COORDINATOR),
-    /^error: mtu: 10-lan\.conflist: mtu is 9000, and interface br0 has MTU 1500/,
+    /^mtu: 10-lan\.conflist: mtu is 9000, and interface br0 has MTU 1500/,
     /^ {2}Remove mtu, or/,
     1,
   ],
@@ -198,7 +186,7 @@ const rows: [what: string, damage: () => unknown, finding: RegExp, remedy: RegEx
 
 it.each(rows)("finds %s, and says what to do", async (_, damage, finding, remedy, code, script = "") => {
   await damage();
-  await finds(finding, remedy, await doctor(script), code);
+  await finds(finding, remedy, await check(script), code);
 });
 
 /** A file of another program, below the host's root. */
@@ -211,12 +199,12 @@ it("finds what systemd-networkd removes, and nothing once the settings of the pa
   put("run/systemd/netif/state", "OPER_STATE=routable\n");
   const finding =
     /^warning: systemd-networkd: systemd-networkd removes what others have made when it configures a link: /;
-  await finds(finding, /^ {2}Write .*: docs\/host\.md#systemd-networkd$/, await doctor(), 0);
+  await finds(finding, /^ {2}Write .*: docs\/host\.md#systemd-networkd$/, await check(), 0);
   put(
     "etc/systemd/networkd.conf.d/50-berth.conf",
     "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
   );
-  expect(await doctor()).toMatchObject({ exitCode: 0, stdout: "Nothing is wrong\n" });
+  expect(await check()).toMatchObject({ exitCode: 0, stdout: NOTHING });
 });
 
 it("takes the files of systemd-networkd in systemd's own order", async () => {
@@ -258,7 +246,7 @@ const states: [what: string, make: string[], undo: string[], finding: RegExp, re
     "a master with an MTU too small for IPv6",
     ["link set br0 mtu 1000"],
     ["link set br0 mtu 1500"],
-    /^error: mtu: Interface br0 has MTU 1000, too small for IPv6$/,
+    /^mtu: Interface br0 has MTU 1000, too small for IPv6$/,
     /^ {2}Set at least 1280: ip link set br0 mtu 1500$/,
     1,
   ],
@@ -275,7 +263,7 @@ const states: [what: string, make: string[], undo: string[], finding: RegExp, re
 it.each(states)("finds %s, and says what to do", async (_, make, undo, finding, remedy, code) => {
   for (const words of make) await host.ip(words);
   try {
-    await finds(finding, remedy, await doctor(), code);
+    await finds(finding, remedy, await check(), code);
   } finally {
     for (const words of undo) await host.ip(words);
   }
@@ -287,7 +275,7 @@ it("finds forwarding that is off", async () => {
     await finds(
       /^warning: sysctls: net\.ipv4\.ip_forward is 0: /,
       /^ {2}sysctl -w net\.ipv4\.ip_forward=1/,
-      await doctor(),
+      await check(),
       0,
     );
   } finally {
@@ -298,7 +286,7 @@ it("finds forwarding that is off", async () => {
 it("finds a socket and a registry that others may use", async () => {
   chmodSync(agent.socket, 0o666);
   try {
-    await finds(/^error: permissions: .*agent\.sock has mode 0666/, /^ {2}chmod go-w \S+$/, await doctor(), 1);
+    await finds(/^permissions: .*agent\.sock has mode 0666/, /^ {2}chmod go-w \S+$/, await check(), 1);
   } finally {
     chmodSync(agent.socket, 0o600);
   }
@@ -307,7 +295,7 @@ it("finds a socket and a registry that others may use", async () => {
     await finds(
       /^warning: permissions: .*state has mode 0755: others may read/,
       /^ {2}chmod go-r \S+$/,
-      await doctor(),
+      await check(),
       0,
     );
   } finally {
@@ -315,9 +303,50 @@ it("finds a socket and a registry that others may use", async () => {
   }
 });
 
-it("finds that no agent runs", async () => {
-  const found = await doctor("", { SOCKET: join(directory, "no.sock") });
-  await finds(/^error: agent: No agent answers on /, /^ {2}Start it; its log says why it ended: journalctl/, found, 1);
+it("checks the host without an agent, and says what was not checked and why", async () => {
+  const env = { SOCKET: join(directory, "no.sock") };
+  const missing = `not compared: node \\S+: No agent answers on ${env.SOCKET}: connect ENOENT \\S+\n  Start it; its log says why it ended: journalctl -u berth-agent\n`;
+  expect(await check("", env)).toEqual({
+    ...{ exitCode: 3, stderr: "" },
+    stdout: expect.stringMatching(new RegExp(`^node \\S+: 0 findings; compared nothing\n${missing}$`)),
+  });
+  rmSync(join(place.bin, "ifacer"));
+  expect(await check("", env)).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringMatching(
+      new RegExp(`1 finding; compared nothing\nplugins: .*ifacer does not exist\n  Install it .*\n${missing}$`),
+    ),
+  });
+});
+
+it("finds spooled requests that cannot be read, until they are removed", async () => {
+  mkdirSync(agent.spool, { recursive: true });
+  writeFileSync(join(agent.spool, "1.000000001-1.del"), "{");
+  await expect.poll(() => agent.get("/v1/health").then(({ spool }) => spool.rejected), { timeout: 20_000 }).toBe(1);
+  await finds(
+    /^agent: 1 spooled requests could not be read$/,
+    /^ {2}Remove the files \*\.rejected in /,
+    await check(),
+    1,
+  );
+  rmSync(join(agent.spool, "1.000000001-1.del.rejected"));
+  expect(await check()).toMatchObject({ exitCode: 0, stdout: NOTHING });
+});
+
+it("has doctor and health as names of its parts, which say that they are deprecated", async () => {
+  const stderr = (name: string) => expect.stringMatching(new RegExp(`^berthctl ${name} is deprecated .*\n$`));
+  expect(await run("doctor")).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: stderr("doctor") });
+  expect(await run("health")).toEqual({
+    ...{ exitCode: 0, stdout: `berth-agent ${readVersion()}: ready\n`, stderr: stderr("health") },
+  });
+  rmSync(join(place.bin, "ifacer"));
+  expect(await run("doctor", "", { SOCKET: join(directory, "no.sock") })).toEqual({
+    exitCode: 1,
+    stdout: expect.stringMatching(
+      /^error: plugins: .*\n {2}.*\nerror: agent: No agent answers on .*\n {2}Start it;.*\n$/,
+    ),
+    stderr: stderr("doctor"),
+  });
 });
 
 it("finds a clock that was never set", async () => {
@@ -326,21 +355,24 @@ it("finds a clock that was never set", async () => {
     BERTH_LAB_CLOCK_MS: String(-Date.now() + 86_400_000),
   };
   await finds(
-    /^error: clock: The clock says 1970-01-02T/,
+    /^clock: The clock says 1970-01-02T/,
     /^ {2}Set the clock, for example with chrony/,
-    await doctor("", env),
+    await check("", env),
     1,
   );
 });
 
 it("finds an agent of another version", async () => {
-  const health = await agent.get("/v1/health");
-  const server = createServer((_, answer) => answer.end(JSON.stringify({ ...health, version: "0.0.9" })));
+  const answers: Record<string, object> = {
+    "/v1/health": { ...(await agent.get("/v1/health")), version: "0.0.9" },
+    "/v1/check": await agent.get("/v1/check"),
+  };
+  const server = createServer(({ url = "" }, answer) => answer.end(JSON.stringify(answers[url])));
   const socket = join(directory, "old.sock");
   await new Promise<void>((resolve) => server.listen(socket, resolve));
   chmodSync(socket, 0o600);
   try {
-    const found = await doctor("", { SOCKET: socket });
+    const found = await check("", { SOCKET: socket });
     await finds(
       new RegExp(`^warning: agent: The agent has version 0\\.0\\.9, berthctl ${RegExp.escape(readVersion())}`),
       /^ {2}Restart the agent/,
@@ -354,10 +386,10 @@ it("finds an agent of another version", async () => {
 
 it("prints the findings as a record", async () => {
   rmSync(join(place.bin, "ifacer"));
-  const { stdout } = await doctor("", {}, "-o json");
+  const { stdout } = await check("", {}, "-o json");
   expect(JSON.parse(stdout).findings).toContainEqual(
     expect.objectContaining({
-      check: "plugins",
+      kind: "plugins",
       level: "error",
       remedy: expect.stringContaining("berth-agent install"),
     }),

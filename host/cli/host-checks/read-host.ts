@@ -1,4 +1,4 @@
-/** Reads what `berthctl doctor` judges: files of this host, and the agent's health if there is one. Changes nothing. */
+/** Reads what `berthctl check` judges of this host: files, links, routes and settings. Changes nothing. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { release } from "node:os";
@@ -7,19 +7,10 @@ import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { parseIp } from "../../net/ip.ts";
-import { readHealth } from "../node-source.ts";
 import type { HostFacts, NetworkFacts } from "./diagnose.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
+import type { HostPaths } from "./host-paths.ts";
 import { readFiles } from "./read-files.ts";
-
-export interface HostPaths {
-  readonly socket: string;
-  readonly stateDirectory: string;
-  readonly confDirectory: string;
-  readonly binDirectory: string;
-  /** Where the root of the host is mounted: for its files that are not Berth's. */
-  readonly hostRoot: string;
-}
 
 const PLUGINS = ["berth", "coordinator", "ifacer"];
 
@@ -28,10 +19,7 @@ const OWN_ROUTE = new RegExp(`\\bproto ${BERTH_PROTOCOL}\\b`);
 
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
 
-export async function readHost(
-  { socket, stateDirectory, confDirectory, binDirectory, hostRoot }: HostPaths,
-  version: string,
-): Promise<HostFacts> {
+export function readHost({ socket, stateDirectory, confDirectory, binDirectory, hostRoot }: HostPaths): HostFacts {
   const links = readLinkNames();
   return {
     isRoot: process.getuid?.() === 0,
@@ -59,8 +47,6 @@ export async function readHost(
     ),
     leftovers: readLeftovers(binDirectory, confDirectory),
     foreignRoutes: readRoutes(500),
-    version,
-    agent: await readHealth(socket).catch((error: unknown) => messageOf(error)),
   };
 }
 

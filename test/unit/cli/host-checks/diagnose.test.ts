@@ -1,6 +1,9 @@
 /** Each defect of a host is found with a remedy, and a host without defects has no finding. */
 import { expect, it } from "vitest";
-import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../host/cli/doctor/diagnose.ts";
+import { checkAgent } from "../../../../host/cli/host-checks/check-agent.ts";
+import { diagnoseHost, type HostFacts, type NetworkFacts } from "../../../../host/cli/host-checks/diagnose.ts";
+import type { HostFinding } from "../../../../host/records/check-record.ts";
+import type { HealthRecord } from "../../../../host/records/health-record.ts";
 
 const plugin = (type: string, ipam = "", master = "", mtu = 0) => ({ type, ipam, master, mtu });
 const network = (file: string, ...plugins: NetworkFacts["plugins"]): NetworkFacts => ({ file, name: "lan", plugins });
@@ -26,8 +29,6 @@ const HEALTHY: HostFacts = {
   hostFiles: new Map(),
   leftovers: [],
   foreignRoutes: [],
-  version: "1.0.0",
-  agent: { version: "1.0.0", problems: [] },
 };
 
 function file(path: string, mode: number, uid = 0, isPrivate = true): Partial<HostFacts> {
@@ -135,23 +136,33 @@ const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
     { ...leftover("whereabouts"), networks: [LAN, network("20.conf", plugin("macvlan", "whereabouts", "eth0"))] },
     [],
   ],
-  ["no agent", { agent: "No agent answers" }, [/^error agent: No agent answers/]],
-  [
-    "an agent of another version",
-    { agent: { version: "0.9.0", problems: [] } },
-    [/^warning agent: The agent has version 0.9.0/],
-  ],
-  [
-    "an agent with problems",
-    { agent: { version: "1.0.0", problems: ["a pool is invalid"] } },
-    [/^error agent: a pool is invalid/],
-  ],
 ];
 
-it.each(rows)("finds %s", (_what, changes, found) => {
-  const findings = diagnoseHost({ ...HEALTHY, ...changes });
+function expectFindings(findings: readonly HostFinding[], found: readonly RegExp[]): void {
   expect(findings.map(({ check, level, text }) => `${level} ${check}: ${text}`)).toEqual(
     found.map((text) => expect.stringMatching(text)),
   );
   for (const { remedy } of findings) expect(remedy.length).toBeGreaterThan(10);
-});
+}
+
+it.each(rows)("finds %s", (_what, changes, found) => expectFindings(diagnoseHost({ ...HEALTHY, ...changes }), found));
+
+const READY: HealthRecord = { status: "ready", version: "1.0.0", problems: [], spool: { waiting: 0, rejected: 0 } };
+
+it.each<[what: string, changes: Partial<HealthRecord>, found: RegExp[]]>([
+  ["that is well", {}, []],
+  ["of another version", { version: "0.9.0" }, [/^warning agent: The agent has version 0.9.0/]],
+  [
+    "with problems",
+    { status: "not-ready", problems: ["a pool is invalid"] },
+    [/^error agent: The agent is not-ready$/, /^error agent: a pool is invalid$/],
+  ],
+  ["with problems that is ready", { problems: ["a pool is invalid"] }, [/^error agent: a pool is invalid/]],
+  [
+    "with a spool",
+    { spool: { waiting: 2, rejected: 1 } },
+    [/^warning agent: 2 DELs wait in the spool/, /^error agent: 1 spooled requests could not be read/],
+  ],
+])("finds what an agent says of itself: one %s", (_what, changes, found) =>
+  expectFindings(checkAgent({ ...READY, ...changes }, "1.0.0"), found),
+);

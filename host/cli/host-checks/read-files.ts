@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { HostFiles } from "./ini-file.ts";
 
-/** Most bytes of one file that doctor judges; a larger one counts as empty. */
+/** Most bytes of one file that check judges; a larger one counts as empty. */
 export const MAX_HOST_FILE_BYTES = 262_144;
 
 /** Symbolic links that are followed, one after the other: as the kernel. */

@@ -1,14 +1,15 @@
 /** What other programs of the host are told to do with links, routes, rules and tables: a check for each, from the texts of their files. */
 import { compilePattern, isPattern } from "../../config/pattern.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
-import { type DoctorFinding, error, warning } from "./finding.ts";
+import type { HostFinding } from "../../records/check-record.ts";
+import { hostError, hostWarning } from "./finding.ts";
 import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-file.ts";
 import { type CniDirectories, PLATFORMS } from "./platforms.ts";
 
 interface FileCheck {
   /** What is read. The last part may be `*` and an ending: the files of a folder. */
   readonly paths: readonly string[];
-  readonly find: (files: HostFiles, about: CniDirectories) => DoctorFinding[];
+  readonly find: (files: HostFiles, about: CniDirectories) => HostFinding[];
 }
 
 /** The node's end of some pod's pair: veth and 11 hexadecimal digits. */
@@ -44,7 +45,7 @@ const NETWORKD = {
   networks: inLayers("systemd/network"),
 };
 
-function findNetworkd(files: HostFiles): DoctorFinding[] {
+function findNetworkd(files: HostFiles): HostFinding[] {
   if (!hasAny(files, NETWORKD.marks)) return [];
   const main = NETWORKD.main.find((path) => files.has(path));
   const texts = [
@@ -61,7 +62,7 @@ function findNetworkd(files: HostFiles): DoctorFinding[] {
     ...(removes.length === 0
       ? []
       : [
-          warning(
+          hostWarning(
             "systemd-networkd",
             `systemd-networkd removes what others have made when it configures a link: ${removes.join(" and ")} of networkd.conf are yes`,
             `Write ${lines} below [Network] into /etc/systemd/networkd.conf.d/50-berth.conf, and restart systemd-networkd: ${PAGE}#systemd-networkd`,
@@ -72,13 +73,13 @@ function findNetworkd(files: HostFiles): DoctorFinding[] {
 }
 
 /** The first file whose [Match] fits configures the link. */
-function findNetworkOfPairs(files: HostFiles): DoctorFinding[] {
+function findNetworkOfPairs(files: HostFiles): HostFinding[] {
   const first = mergeFolders(files, NETWORKD.networks).map(parseIni).find(matchesPairs);
   if (first === undefined) return [];
   const unmanaged = lastOf(first, "Unmanaged");
   if (unmanaged !== undefined && TRUE.test(unmanaged.value)) return [];
   return [
-    warning(
+    hostWarning(
       "systemd-networkd",
       `systemd-networkd configures the pairs of pods (veth…) by ${first[0]?.file}, whose [Match] fits them`,
       `Write [Match] Name=veth* and [Link] Unmanaged=yes into /etc/systemd/network/05-berth.network: ${PAGE}#systemd-networkd`,
@@ -151,13 +152,13 @@ function isUnmanaged(settings: readonly Assignment[]): boolean {
   );
 }
 
-function findNetworkManager(files: HostFiles): DoctorFinding[] {
+function findNetworkManager(files: HostFiles): HostFinding[] {
   if (!hasAny(files, enabled("NetworkManager")) || isUnmanaged(nmSettings(files))) return [];
   const rules = NM_RULES.find((path) => files.has(path));
   const isOfUdev = /^[^#\n]*ID_NET_DRIVER\}=="veth".*NM_UNMANAGED\}="1"/m.test(files.get(rules ?? "") ?? "");
   if (isOfUdev) return [];
   return [
-    warning(
+    hostWarning(
       "NetworkManager",
       "NetworkManager may configure the pairs of pods: neither unmanaged-devices nor a udev rule has veth…",
       `Write unmanaged-devices+=interface-name:veth* below [keyfile] into /etc/NetworkManager/conf.d/50-berth.conf, and reload NetworkManager: ${PAGE}#networkmanager`,
@@ -190,12 +191,12 @@ function flushingCommands(files: HostFiles): string[] {
   return [...flushing].map((key) => `${key} of nftables.service`);
 }
 
-function findNftables(files: HostFiles): DoctorFinding[] {
+function findNftables(files: HostFiles): HostFinding[] {
   if (!hasAny(files, enabled("nftables"))) return [];
   const flushing = [...NFT_FILES.filter((path) => FLUSH.test(files.get(path) ?? "")), ...flushingCommands(files)];
   if (flushing.length === 0) return [];
   return [
-    warning(
+    hostWarning(
       "nftables.service",
       `nftables.service removes the tables of all programs: "flush ruleset" is in ${flushing.join(", ")}`,
       `Let the file delete its own tables instead, and the unit nothing: ${PAGE}#nftablesservice`,
@@ -208,7 +209,7 @@ function findNftables(files: HostFiles): DoctorFinding[] {
 const FIREWALLD_CONF = "/etc/firewalld/firewalld.conf";
 const ZONES = ["/etc/firewalld/zones", "/usr/lib/firewalld/zones"];
 
-function findFirewalld(files: HostFiles): DoctorFinding[] {
+function findFirewalld(files: HostFiles): HostFinding[] {
   if (!hasAny(files, enabled("firewalld"))) return [];
   const zones = mergeFolders(files, ZONES).map(([, text]) => text.replaceAll(/<!--.*?-->/gs, ""));
   const accepts = zones.some(
@@ -219,7 +220,7 @@ function findFirewalld(files: HostFiles): DoctorFinding[] {
     ...(accepts
       ? []
       : [
-          warning(
+          hostWarning(
             "firewalld",
             "firewalld rejects what pods send to this node and through it: no zone with target ACCEPT has a source or the interfaces veth+",
             `firewall-cmd --permanent --zone=trusted --add-source=NETWORK for the network of each pool, then firewall-cmd --reload: ${PAGE}#firewalld`,
@@ -227,7 +228,7 @@ function findFirewalld(files: HostFiles): DoctorFinding[] {
         ]),
     ...(backend?.value === "iptables"
       ? [
-          warning(
+          hostWarning(
             "firewalld",
             `firewalld's backend is iptables (${FIREWALLD_CONF}): each reload removes the rules of all programs in iptables, also kube-proxy's`,
             `Set FirewallBackend=nftables: ${PAGE}#firewalld`,
@@ -274,14 +275,14 @@ function findSetting(settings: readonly SysctlSetting[], path: string): SysctlSe
 
 const isPositive = (setting: SysctlSetting | undefined): boolean => Number(setting?.value ?? 0) > 0;
 
-function findSysctls(files: HostFiles): DoctorFinding[] {
+function findSysctls(files: HostFiles): HostFinding[] {
   const settings = sysctlSettings(files);
   const all = findSetting(settings, "net/ipv4/conf/all/rp_filter");
   const pair = findSetting(settings, `net/ipv4/conf/${PAIR}/rp_filter`);
   return [
     ...(isPositive(all)
       ? [
-          warning(
+          hostWarning(
             "sysctl.d",
             `${all?.file} sets net.ipv4.conf.all.rp_filter to ${all?.value}, which overrides a smaller hostRPFilter (default 0)`,
             `Write net.ipv4.conf.all.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf, and run sysctl --system; or set hostRPFilter: ${PAGE}#sysctls`,
@@ -290,7 +291,7 @@ function findSysctls(files: HostFiles): DoctorFinding[] {
       : []),
     ...(isPositive(pair)
       ? [
-          warning(
+          hostWarning(
             "sysctl.d",
             `${pair?.file} sets rp_filter of each new link to ${pair?.value}: udev writes it to the pairs of pods, over hostRPFilter (default 0)`,
             `Write net.ipv4.conf.veth*.rp_filter = 0 into /etc/sysctl.d/99-zz-berth.conf; or set hostRPFilter: ${PAGE}#sysctls`,
@@ -306,7 +307,7 @@ const CONTEXT = "/proc/self/attr/current";
 const ENFORCE = "/sys/fs/selinux/enforce";
 
 /** In a pod of the agent, the profile of this process is the agent's. */
-function findConfinement(files: HostFiles): DoctorFinding[] {
+function findConfinement(files: HostFiles): HostFinding[] {
   const context = (files.get(CONTEXT) ?? "").replaceAll(/[\0\n]/g, "");
   const profile = /^(.+) \(enforce\)$/.exec(context)?.[1];
   const type = /^[^:]+:[^:]+:(container(?:_init|_kvm|_userns)?_t):/.exec(context)?.[1];
@@ -314,7 +315,7 @@ function findConfinement(files: HostFiles): DoctorFinding[] {
     ...(profile === undefined
       ? []
       : [
-          warning(
+          hostWarning(
             "AppArmor",
             `AppArmor confines this container by "${profile}": the default profiles of runtimes forbid to write sysctls`,
             `Set the chart's agent.appArmorProfile.type to Unconfined: ${PAGE}#selinux-and-apparmor`,
@@ -323,7 +324,7 @@ function findConfinement(files: HostFiles): DoctorFinding[] {
     ...(type === undefined || files.get(ENFORCE)?.trim() === "0"
       ? []
       : [
-          error(
+          hostError(
             "SELinux",
             `SELinux confines this container as ${type}, which may not write the node's files, nor enter pods' namespaces`,
             `Set the chart's agent.seLinuxOptions to {type: spc_t}: ${PAGE}#selinux-and-apparmor`,
@@ -332,14 +333,14 @@ function findConfinement(files: HostFiles): DoctorFinding[] {
   ];
 }
 
-function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): DoctorFinding[] {
+function findPlatform(files: HostFiles, { confDirectory, binDirectory }: CniDirectories): HostFinding[] {
   return Object.entries(PLATFORMS).flatMap(([name, { mark, ...wanted }]) => {
     if (!files.has(mark)) return [];
     if (confDirectory === wanted.confDirectory && binDirectory === wanted.binDirectory) return [];
     return [
-      warning(
+      hostWarning(
         "platform",
-        `The node is one of ${name}, whose runtime reads ${wanted.confDirectory} and ${wanted.binDirectory}; doctor looked into ${confDirectory} and ${binDirectory}`,
+        `The node is one of ${name}, whose runtime reads ${wanted.confDirectory} and ${wanted.binDirectory}; check looked into ${confDirectory} and ${binDirectory}`,
         `Set the chart's value platform to ${name}; on a host use --cni-conf-dir and --cni-bin-dir: ${PAGE}#kubernetes-distributions`,
       ),
     ];

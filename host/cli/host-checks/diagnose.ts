@@ -1,6 +1,7 @@
 /** What is wrong on a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
+import type { HostFinding } from "../../records/check-record.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
-import { type DoctorFinding, error, warning } from "./finding.ts";
+import { hostError, hostWarning } from "./finding.ts";
 import type { HostFiles } from "./ini-file.ts";
 
 /** One network of the CNI directory. */
@@ -69,9 +70,6 @@ export interface HostFacts {
   readonly leftovers: readonly LeftoverFacts[];
   /** Routes of table 500 that are not Berth's: Spiderpool's coordinator uses the table, too. */
   readonly foreignRoutes: readonly string[];
-  readonly version: string;
-  /** Of the agent; a text that says why there is none. */
-  readonly agent: { readonly version: string; readonly problems: readonly string[] } | string;
 }
 
 /** The oldest kernel that Berth is tested with. */
@@ -97,7 +95,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
 const META = /^multus(?:-shim|-cni)?$/;
 
 /** Returns the findings in the order of the checks; none: all is well. */
-export function diagnoseHost(facts: HostFacts): DoctorFinding[] {
+export function diagnoseHost(facts: HostFacts): HostFinding[] {
   return [
     ...checkProcess(facts),
     ...checkFiles(facts),
@@ -107,37 +105,37 @@ export function diagnoseHost(facts: HostFacts): DoctorFinding[] {
     ...checkSysctls(facts),
     ...checkLeftovers(facts),
     ...FILE_CHECKS.flatMap(({ find }) => find(facts.hostFiles, facts)),
-    ...checkAgent(facts),
   ];
 }
 
-function checkProcess({ isRoot, timeS }: HostFacts): DoctorFinding[] {
+function checkProcess({ isRoot, timeS }: HostFacts): HostFinding[] {
   const clock = `The clock says ${new Date(timeS * 1_000).toISOString()}`;
   return [
     ...(isRoot
       ? []
-      : [warning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
+      : [hostWarning("permissions", "berthctl does not run as root: some checks see nothing", "Run it as root")]),
     ...(timeS >= EARLIEST_TIME_S
       ? []
-      : [error("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
+      : [hostError("clock", clock, "Set the clock, for example with chrony: certificates are not valid yet")]),
   ];
 }
 
 /** Whoever may write them decides which address a pod gets, or executes programs as root. */
-function checkFiles({ files }: HostFacts): DoctorFinding[] {
+function checkFiles({ files }: HostFacts): HostFinding[] {
   return files.flatMap(({ path, uid, mode, isPrivate }) => {
     const octal = mode.toString(8).padStart(4, "0");
-    if (uid !== 0) return [error("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
+    if (uid !== 0)
+      return [hostError("permissions", `${path} belongs to user ${uid}, not to root`, `chown root ${path}`)];
     // A directory for all, such as /tmp, has the sticky bit.
     if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)
-      return [error("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
+      return [hostError("permissions", `${path} has mode ${octal}: others may write it`, `chmod go-w ${path}`)];
     if (isPrivate && (mode & 0o044) !== 0)
-      return [warning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
+      return [hostWarning("permissions", `${path} has mode ${octal}: others may read it`, `chmod go-r ${path}`)];
     return [];
   });
 }
 
-function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFinding[] {
+function checkKernel({ kernel, modules, networks = [] }: HostFacts): HostFinding[] {
   const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
   const isOld = major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
   const needed = new Set(
@@ -145,9 +143,11 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFindi
   );
   const missing = [...needed].filter((name) => modules !== undefined && !modules.has(name));
   return [
-    ...(isOld ? [warning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)] : []),
+    ...(isOld
+      ? [hostWarning("kernel", `The kernel is ${kernel}`, `Update to ${OLDEST_KERNEL.join(".")} or newer`)]
+      : []),
     ...missing.map((name) =>
-      error(
+      hostError(
         "kernel",
         `The kernel has no module ${name}, which a network definition needs`,
         `Install the kernel's extra modules, or load ${name}`,
@@ -156,16 +156,17 @@ function checkKernel({ kernel, modules, networks = [] }: HostFacts): DoctorFindi
   ];
 }
 
-function checkPlugins({ plugins, binDirectory }: HostFacts): DoctorFinding[] {
+function checkPlugins({ plugins, binDirectory }: HostFacts): HostFinding[] {
   return plugins.flatMap(({ name, kind, mode }) => {
     const path = `${binDirectory}/${name}`;
-    if (kind === "absent") return [error("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
+    if (kind === "absent")
+      return [hostError("plugins", `${path} does not exist`, 'Install it with "berth-agent install"')];
     if (kind === "own" && (mode & 0o111) === 0)
-      return [error("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
+      return [hostError("plugins", `${path} is not executable`, `Install it again with "berth-agent install"`)];
     if (kind === "own") return [];
     const text = `${path} is not Berth's: another project installed it`;
     return [
-      error(
+      hostError(
         "plugins",
         text,
         `Uninstall the other project; or name berth-${name} in network definitions (docs/install-host.md)`,
@@ -174,11 +175,11 @@ function checkPlugins({ plugins, binDirectory }: HostFacts): DoctorFinding[] {
   });
 }
 
-function checkNetworks(facts: HostFacts): DoctorFinding[] {
+function checkNetworks(facts: HostFacts): HostFinding[] {
   const { networks, confDirectory, unreadable } = facts;
   if (networks === undefined) {
     return [
-      error(
+      hostError(
         "networks",
         `${confDirectory} does not exist`,
         "Create it with a network definition: berthctl network NAME --conflist",
@@ -190,10 +191,10 @@ function checkNetworks(facts: HostFacts): DoctorFinding[] {
   const isMeta = first?.plugins.some(({ type }) => META.test(type)) === true;
   const later = networks.find(isOurs);
   return [
-    ...unreadable.map((text) => error("networks", text, "Correct or remove the file")),
+    ...unreadable.map((text) => hostError("networks", text, "Correct or remove the file")),
     ...(first === undefined
       ? [
-          error(
+          hostError(
             "networks",
             `${confDirectory} has no network definition`,
             "Create one: berthctl network NAME --conflist",
@@ -202,7 +203,7 @@ function checkNetworks(facts: HostFacts): DoctorFinding[] {
       : []),
     ...(first !== undefined && later !== undefined && later !== first && !isMeta
       ? [
-          warning(
+          hostWarning(
             "networks",
             `${first.file} comes before ${later.file}: pods get network "${first.name}", not "${later.name}"`,
             `Rename ${later.file} so that its name sorts first, unless another network is to be the default`,
@@ -214,14 +215,14 @@ function checkNetworks(facts: HostFacts): DoctorFinding[] {
 }
 
 /** ifacer makes the device of the main plugin, and coordinator needs its NIC. */
-function checkOrder({ file, plugins }: NetworkFacts): DoctorFinding[] {
+function checkOrder({ file, plugins }: NetworkFacts): HostFinding[] {
   const types = plugins.map(({ type }) => type.replace(/^berth-/, ""));
   const main = plugins.findIndex(({ ipam }) => ipam !== "");
   const [coordinator, ifacer] = [types.indexOf("coordinator"), types.indexOf("ifacer")];
   return [
     ...(coordinator >= 0 && main >= 0 && coordinator < main
       ? [
-          error(
+          hostError(
             "networks",
             `${file}: coordinator comes before ${types[main]}`,
             "Move coordinator behind the main plugin",
@@ -230,7 +231,7 @@ function checkOrder({ file, plugins }: NetworkFacts): DoctorFinding[] {
       : []),
     ...(ifacer >= 0 && main >= 0 && ifacer > main
       ? [
-          error(
+          hostError(
             "networks",
             `${file}: ifacer comes after ${types[main]}, whose device it makes`,
             "Move ifacer to the front",
@@ -240,14 +241,14 @@ function checkOrder({ file, plugins }: NetworkFacts): DoctorFinding[] {
   ];
 }
 
-function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): DoctorFinding[] {
+function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFacts): HostFinding[] {
   const hasIfacer = plugins.some(({ type }) => /^(berth-)?ifacer$/.test(type));
   return plugins.flatMap(({ master, mtu: wanted }) => {
     const mtu = mtus.get(master);
     if (master === "" || (mtu === undefined && hasIfacer)) return [];
     if (mtu === undefined)
       return [
-        error(
+        hostError(
           "networks",
           `${file}: the node has no interface "${master}"`,
           "Correct master, or add ifacer, which makes it",
@@ -255,7 +256,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
       ];
     if (mtu < MIN_MTU)
       return [
-        error(
+        hostError(
           "mtu",
           `Interface ${master} has MTU ${mtu}, too small for IPv6`,
           `Set at least ${MIN_MTU}: ip link set ${master} mtu 1500`,
@@ -263,7 +264,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
       ];
     if (wanted > mtu)
       return [
-        error(
+        hostError(
           "mtu",
           `${file}: mtu is ${wanted}, and interface ${master} has MTU ${mtu}: the main plugin refuses it`,
           `Remove mtu, or enlarge that of the interface: ip link set ${master} mtu ${wanted}`,
@@ -272,7 +273,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
     const small = (lowers.get(master) ?? []).find((lower) => (mtus.get(lower) ?? mtu) < mtu);
     if (small === undefined) return [];
     return [
-      warning(
+      hostWarning(
         "mtu",
         `Interface ${master} has MTU ${mtu}, and ${small} below it ${mtus.get(small)}: large packets are dropped`,
         `Set the same on both: ip link set ${master} mtu ${mtus.get(small)}`,
@@ -281,7 +282,7 @@ function checkMaster({ file, plugins }: NetworkFacts, { mtus, lowers }: HostFact
   });
 }
 
-function checkSysctls({ sysctls }: HostFacts): DoctorFinding[] {
+function checkSysctls({ sysctls }: HostFacts): HostFinding[] {
   const wanted: [name: string, why: string][] = [
     ["net/ipv4/ip_forward", "pods of overlay networks and services are not reached"],
     ["net/ipv6/conf/all/forwarding", "the same for IPv6"],
@@ -289,11 +290,11 @@ function checkSysctls({ sysctls }: HostFacts): DoctorFinding[] {
   return wanted.flatMap(([name, why]) => {
     if (sysctls.get(name) !== "0") return [];
     const dotted = name.replaceAll("/", ".");
-    return [warning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
+    return [hostWarning("sysctls", `${dotted} is 0: ${why}`, `sysctl -w ${dotted}=1, and a file in /etc/sysctl.d`)];
   });
 }
 
-function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): DoctorFinding[] {
+function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory }: HostFacts): HostFinding[] {
   const used = new Set(networks.flatMap(({ plugins }) => plugins.flatMap(({ type, ipam }) => [type, ipam])));
   const ours = new Set(
     networks.filter(({ plugins }) => plugins.some(({ ipam }) => ipam === "berth")).map(({ name }) => name),
@@ -303,7 +304,7 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
     ...(foreignRoutes.length === 0
       ? []
       : [
-          warning(
+          hostWarning(
             "leftovers",
             routes,
             "After its pods are gone, remove these routes; or set hostRuleTable of the Coordinator to another table",
@@ -313,7 +314,7 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
       const both = [...addresses].filter(([network, count]) => ours.has(network) && count > 0);
       if (both.length > 0)
         return both.map(([network, count]) =>
-          warning(
+          hostWarning(
             "leftovers",
             `${path}/${network} has ${count} addresses that ${ipam} gave to containers of network "${network}", whose IPAM is Berth now`,
             "If such containers still run, exclude their addresses with a ReservedIP or excludeIPs; then remove the directory",
@@ -321,29 +322,12 @@ function checkLeftovers({ foreignRoutes, leftovers, networks = [], confDirectory
         );
       if (addresses.size > 0 || used.has(ipam)) return [];
       return [
-        warning(
+        hostWarning(
           "leftovers",
           `${path} is ${ipam}'s, and no network definition in ${confDirectory} uses it`,
           `If no NetworkAttachmentDefinition does either, uninstall ${ipam}`,
         ),
       ];
     }),
-  ];
-}
-
-function checkAgent({ agent, version }: HostFacts): DoctorFinding[] {
-  if (typeof agent === "string")
-    return [error("agent", agent, "Start it; its log says why it ended: journalctl -u berth-agent")];
-  return [
-    ...(agent.version === version
-      ? []
-      : [
-          warning(
-            "agent",
-            `The agent has version ${agent.version}, berthctl ${version}`,
-            "Restart the agent, or update berthctl",
-          ),
-        ]),
-    ...agent.problems.map((problem) => error("agent", problem, "See docs/troubleshooting.md")),
   ];
 }

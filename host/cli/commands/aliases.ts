@@ -1,0 +1,72 @@
+/** `berthctl doctor` and `berthctl health`: names that `check` has taken over. They remain for one release. */
+import { type Command, Option } from "commander";
+import { messageOf } from "../../lib/describe.ts";
+import type { HealthRecord } from "../../records/health-record.ts";
+import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
+import { ExitCode } from "../exit-code.ts";
+import { START_AGENT } from "../host-checks/check-agent.ts";
+import { hostError } from "../host-checks/finding.ts";
+import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
+import { readHealth } from "../node-source.ts";
+
+const DEPRECATED = "is deprecated and goes with the next release; use berthctl check";
+
+/** A command that the help does not list. */
+function addAlias(cli: CommandLine, name: string, description: string): Command {
+  return withRecordOutput(cli.root.command(name, { hidden: true }).description(description));
+}
+
+export function addDoctor(cli: CommandLine): void {
+  withHostPaths(addAlias(cli, "doctor", "The part of check that is about the host and its agent")).action(
+    (flags: OutputFlags & HostPathFlags) =>
+      cli.runOnAgents(flags, async (socket, { out, note }) => {
+        note(`berthctl doctor ${DEPRECATED}`);
+        const { checkHost } = await import("../check/check-node.ts");
+        const { host, failure } = await checkHost({ paths: hostPaths(socket, flags), version: cli.version });
+        const findings = [
+          ...host,
+          ...(failure === undefined ? [] : [hostError("agent", messageOf(failure), START_AGENT)]),
+        ];
+        const lines = findings.flatMap(({ check, level, text, remedy }) => [
+          `${level}: ${check}: ${text}`,
+          `  ${remedy}`,
+        ]);
+        await out.report(lines.length === 0 ? ["Nothing is wrong"] : lines, { findings });
+        return findings.some(({ level }) => level === "error") ? ExitCode.Problem : ExitCode.Success;
+      }),
+  );
+}
+
+export function addHealth(cli: CommandLine): void {
+  addAlias(cli, "health", "The part of check that is about the agent")
+    .addOption(
+      new Option("--probe <what>", "only ask whether the agent answers (live) or can attach pods (ready)").choices([
+        "live",
+        "ready",
+      ]),
+    )
+    .action((flags: OutputFlags & { probe?: "live" | "ready" }) =>
+      cli.runOnAgents(flags, async (socket, { out, note }) => {
+        note(`berthctl health ${DEPRECATED}, and as a probe berth --probe live or ready`);
+        const health = await readHealth(socket);
+        const isReady = health.status === "ready";
+        if (flags.probe !== undefined) {
+          // For a kubelet: problems of a ready agent do not matter.
+          out.text(health.status);
+          return flags.probe === "live" || isReady ? ExitCode.Success : ExitCode.Problem;
+        }
+        const lines = describeHealth(health);
+        await out.report(lines, health);
+        return isReady && lines.length === 1 ? ExitCode.Success : ExitCode.Problem;
+      }),
+    );
+}
+
+/** Returns a line, and one more for each problem. */
+function describeHealth({ status, version, mode, node, problems, spool }: HealthRecord): string[] {
+  const where = mode === "cluster" ? `, node ${node} of a cluster` : "";
+  const lines = [`berth-agent ${version}: ${status}${where}`, ...problems.map((problem) => `- ${problem}`)];
+  if (spool.waiting > 0) lines.push(`- ${spool.waiting} DELs wait in the spool`);
+  if (spool.rejected > 0) lines.push(`- ${spool.rejected} spooled requests could not be read`);
+  return lines;
+}
