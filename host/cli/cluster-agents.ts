@@ -1,5 +1,6 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
+import { inParallel } from "../lib/in-parallel.ts";
 import { ExitCode } from "./exit-code.ts";
 import { CONTROLLER_LABELS } from "./labels.ts";
 import type { PodName } from "./source.ts";
@@ -15,15 +16,103 @@ export interface ClusterOptions {
   readonly join?: (...codes: number[]) => number;
 }
 
-interface AgentPod {
+/** Agents that are asked at once: each is a kubectl and a berthctl. */
+const AGENTS_AT_ONCE = 8;
+
+/** How long one agent may take: milliseconds. */
+const AGENT_MS = 120_000;
+
+/** Longest answer of one agent: bytes. */
+const MAX_AGENT_ANSWER = 64 * 1024 * 1024;
+
+/** An agent's pod, running or not. */
+export interface AgentPod {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
+  /** `status.phase`; `Terminating` for a pod that is being deleted. */
+  readonly phase: string;
 }
 
-/** Calls `berthctl words` in each agent's pod, with this process's output; returns their joint exit code. Throws if there is no agent. */
-export function callAgents(words: readonly string[], options: ClusterOptions): ExitCode {
-  const agents = findAgents(options);
+interface AgentAnswer {
+  readonly node: string;
+  /** Of berthctl; 255 if kubectl could not call it, or it took too long. */
+  readonly exitCode: number;
+  readonly stdout: string;
+  /** The last line of its errors. */
+  readonly error: string;
+}
+
+/** Returns one pod for each node, the running one if there are several, in the order of the nodes. Rejects if kubectl cannot list them, or there is none. */
+export async function listAgents(options: ClusterOptions): Promise<AgentPod[]> {
+  const { node, selector } = options;
+  const fields = ["namespace", "name"].map((key) => `{.metadata.${key}}{'\\t'}`).join("");
+  const columns = `${fields}{.spec.nodeName}{'\\t'}{.status.phase}{'\\t'}{.metadata.deletionTimestamp}{'\\n'}`;
+  const { exitCode, stdout, error } = await kubectlAside(options, [
+    ...["get", "pods", "--all-namespaces", `--selector=${selector}`],
+    ...(node === undefined ? [] : [`--field-selector=spec.nodeName=${node}`]),
+    `--output=jsonpath={range .items[*]}${columns}{end}`,
+  ]);
+  if (exitCode !== 0) throw new Error(`kubectl cannot list the agents' pods: ${error}`);
+  const pods = stdout.split("\n").flatMap((line): AgentPod[] => {
+    const [namespace = "", name = "", place = "", phase = "", deleted = ""] = line.split("\t");
+    return place === "" ? [] : [{ namespace, name, node: place, phase: deleted === "" ? phase : "Terminating" }];
+  });
+  if (pods.length === 0) throw noAgents(options);
+  const byNode = Map.groupBy(pods, (pod) => pod.node);
+  const chosen = [...byNode.values()].flatMap((same) => same.find(isRunning) ?? same.slice(0, 1));
+  return chosen.sort((a, b) => (a.node < b.node ? -1 : 1));
+}
+
+function noAgents({ node, selector }: ClusterOptions): Error {
+  return new Error(
+    `No agent is running${node === undefined ? "" : ` on node "${node}"`}: no pod has the labels ${selector}`,
+  );
+}
+
+export function isRunning({ phase }: AgentPod): boolean {
+  return phase === "Running";
+}
+
+/** Calls `berthctl words` in each pod, with `input` on its standard input. Returns the answers in the order of the pods; none rejects. */
+export function askAgents(
+  agents: readonly AgentPod[],
+  words: readonly string[],
+  options: ClusterOptions,
+  inputOf?: (agent: AgentPod) => string,
+): Promise<AgentAnswer[]> {
+  return inParallel(agents, AGENTS_AT_ONCE, async (agent) => {
+    const { namespace, name, node } = agent;
+    const stdin = inputOf === undefined ? [] : ["--stdin"];
+    const place = ["--namespace", namespace, name, "--container", "agent", ...stdin];
+    const answer = await kubectlAside(options, ["exec", ...place, "--", "berthctl", ...words], inputOf?.(agent));
+    return { node, ...answer };
+  });
+}
+
+/** kubectl's own line after those of the command. */
+const KUBECTL_EXIT = /^command terminated with exit code \d+$/;
+
+/** Keeps its output. Resolves also when kubectl fails. */
+function kubectlAside(access: Access, words: readonly string[], input = ""): Promise<Omit<AgentAnswer, "node">> {
+  return new Promise((resolve) => {
+    const limits = { timeout: AGENT_MS, maxBuffer: MAX_AGENT_ANSWER };
+    const child = execFile("kubectl", [...kubectlWords(access), ...words], limits, (failure, stdout, stderr) => {
+      const lines = stderr.split("\n").filter((line) => line.trim() !== "" && !KUBECTL_EXIT.test(line));
+      const isEnd = failure === null || typeof failure.code === "number";
+      const exitCode = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 255;
+      resolve({ exitCode, stdout, error: lines.at(-1) ?? (isEnd ? "" : failure.message) });
+    });
+    // A kubectl that has ended already does not read.
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(input);
+  });
+}
+
+/** Calls `berthctl words` in each agent's pod, with this process's output. Returns their joint exit code. Rejects if there is no agent that runs. */
+export async function callAgents(words: readonly string[], options: ClusterOptions): Promise<ExitCode> {
+  const agents = (await listAgents(options)).filter(isRunning);
+  if (agents.length === 0) throw noAgents(options);
   const codes = agents.map(({ namespace, name, node }) => {
     if (agents.length > 1) console.log(`# ${node}`);
     const place = ["--namespace", namespace, name, "--container", "agent"];
@@ -74,26 +163,6 @@ export async function readControllerLogs(access: Access): Promise<string[]> {
     }
   }
   return texts;
-}
-
-function findAgents(options: ClusterOptions): AgentPod[] {
-  const { node, selector } = options;
-  const fields = ["status.phase=Running", ...(node === undefined ? [] : [`spec.nodeName=${node}`])];
-  const columns = "{.metadata.namespace}{'\\t'}{.metadata.name}{'\\t'}{.spec.nodeName}{'\\n'}";
-  const { status, stdout } = kubectl(options, [
-    ...["get", "pods", "--all-namespaces", `--selector=${selector}`, `--field-selector=${fields.join(",")}`],
-    `--output=jsonpath={range .items[*]}${columns}{end}`,
-  ]);
-  if (status !== 0) throw new Error(`kubectl cannot list the agents' pods: it exited with ${status}`);
-  const agents = stdout
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => line.split("\t"))
-    .map(([namespace = "", name = "", place = ""]) => ({ namespace, name, node: place }));
-  if (agents.length > 0) return agents.sort((a, b) => (a.node < b.node ? -1 : 1));
-  throw new Error(
-    `No agent is running${node === undefined ? "" : ` on node "${node}"`}: no pod has the labels ${selector}`,
-  );
 }
 
 type Access = Pick<ClusterOptions, "kubeconfig" | "context">;

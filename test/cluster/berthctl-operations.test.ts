@@ -32,7 +32,7 @@ beforeAll(async () => {
   await world.allocate("10.6.0.77", { node: "n2", state: "Kept", holders: [], workload: WORKLOAD });
   writeFileSync(
     join(home, "kubectl"),
-    `#!/bin/sh\ncase "$*" in *"get pods"*n2*) printf 'berth\\tagent-2\\tn2\\n' ;; *"get pods"*) ;; *) echo "kubectl $*" ;; esac\n`,
+    `#!/bin/sh\ncase "$*" in *"get pods"*n2*) printf 'berth\\tagent-2\\tn2\\tRunning\\t\\n' ;; *"get pods"*) ;; *) echo "kubectl $*" ;; esac\n`,
     { mode: 0o755 },
   );
 });

@@ -9,8 +9,8 @@ import { runCommand } from "../lab/command.ts";
 const KUBECTL = `#!/bin/sh
 case "$*" in
 *"spec.nodeName=none"*) ;;
-*"spec.nodeName=b"*) printf 'berth\\tagent-2\\tb\\n' ;;
-*"get pods"*) printf 'berth\\tagent-2\\tb\\nberth\\tagent-1\\ta\\n' ;;
+*"spec.nodeName=b"*) printf 'berth\\tagent-2\\tb\\tRunning\\t\\n' ;;
+*"get pods"*) printf 'berth\\tagent-2\\tb\\tRunning\\t\\nberth\\tagent-1\\ta\\tRunning\\t\\n' ;;
 *"--context=one"*) exit 1 ;;
 *"--context=three"*) exit 3 ;;
 *"--context=away"*) exit 137 ;;

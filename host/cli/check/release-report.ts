@@ -10,11 +10,11 @@ import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
 import { operationRecord } from "../../records/operation-record.ts";
 import { askAgent, askForRecord, refusalOf } from "../ask-agent.ts";
+import { askAgents, isRunning, listAgents } from "../cluster-agents.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError, UsageError } from "../exit-code.ts";
 import type { Output } from "../output.ts";
-import { askAgents, isRunning, listAgents } from "./ask-agents.ts";
 import { type PlannedRelease, planRelease, reportOf } from "./plan-release.ts";
 
 /** Name of the file that means the standard input. */

@@ -59,7 +59,7 @@ async function showClusterHistory(
     (since === undefined || line.time >= since) &&
     (until === undefined || line.time <= until);
   // One node has the address; that the others know nothing is no problem.
-  const ofAgents = callAgents(cli.forwarded(), { ...cli.place, join: Math.min });
+  const ofAgents = await callAgents(cli.forwarded(), { ...cli.place, join: Math.min });
   const texts = cli.options.node === undefined ? await readControllerLogs(cli.place) : [];
   const lines = texts
     .flatMap((text) => text.split("\n"))

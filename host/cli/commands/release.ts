@@ -128,7 +128,7 @@ async function operateInCluster(cli: CommandLine, call: Call, { target, flags, p
   const trial =
     flags.yes === true || flags.dryRun === true
       ? ExitCode.Success
-      : callAgents(cli.forwarded(["--dry-run"]), { ...cli.place, node });
+      : await callAgents(cli.forwarded(["--dry-run"]), { ...cli.place, node });
   if (trial !== ExitCode.Success) return trial;
   if (flags.yes !== true && flags.dryRun !== true && !(await confirm())) return ExitCode.Problem;
   return callAgents(cli.forwarded(flags.dryRun === true ? [] : ["--yes"]), { ...cli.place, node });
