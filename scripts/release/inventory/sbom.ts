@@ -1,6 +1,9 @@
 /** The bill of materials of one artifact, in CycloneDX 1.6. */
+import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
 import type { Facts } from "../facts.ts";
 import type { Component } from "./component.ts";
+
+const { ExternalReferenceType, HashAlgorithm } = Enums;
 
 interface Artifact {
   readonly name: string;
@@ -10,54 +13,41 @@ interface Artifact {
 
 /** Returns JSON that is the same for the same artifact. */
 export function writeSbom(artifact: Artifact, components: readonly Component[], facts: Facts): Buffer {
-  const subject = `berth@${facts.version}`;
-  const inside = (name?: string) => components.filter(({ within }) => within === name).map(reference);
-  const owners = components.filter(({ name, within }) => within === undefined && inside(name).length > 0);
-  const bom = {
-    bomFormat: "CycloneDX",
-    specVersion: "1.6",
+  const models = new Map(components.map((component) => [component, modelOf(component)]));
+  const inside = (name?: string) =>
+    [...models].filter(([{ within }]) => within === name).map(([, { bomRef }]) => bomRef);
+  for (const [{ name, within }, { dependencies }] of models)
+    if (within === undefined) for (const each of inside(name)) dependencies.add(each);
+  const subject = new Models.Component(artifact.type as Enums.ComponentType, "berth", {
+    ...{ bomRef: `berth@${facts.version}`, version: facts.version, description: facts.description },
+    licenses: new Models.LicenseRepository([new Models.SpdxLicense("Apache-2.0")]),
+    hashes: new Models.HashDictionary([[HashAlgorithm["SHA-256"], artifact.sha256]]),
+    properties: new Models.PropertyRepository([
+      new Models.Property("berth:artifact", artifact.name),
+      new Models.Property("berth:revision", facts.revision),
+    ]),
+    dependencies: new Models.BomRefRepository(inside()),
+  });
+  const bom = new Models.Bom({
     serialNumber: `urn:uuid:${uuidOf(artifact.sha256)}`,
-    version: 1,
-    metadata: {
-      timestamp: new Date(facts.timeSeconds * 1000).toISOString(),
-      component: {
-        "bom-ref": subject,
-        type: artifact.type,
-        name: "berth",
-        version: facts.version,
-        description: facts.description,
-        licenses: [{ license: { id: "Apache-2.0" } }],
-        hashes: [{ alg: "SHA-256", content: artifact.sha256 }],
-        properties: [
-          { name: "berth:artifact", value: artifact.name },
-          { name: "berth:revision", value: facts.revision },
-        ],
-      },
-    },
-    components: components.map(describe),
-    dependencies: [
-      { ref: subject, dependsOn: inside() },
-      ...owners.map((owner) => ({ ref: reference(owner), dependsOn: inside(owner.name) })),
-    ],
-  };
-  return Buffer.from(`${JSON.stringify(bom, undefined, 2)}\n`);
+    metadata: new Models.Metadata({ timestamp: new Date(facts.timeSeconds * 1000), component: subject }),
+    components: new Models.ComponentRepository(models.values()),
+  });
+  const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
+  return Buffer.from(`${serializer.serialize(bom, { space: 2 })}\n`);
 }
 
-function describe(component: Component): object {
-  const { type, name, version, license, purl, source } = component;
-  const isExpression = license.includes(" ");
-  return {
-    "bom-ref": reference(component),
-    ...{ type, name, version },
-    licenses: [isExpression ? { expression: license } : { license: { id: license } }],
-    purl,
-    ...(source && { externalReferences: [{ type: "source-distribution", url: source }] }),
-  };
-}
-
-/** Unique in one SBOM: Node.js contains libraries that are also in the bundles. */
-function reference({ name, version, purl, within }: Component): string {
-  return purl ?? [within, name, version].filter(Boolean).join("/");
+function modelOf({ type, name, version, license, purl, source, within }: Component): Models.Component {
+  const { SpdxLicense, LicenseExpression, ExternalReference } = Models;
+  const spdx = license.includes(" ") ? new LicenseExpression(license) : new SpdxLicense(license);
+  return new Models.Component(type as Enums.ComponentType, name, {
+    // Unique in one SBOM: Node.js contains libraries that are also in the bundles.
+    bomRef: purl ?? [within, name, version].filter(Boolean).join("/"),
+    ...{ version, purl, licenses: new Models.LicenseRepository([spdx]) },
+    externalReferences: new Models.ExternalReferenceRepository(
+      source === undefined ? [] : [new ExternalReference(source, ExternalReferenceType.SourceDistribution)],
+    ),
+  });
 }
 
 /** A UUID of version 8 (RFC 9562), made of a hash. */
