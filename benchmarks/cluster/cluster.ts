@@ -13,7 +13,7 @@ import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
 import { createNetns } from "../../test/lab/netns.ts";
-import { SERVER_SHARE, setApart } from "../../test/lab/scale/processors.ts";
+import { limitProcessor } from "../../test/lab/nodes/cgroups.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { openBerth, writeNetConf } from "../ipam/berth.ts";
 import type { Contestant, Place, Work } from "../ipam/contestant.ts";
@@ -35,6 +35,8 @@ import { openCreateFloor } from "./create-floor.ts";
 import { countAgentRequests } from "./requests.ts";
 
 const AT_ONCE = 40;
+/** Of one processor, for etcd and the API server apart. The agents, which run on other machines in a cluster, have the rest. */
+const SERVER_SHARE = 0.5;
 
 /** So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are its slowest. */
 const WARM_UP_ROUNDS = 15;
@@ -87,7 +89,7 @@ async function measureApart(
   plane: ControlPlane,
   { course, firstNumber }: { readonly course: Course; readonly firstNumber: number },
 ): Promise<Measured[]> {
-  await using _ = await setApart(plane);
+  await using _ = await limitProcessor(`berth-${process.pid}-plane`, plane.pids, SERVER_SHARE);
   return await measure(
     contestants.filter(({ name }) => ASKING.includes(name)),
     course,

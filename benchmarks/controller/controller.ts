@@ -7,14 +7,14 @@ import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { startControllerProcess } from "../../test/lab/cluster/controller-process.ts";
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
+import { fillNamespaces, fillNodes, fillPool } from "../../test/lab/cluster/fill.ts";
 import { SYSTEM, settingsObject, until } from "../../test/lab/cluster/objects.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
-import { fillNamespaces, fillNodes, fillPool } from "../../test/lab/scale/fill.ts";
-import { fillWorkloads, POOLS_OF_SUBNET } from "../../test/lab/scale/fill-workloads.ts";
 import { formatFigure } from "../../test/lab/statistics.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
 import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { fillWorkloads, POOLS_OF_SUBNET } from "./fill-workloads.ts";
 
 export const controllerBench: Bench = { name: "controller", run: runController };
 

@@ -3,9 +3,9 @@
  * Effects: objects in the API server.
  */
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
+import { fillPool } from "../../test/lab/cluster/fill.ts";
 import { applyPeerKinds } from "../../test/lab/cluster/peer-kinds.ts";
 import type { ControlPlane } from "../../test/lab/control-plane.ts";
-import { fillPool } from "../../test/lab/scale/fill.ts";
 import { type PoolShape, takenOffsets, usableRange, usableRange6 } from "../ipam/pool-shape.ts";
 
 /** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made; those of `before` are there. */

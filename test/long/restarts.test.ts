@@ -3,7 +3,6 @@ import { expect, it } from "vitest";
 import { restartUnderLoad } from "../e2e/restart-storm.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns-world.ts";
-import { printTable } from "../lab/scale/figures.ts";
 
 const RESTARTS = 30;
 const ADDS = 10_000;
@@ -12,11 +11,6 @@ it("restarts under load lose no ADD", () =>
   withWorld({ "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.6.0.0/15", { default: true }) }, async (world) => {
     const storm = { restarts: RESTARTS, atOnce: 24, addsBetween: Math.ceil(ADDS / RESTARTS) };
     const { adds, addresses, lost } = await restartUnderLoad(world, storm);
-    printTable(`${RESTARTS} graceful restarts under load`, [
-      ["ADDs", String(adds)],
-      ["lost", String(lost.length)],
-      ["addresses given", String(addresses)],
-    ]);
     expect(lost).toEqual([]);
     expect(adds).toBeGreaterThanOrEqual(ADDS);
     expect(addresses).toBe(adds);

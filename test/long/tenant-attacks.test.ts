@@ -16,7 +16,6 @@ import { requestNodeToken } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { inParallel } from "../lab/parallel.ts";
-import { printTable, type Row } from "../lab/scale/figures.ts";
 import { daemonRssMib, percentile } from "../lab/statistics.ts";
 import { startLargePods } from "./large-pods.ts";
 
@@ -41,12 +40,9 @@ const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
 let world: World;
 let pods = 0;
-const rows: Row[] = [];
 
-/** For the table at the end, and at once: all of it takes ten minutes. */
-function report(...added: Row[]): void {
-  rows.push(...added);
-  for (const row of added) console.log(row.join(": "));
+function report(...rows: readonly [what: string, figure: string][]): void {
+  for (const row of rows) console.log(row.join(": "));
 }
 
 const agent = () => world.node(NODE).agent;
@@ -61,10 +57,7 @@ beforeAll(async () => {
   await pin([agent().pid, process.pid], 1);
 }, 300_000);
 
-afterAll(async () => {
-  await world?.stop();
-  printTable(`Attacks of one tenant, ${POOLS} pools`, rows);
-});
+afterAll(() => world?.stop());
 
 /** The control plane and the tenant of large pods on one processor, the agent and the other pods on the other: an API server is on machines of its own. */
 async function pin(pids: readonly number[], processor: number): Promise<void> {

@@ -11,7 +11,7 @@ import { toCniError } from "../../../host/agent/server/answer.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import type { ControlPlane } from "../control-plane.ts";
-import { type AddCall, addRequest, connectAgentClient, connectClient, openBackend } from "./in-process.ts";
+import { type AddCall, addRequest, connectAgentClient, openBackend } from "./in-process.ts";
 import type { LabPod } from "./objects.ts";
 import { WatchedApi } from "./watched-api.ts";
 
@@ -26,8 +26,6 @@ const ADD_LIMIT_MS = 60_000;
 export interface AgentNodeOptions {
   /** The plugin of the node's own network "lan"; absent: the node has no definition, and nothing is claimed ahead. */
   readonly plugin?: object | undefined;
-  /** Default: one with the rights of the node's agent. */
-  readonly kubeconfig?: string;
   /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
   readonly isMaintained?: boolean;
 }
@@ -56,12 +54,7 @@ export class AgentNode implements AsyncDisposable {
 
   /** Resolves when the agent knows the cluster's resources. */
   static async open(plane: ControlPlane, name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
-    const { kubeconfig } = options;
-    const client =
-      kubeconfig === undefined
-        ? await connectAgentClient(plane, name)
-        : await connectClient(kubeconfig, `berth-agent ${name}`);
-    const node = new AgentNode(name, new WatchedApi(client), options);
+    const node = new AgentNode(name, new WatchedApi(await connectAgentClient(plane, name)), options);
     try {
       await node.start();
       return node;

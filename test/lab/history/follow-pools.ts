@@ -1,10 +1,9 @@
 /**
- * The history of all IPPools and Subnets as etcd has it, each revision of it, put before the checker; and what was written of each kind.
+ * The history of all IPPools and Subnets as etcd has it, each revision of it, put before the checker.
  *
  *   const pools = await followPools(plane.etcdUrl);
  *   await pools.caughtUp();                            // all writes up to now are checked
  *   pools.checker.breaches
- *   pools.writes.get("subnets")                       // { count, bytes }
  *
  * Effects: connections to etcd; a key beside the API server's.
  */
@@ -14,16 +13,8 @@ import { type EtcdKey, openEtcd } from "./etcd.ts";
 import { type CheckedSubnet, PoolChecker } from "./pool-checker.ts";
 import { openStream } from "./stream.ts";
 
-export interface PoolWrites {
-  readonly count: number;
-  /** Of the objects, as they were written; of a deletion none. */
-  readonly bytes: number;
-}
-
 export interface PoolHistory {
   readonly checker: PoolChecker;
-  /** By the collection's name: `ippools`, `ippoolusages`, `subnets`. */
-  readonly writes: ReadonlyMap<string, PoolWrites>;
   /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
   caughtUp(): Promise<void>;
   close(): void;
@@ -38,7 +29,6 @@ const RANGE = { start: `${GROUP}ippools/`, end: `${MARK}\0` };
 export async function followPools(etcdUrl: string, netnsPath?: string): Promise<PoolHistory> {
   const etcd = openEtcd(etcdUrl, netnsPath);
   const checker = new PoolChecker();
-  const writes = new Map<string, PoolWrites>();
   const onKey = (key: EtcdKey): void => {
     try {
       pass(checker, key);
@@ -50,16 +40,11 @@ export async function followPools(etcdUrl: string, netnsPath?: string): Promise<
   for (const key of keys.filter(({ key }) => key !== MARK)) onKey(key);
   const stream = openStream(etcd, {
     ...{ range: RANGE, markKey: MARK, fromRevision: revision + 1 },
-    onKey: (key) => {
-      const { collection } = placeOf(key);
-      const { count, bytes } = writes.get(collection) ?? { count: 0, bytes: 0 };
-      writes.set(collection, { count: count + 1, bytes: bytes + (key.value?.length ?? 0) });
-      onKey(key);
-    },
+    onKey,
     onFailure: (error) => checker.report(`The history is not whole: ${String(error)}`),
   });
   return {
-    ...{ checker, writes },
+    checker,
     caughtUp: () => stream.mark(),
     close: () => {
       stream.close();

@@ -25,8 +25,6 @@ const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
 export interface HistoryOptions extends CheckerOptions {
   /** Where etcd's loopback is; default: this process's own namespace. */
   readonly netnsPath?: string;
-  /** How long a mark waits for others: the test of "before it was answered" is that much less sharp, and dear no more. Default: 0. */
-  readonly markEveryMs?: number;
 }
 
 export interface History {
@@ -47,7 +45,7 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
   const { revision, keys } = await etcd.read(RANGE);
   for (const key of keys.filter(({ key }) => key !== MARK)) checker.begin(writeOf(key));
   const stream = openStream(etcd, {
-    ...{ range: RANGE, markKey: MARK, fromRevision: revision + 1, markEveryMs: options.markEveryMs ?? 0 },
+    ...{ range: RANGE, markKey: MARK, fromRevision: revision + 1 },
     onKey: (key) => checker.written(writeOf(key)),
     onFailure: (error) => checker.report(`The history is not whole: ${String(error)}`),
   });

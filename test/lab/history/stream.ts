@@ -16,8 +16,6 @@ export interface StreamOptions {
   readonly markKey: string;
   /** The first one that is passed on. */
   readonly fromRevision: number;
-  /** How long a mark waits for others: the place is that much less sharp, and dear no more. Default: 0. */
-  readonly markEveryMs?: number;
   onKey(key: EtcdKey): void;
   /** Nothing is passed on any more. */
   onFailure(error: unknown): void;
@@ -36,7 +34,7 @@ const PAUSE_MS = 100;
 /** The caller closes `etcd` after the stream. */
 export function openStream(etcd: Etcd, options: StreamOptions): Stream {
   const { markKey, onFailure } = options;
-  const marks = new Marks(etcd, markKey, options.markEveryMs ?? 0);
+  const marks = new Marks(etcd, markKey);
   const following = new AbortController();
   const onKey = (key: EtcdKey): void => {
     if (key.key === markKey) marks.reached(Number(key.value));
@@ -76,17 +74,15 @@ async function follow(
 class Marks {
   readonly #etcd: Etcd;
   readonly #key: string;
-  readonly #pauseMs: number;
   #number = 0;
   #isWriting = false;
   #failure: unknown;
   #waiting: Waiting[] = [];
   readonly #written = new Map<number, Waiting[]>();
 
-  constructor(etcd: Etcd, key: string, pauseMs: number) {
+  constructor(etcd: Etcd, key: string) {
     this.#etcd = etcd;
     this.#key = key;
-    this.#pauseMs = pauseMs;
   }
 
   next(): Promise<void> {
@@ -112,7 +108,6 @@ class Marks {
   async #write(): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
-      if (this.#pauseMs > 0) await sleep(this.#pauseMs);
       const number = ++this.#number;
       this.#written.set(number, this.#waiting);
       this.#waiting = [];

@@ -3,10 +3,10 @@
  * their allocations, written into etcd as controller manager, controller and agents leave them.
  * Effects: keys of etcd.
  */
-import { IN_USE_FINALIZER } from "../../../host/controller/finalizers/plan-finalizers.ts";
-import { decodeControlledSubnet } from "../../../host/controller/objects.ts";
-import { planSize } from "../../../host/controller/owners/plan-demands.ts";
-import type { CurrentSubnet, PoolTarget } from "../../../host/controller/subnets/model.ts";
+import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
+import { decodeControlledSubnet } from "../../host/controller/objects.ts";
+import { planSize } from "../../host/controller/owners/plan-demands.ts";
+import type { CurrentSubnet, PoolTarget } from "../../host/controller/subnets/model.ts";
 import {
   type AssignmentEntry,
   emptyPool,
@@ -14,13 +14,13 @@ import {
   poolChange,
   poolNameOf,
   subnetStatus,
-} from "../../../host/controller/subnets/pool-object.ts";
-import { readSubnet } from "../../../host/controller/subnets/view.ts";
-import { formatPrefix } from "../../../host/net/prefix.ts";
-import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
-import { berthObject, type OwnerReference, podTemplate } from "../cluster/objects.ts";
-import type { KubeObject } from "../kube-client.ts";
-import { allocationEntry, type Entry, openWriter, podEntry, storedMetadata } from "./fill.ts";
+} from "../../host/controller/subnets/pool-object.ts";
+import { readSubnet } from "../../host/controller/subnets/view.ts";
+import { formatPrefix } from "../../host/net/prefix.ts";
+import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
+import { allocationEntry, type Entry, openWriter, podEntry, storedMetadata } from "../../test/lab/cluster/fill.ts";
+import { berthObject, type OwnerReference, podTemplate } from "../../test/lab/cluster/objects.ts";
+import type { KubeObject } from "../../test/lab/kube-client.ts";
 
 export interface WorkloadsOptions {
   readonly workloads: number;

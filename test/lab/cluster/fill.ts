@@ -7,9 +7,9 @@ import { randomUUID } from "node:crypto";
 import { formatIp } from "../../../host/net/ip.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
 import { allocationName, type Holder, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
-import { allocationObject, allocationSpec } from "../cluster/objects.ts";
 import { openEtcd } from "../history/etcd.ts";
 import { ALLOCATIONS } from "../history/follow.ts";
+import { allocationObject, allocationSpec } from "./objects.ts";
 
 export interface FillOptions {
   /** IPv4 */
