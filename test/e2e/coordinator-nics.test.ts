@@ -1,26 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { type Lab, macvlanOn, makeLab, withoutRetired } from "../lab/coordinator-worlds.ts";
+import { macvlanOn, withoutRetired } from "../lab/coordinator-worlds.ts";
 import { podManifest } from "../lab/manifests.ts";
-import { type Server, serve } from "../lab/traffic.ts";
+
 import {
+  ENTRY,
   expectDefault,
   expectNodePort,
   expectReplies,
   expectServices,
+  FIRST,
+  makeNicLab,
+  type NicLab,
   type NicPlace,
-  offerServices,
-  openWatch,
-  PORT,
-  SERVICE_CIDRS,
-  type Watch,
+  SECOND,
+  THIRD,
 } from "./coordinator-nics.ts";
 
-const [FIRST, SECOND, THIRD] = [
-  { ifName: "eth0", segment: 0 },
-  { ifName: "net1", segment: 1 },
-  { ifName: "net2", segment: 2 },
-] as const;
 const NICS: readonly NicPlace[] = [FIRST, SECOND, THIRD];
 const namesOf = (nics: readonly NicPlace[]): string => nics.map(({ ifName }) => ifName).join(", ");
 const titleOf = ({
@@ -53,35 +49,24 @@ const ORDERS = [
 ].map((order) => [namesOf(order), order] as const);
 
 function inLab(prefix: string, families: readonly Family[]): void {
-  let lab: Lab;
-  let watch: Watch;
-  const servers: Server[] = [];
+  let lab: NicLab;
   let pods = 0;
 
   beforeAll(async () => {
     const annotated = podManifest("shop", "annotated", { "default-route-nic": "net1" });
-    lab = await makeLab(prefix, { families, config: { "pod.yaml": annotated } });
-    watch = await openWatch(lab);
-    for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside])
-      servers.push(await serve(place, PORT));
-    await offerServices(lab);
+    lab = await makeNicLab(prefix, { families, config: { "pod.yaml": annotated } });
   });
 
-  afterAll(async () => {
-    watch[Symbol.dispose]();
-    for (const server of servers) await server.close();
-    await lab.delete();
-  });
+  afterAll(() => lab?.delete());
 
   const network = (segment: number, routeNic: string) => `${prefix}-${segment}-${routeNic || "none"}`;
 
   async function addPod(name: string, routeNic: string) {
     for (const { segment } of NICS) {
-      const entry = { type: "coordinator", podDefaultRouteNic: routeNic, serviceCIDR: SERVICE_CIDRS };
+      const entry = { ...ENTRY, podDefaultRouteNic: routeNic };
       await lab.define(network(segment, routeNic), [macvlanOn(segment, families), entry]);
     }
-    const pod = await lab.addPod(lab.node1, name);
-    servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+    const pod = await lab.addServer(name);
     return pod;
   }
 
@@ -90,15 +75,15 @@ function inLab(prefix: string, families: readonly Family[]): void {
     for (const [index, { ifName, segment }] of order.entries()) {
       await pod.attach(network(segment, routeNic), ifName);
       for (const family of families) {
-        const expected = { lab, watch, pod, family, nics: order.slice(0, index + 1) };
+        const expected = { lab, pod, family, nics: order.slice(0, index + 1) };
         await expectDefault(expected, holders[index] ?? FIRST);
         await expectReplies(expected);
         await expectServices(expected);
       }
     }
-    for (const family of families) await expectNodePort({ lab, watch, pod, family, nics: order });
+    for (const family of families) await expectNodePort({ lab, pod, family, nics: order });
     for (const { ifName, segment } of order) {
-      const entry = { podDefaultRouteNic: routeNic, serviceCIDR: SERVICE_CIDRS };
+      const entry = { ...ENTRY, podDefaultRouteNic: routeNic };
       const outcome = await pod.coordinate("CHECK", network(segment, routeNic), { ifName, entry });
       expect(outcome.exitCode, `${ifName}: ${outcome.text}`).toBe(0);
     }
@@ -117,7 +102,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
         await pod.detach(network(nic.segment, routeNic), nic.ifName);
         left.splice(left.indexOf(nic), 1);
         for (const family of families) {
-          const expected = { lab, watch, pod, family, nics: left };
+          const expected = { lab, pod, family, nics: left };
           const [first] = left;
           const holder = left.find(({ ifName }) => ifName === routeNic) ?? first;
           if (holder !== undefined) await expectDefault(expected, holder);

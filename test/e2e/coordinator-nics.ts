@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { type Capture, openCapture } from "../lab/capture.ts";
-import type { Lab } from "../lab/coordinator-worlds.ts";
+import { type Lab, type LabOptions, makeLab } from "../lab/coordinator-worlds.ts";
 import { type Frame, formatFrame } from "../lab/frame.ts";
 import type { LabPod } from "../lab/netns-world.ts";
 import { serviceStandIn } from "../lab/service.ts";
@@ -15,12 +15,41 @@ import { ask } from "../lab/traffic.ts";
 export const PORT = 8080;
 export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
 const NODE_PORT = 30_080;
-export const SERVICE_CIDRS = ["10.96.0.0/16", "fd00:96::/112"];
+/** The coordinator's entry of a network definition. */
+export const ENTRY = { type: "coordinator", serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
 /** Name of a NIC, and the segment that it is on. */
 export interface NicPlace {
   readonly ifName: string;
   readonly segment: number;
+}
+
+export const FIRST = { ifName: "eth0", segment: 0 } as const;
+export const SECOND = { ifName: "net1", segment: 1 } as const;
+export const THIRD = { ifName: "net2", segment: 2 } as const;
+
+export type NicLab = Awaited<ReturnType<typeof makeNicLab>>;
+
+/** Servers on both nodes and outside, services on node 1, and a watch of the router. */
+export async function makeNicLab(prefix: string, options?: LabOptions) {
+  const lab = await makeLab(prefix, options);
+  try {
+    const { node1, node2, outside } = lab.fabric;
+    const watch = await openWatch(lab);
+    lab.defer(async () => watch[Symbol.dispose]());
+    for (const place of [node1, node2, outside]) await lab.serve(place, PORT);
+    await offerServices(lab);
+    /** A pod of node 1 that serves, without a NIC. */
+    const addServer = async (name: string): Promise<LabPod> => {
+      const pod = await lab.addPod(lab.node1, name);
+      await lab.serve(pod.netns, PORT, { protocols: ["tcp"] });
+      return pod;
+    };
+    return Object.assign(lab, { watch, addServer });
+  } catch (error) {
+    await lab.delete();
+    throw error;
+  }
 }
 
 /** All links of the router: what passes each of the segments. */
@@ -52,46 +81,42 @@ export async function openWatch({ fabric }: Lab): Promise<Watch> {
 }
 
 export interface Expected {
-  readonly lab: Lab;
-  readonly watch: Watch;
+  readonly lab: NicLab;
   readonly pod: LabPod;
   readonly family: Family;
   readonly nics: readonly NicPlace[];
 }
 
 /** What the pod opens itself leaves by that NIC, with its address. */
-export async function expectDefault(
-  { lab, watch, pod, family }: Expected,
-  { ifName, segment }: NicPlace,
-): Promise<void> {
-  watch.clear();
+export async function expectDefault({ lab, pod, family }: Expected, { ifName, segment }: NicPlace): Promise<void> {
+  lab.watch.clear();
   for (const protocol of ["tcp", "udp"] as const) {
     const answer = await ask(pod.netns, outsideAddress(family), PORT, { protocol });
     expect(answer, ifName).toMatchObject({ server: lab.fabric.outside.name, seenPeer: pod.address(family, ifName) });
   }
   expect(
-    watch.segmentsOf(({ to }) => to === outsideAddress(family)),
-    watch.text(),
+    lab.watch.segmentsOf(({ to }) => to === outsideAddress(family)),
+    lab.watch.text(),
   ).toEqual([segment]);
 }
 
 /** Whoever asks one of the pod's addresses from outside is answered by the NIC that has it; what the pod opens from it leaves there. */
-export async function expectReplies({ lab, watch, pod, family, nics }: Expected): Promise<void> {
+export async function expectReplies({ lab, pod, family, nics }: Expected): Promise<void> {
   for (const { ifName, segment } of nics) {
     const address = pod.address(family, ifName);
-    watch.clear();
+    lab.watch.clear();
     const answer = await ask(lab.fabric.outside, address, PORT);
     expect(answer).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family), at: address });
     await ask(pod.netns, outsideAddress(family), PORT, { from: address });
     expect(
-      watch.segmentsOf(({ from }) => from === address),
-      watch.text(),
+      lab.watch.segmentsOf(({ from }) => from === address),
+      lab.watch.text(),
     ).toEqual([segment]);
   }
 }
 
 /** On node 1: services whose backends are this node, on port 80, and the other one, on port 81. */
-export async function offerServices({ fabric, families }: Lab): Promise<void> {
+async function offerServices({ fabric, families }: Lab): Promise<void> {
   for (const family of families) {
     for (const [port, host] of [
       [80, 11],
@@ -104,18 +129,18 @@ export async function offerServices({ fabric, families }: Lab): Promise<void> {
 }
 
 /** A client from outside that comes in by a port of the node reaches each address, is seen as itself, and gets its answer over the node. */
-export async function expectNodePort({ lab, watch, pod, family, nics }: Expected): Promise<void> {
+export async function expectNodePort({ lab, pod, family, nics }: Expected): Promise<void> {
   const place = { address: segmentAddress(0, 11, family), port: NODE_PORT };
   for (const { ifName } of nics) {
     const address = pod.address(family, ifName);
     const service = await serviceStandIn(lab.fabric.node1, { ...place, backends: [{ address, port: PORT }] });
     try {
-      watch.clear();
+      lab.watch.clear();
       const answer = await ask(lab.fabric.outside, place.address, place.port);
       expect(answer, ifName).toMatchObject({ server: pod.netns.name, seenPeer: outsideAddress(family), at: address });
       expect(
-        watch.segmentsOf(({ from }) => from === address),
-        watch.text(),
+        lab.watch.segmentsOf(({ from }) => from === address),
+        lab.watch.text(),
       ).toEqual([]);
     } finally {
       await service.delete();
@@ -123,7 +148,7 @@ export async function expectNodePort({ lab, watch, pod, family, nics }: Expected
   }
 }
 
-/** Services on the node and behind it, from the address of each NIC; and the node reaches each address. Needs {@link offerServices}. */
+/** Services on the node and behind it, from the address of each NIC; and the node reaches each address. */
 export async function expectServices({ lab, pod, family, nics }: Expected): Promise<void> {
   const own = segmentAddress(0, 11, family);
   expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ server: lab.fabric.node1.name });

@@ -6,8 +6,8 @@ import { ipPool } from "../lab/manifests.ts";
 import type { Netns } from "../lab/netns.ts";
 import type { LabPod } from "../lab/netns-world.ts";
 import { serviceStandIn } from "../lab/service.ts";
-import { ask, ping, type Server, serve } from "../lab/traffic.ts";
-import { openWatch, PORT, SERVICE, SERVICE_CIDRS, type Watch } from "./coordinator-nics.ts";
+import { ask, ping } from "../lab/traffic.ts";
+import { ENTRY, openWatch, PORT, SERVICE, type Watch } from "./coordinator-nics.ts";
 
 /** The overlay's own network on node 1: the upper half of what the other node routes there. */
 const OVERLAY = {
@@ -21,7 +21,6 @@ const POOLS = Object.fromEntries(
   }),
 );
 const BERTH = { type: "berth", default_ipv4_ippool: ["overlay-v4"], default_ipv6_ippool: ["overlay-v6"] };
-const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 /** First NICs as overlay plugins make them: a routed pair, and a bridge. */
 const FIRST = {
   ptp: { type: "ptp" },
@@ -32,14 +31,14 @@ let lab: Lab;
 let watch: Watch;
 /** Of the overlay's network, on node 2. */
 let peer: Netns;
-const servers: Server[] = [];
 
 beforeAll(async () => {
   lab = await makeLab("co", { config: POOLS });
   watch = await openWatch(lab);
+  lab.defer(async () => watch[Symbol.dispose]());
   const { node1, node2, outside, router } = lab.fabric;
   peer = await lab.fabric.addRoutedPod(node2, "peer", 5);
-  for (const place of [node1, node2, outside, peer]) servers.push(await serve(place, PORT));
+  for (const place of [node1, node2, outside, peer]) await lab.serve(place, PORT);
   const dataDir = `${lab.node1.agent.directory}/host-local`;
   const ranges = FAMILIES.map((family) => [OVERLAY[family]]);
   const hostLocal = { type: "host-local", dataDir, ranges, routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }] };
@@ -63,15 +62,11 @@ beforeAll(async () => {
   }
 });
 
-afterAll(async () => {
-  watch[Symbol.dispose]();
-  for (const server of servers) await server.close();
-  await lab.delete();
-});
+afterAll(() => lab?.delete());
 
 async function addPod(name: string, first: string): Promise<LabPod> {
   const pod = await lab.addPod(lab.node1, name);
-  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  await lab.serve(pod.netns, PORT, { protocols: ["tcp"] });
   await pod.attach(first);
   return pod;
 }

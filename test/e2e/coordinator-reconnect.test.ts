@@ -1,48 +1,34 @@
 /** Networks that a running pod is disconnected from and connected to again: its other NICs keep their way to the node. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { coordinate, type Lab, macvlanOn, makeLab, pairsOf, withoutRetired } from "../lab/coordinator-worlds.ts";
+import { coordinate, macvlanOn, pairsOf, withoutRetired } from "../lab/coordinator-worlds.ts";
 import type { LabPod } from "../lab/netns-world.ts";
-import { type Server, serve } from "../lab/traffic.ts";
+
 import {
+  ENTRY,
   expectNodePort,
   expectReplies,
   expectServices,
+  FIRST,
+  makeNicLab,
+  type NicLab,
   type NicPlace,
-  offerServices,
-  openWatch,
-  PORT,
-  SERVICE_CIDRS,
-  type Watch,
+  SECOND,
+  THIRD,
 } from "./coordinator-nics.ts";
 
-const FIRST = { ifName: "eth0", segment: 0 };
-const SECOND = { ifName: "net1", segment: 1 };
-const THIRD = { ifName: "net2", segment: 2 };
-const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
-
-let lab: Lab;
-let watch: Watch;
-const servers: Server[] = [];
+let lab: NicLab;
 const network = (segment: number): string => `cx${process.pid}-${segment}`;
 
 beforeAll(async () => {
-  lab = await makeLab("cx");
-  watch = await openWatch(lab);
-  for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
-  await offerServices(lab);
+  lab = await makeNicLab("cx");
   for (const segment of [0, 1, 2]) await lab.define(network(segment), [macvlanOn(segment), ENTRY]);
 });
 
-afterAll(async () => {
-  watch[Symbol.dispose]();
-  for (const server of servers) await server.close();
-  await lab.delete();
-});
+afterAll(() => lab?.delete());
 
 async function addPod(name: string, nics: readonly NicPlace[]): Promise<LabPod> {
-  const pod = await lab.addPod(lab.node1, name);
-  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  const pod = await lab.addServer(name);
   for (const { ifName, segment } of nics) await pod.attach(network(segment), ifName);
   return pod;
 }
@@ -50,7 +36,7 @@ async function addPod(name: string, nics: readonly NicPlace[]): Promise<LabPod> 
 /** Node and services both ways, replies by each NIC's own way, and CHECK passes. */
 async function expectAll(pod: LabPod, nics: readonly NicPlace[]): Promise<void> {
   for (const family of FAMILIES) {
-    const expected = { lab, watch, pod, family, nics };
+    const expected = { lab, pod, family, nics };
     await expectReplies(expected);
     await expectServices(expected);
     await expectNodePort(expected);

@@ -3,23 +3,22 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
-import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
+import { macvlanOn } from "../lab/coordinator-worlds.ts";
 import { ipPool } from "../lab/manifests.ts";
-import { ask, type Server, serve } from "../lab/traffic.ts";
+import { ask } from "../lab/traffic.ts";
 import {
+  ENTRY,
   expectDefault,
   expectNodePort,
   expectReplies,
   expectServices,
+  makeNicLab,
+  type NicLab,
   type NicPlace,
-  offerServices,
-  openWatch,
   PORT,
   SERVICE,
-  SERVICE_CIDRS,
 } from "./coordinator-nics.ts";
 
-const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 /** Segment 1 with the network of segment 0, as two customers have it: its router has the same address. */
 const SAME_NETWORK = Object.fromEntries(
   FAMILIES.map((family) => {
@@ -30,26 +29,19 @@ const SAME_NETWORK = Object.fromEntries(
 );
 const SAME_NETWORK_IPAM = { type: "berth", default_ipv4_ippool: ["copy-v4"], default_ipv6_ippool: ["copy-v6"] };
 
-let lab: Lab;
-const servers: Server[] = [];
+let lab: NicLab;
 
 beforeAll(async () => {
-  lab = await makeLab("cw", { config: SAME_NETWORK });
-  for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside]) servers.push(await serve(place, PORT));
-  await offerServices(lab);
+  lab = await makeNicLab("cw", { config: SAME_NETWORK });
   await lab.define("cw-a", [macvlanOn(0), ENTRY]);
   await lab.define("cw-b", [macvlanOn(0), { ...ENTRY, podDefaultRouteNic: "net1" }]);
   await lab.define("cw-copy", [{ type: "macvlan", master: "eth1", mode: "bridge", ipam: SAME_NETWORK_IPAM }, ENTRY]);
 });
 
-afterAll(async () => {
-  for (const server of servers) await server.close();
-  await lab.delete();
-});
+afterAll(() => lab?.delete());
 
 async function addPod(name: string) {
-  const pod = await lab.addPod(lab.node1, name);
-  servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+  const pod = await lab.addServer(name);
   return pod;
 }
 
@@ -62,10 +54,9 @@ describe("two NICs with the same network on one segment", () => {
     ] as const;
     await pod.attach("cw-a");
     await pod.attach(second, "net1");
-    using watch = await openWatch(lab);
     using frames = await openCapture(lab.fabric.router, "seg0");
     for (const family of FAMILIES) {
-      const expected = { lab, watch, pod, family, nics };
+      const expected = { lab, pod, family, nics };
       await expectDefault(expected, second === "cw-a" ? nics[0] : nics[1]);
       await expectReplies(expected);
       await expectServices(expected);
@@ -85,7 +76,7 @@ describe("two NICs with the same network on one segment", () => {
       await pod.check(network, ifName);
     await pod.detach(second, "net1");
     for (const family of FAMILIES) {
-      const expected = { lab, watch, pod, family, nics: [nics[0]] };
+      const expected = { lab, pod, family, nics: [nics[0]] };
       await expectDefault(expected, nics[0]);
       await expectReplies(expected);
       await expectServices(expected);
@@ -103,13 +94,12 @@ describe("two segments with the same network, whose routers have the same addres
     ] as const;
     await pod.attach("cw-a");
     await pod.attach("cw-copy", "net1");
-    using watch = await openWatch(lab);
     for (const family of FAMILIES) {
       // The router has the gateway's address there, too, and knows on which segment this one host is.
       const { router } = lab.fabric;
       await router.ip(`addr add ${segmentAddress(0, 1, family)}/${family === 4 ? 32 : 128} dev seg1`);
       await router.ip(`route add ${pod.address(family, "net1")} dev seg1`);
-      const expected = { lab, watch, pod, family, nics };
+      const expected = { lab, pod, family, nics };
       await expectDefault(expected, nics[0]);
       await expectReplies(expected);
       await expectServices(expected);
@@ -117,7 +107,7 @@ describe("two segments with the same network, whose routers have the same addres
     await pod.check("cw-copy", "net1");
     await pod.detach("cw-a");
     for (const family of FAMILIES) {
-      const expected = { lab, watch, pod, family, nics: [nics[1]] };
+      const expected = { lab, pod, family, nics: [nics[1]] };
       await expectDefault(expected, nics[1]);
       await expectReplies(expected);
     }
@@ -139,7 +129,6 @@ describe("NICs of different families", () => {
         await lab.define(network(ifName), [macvlanOn(segment, [family]), entry]);
       await lab.define(network("net2"), [macvlanOn(2), entry]);
       const pod = await addPod(`mixed${wish}`);
-      using watch = await openWatch(lab);
       const checkFamilies = async (
         four: readonly NicPlace[],
         six: readonly NicPlace[],
@@ -148,7 +137,7 @@ describe("NICs of different families", () => {
         for (const [index, nics] of [four, six].entries()) {
           const [family, holder] = [FAMILIES[index], holders[index]];
           if (family === undefined || holder === undefined) continue;
-          const expected = { lab, watch, pod, family, nics };
+          const expected = { lab, pod, family, nics };
           await expectDefault(expected, holder);
           await expectReplies(expected);
           await expectServices(expected);
@@ -181,10 +170,9 @@ describe("a NIC of a network without the coordinator", () => {
       { ifName: "net1", segment: 1 },
       { ifName: "net2", segment: 2 },
     ];
-    using watch = await openWatch(lab);
     const expectWorking = async (...nics: NicPlace[]): Promise<void> => {
       for (const family of FAMILIES) {
-        const expected = { lab, watch, pod, family, nics };
+        const expected = { lab, pod, family, nics };
         await expectDefault(expected, first);
         await expectReplies(expected);
       }
@@ -221,15 +209,14 @@ describe("tunePodRoutes false", () => {
     expect(await pod.netns.ip("route show default")).toContain(before);
     // Else a pair of addresses takes the same route of two each time, by a number that the kernel draws when it boots: perhaps the right one.
     writeSysctl(pod.netns.path, "ipv6/fib_multipath_hash_policy", "1");
-    using watch = await openWatch(lab);
     for (const family of FAMILIES) {
       expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("910:");
       const seen: number[][] = [];
       for (const ifName of ["eth0", "net1"]) {
-        watch.clear();
+        lab.watch.clear();
         // Of two default routes for IPv6 each connection takes one by its ports.
         for (let time = 0; time < TIMES; time++) await ask(lab.fabric.outside, pod.address(family, ifName), PORT);
-        seen.push(watch.segmentsOf(({ from }) => from === pod.address(family, ifName)));
+        seen.push(lab.watch.segmentsOf(({ from }) => from === pod.address(family, ifName)));
       }
       expect(seen).not.toEqual([[0], [1]]);
       expect(await ask(pod.netns, SERVICE[family], 80)).toMatchObject({ server: lab.fabric.node1.name });

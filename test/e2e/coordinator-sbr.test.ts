@@ -2,59 +2,47 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
-import { coordinate, type Lab, macvlanOn, makeLab, withoutRetired } from "../lab/coordinator-worlds.ts";
+import { coordinate, macvlanOn, withoutRetired } from "../lab/coordinator-worlds.ts";
 import type { LabPod } from "../lab/netns-world.ts";
-import { ask, type Server, serve } from "../lab/traffic.ts";
+import { ask } from "../lab/traffic.ts";
 import {
+  ENTRY,
   expectNodePort,
   expectReplies,
   expectServices,
+  FIRST,
+  makeNicLab,
+  type NicLab,
   type NicPlace,
-  offerServices,
-  openWatch,
   PORT,
+  SECOND,
   SERVICE,
-  SERVICE_CIDRS,
-  type Watch,
 } from "./coordinator-nics.ts";
 
-const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 const SBR = { type: "sbr" };
-const FIRST = { ifName: "eth0", segment: 0 };
-const SECOND = { ifName: "net1", segment: 1 };
 /** The plugins of a network behind its main plugin. */
 const ORDERS = { plain: [ENTRY], before: [SBR, ENTRY], behind: [ENTRY, SBR] } as const;
 type Order = keyof typeof ORDERS;
 
 function inLab(prefix: string, families: readonly Family[]): void {
-  let lab: Lab;
-  let watch: Watch;
-  const servers: Server[] = [];
+  let lab: NicLab;
   let pods = 0;
 
   beforeAll(async () => {
-    lab = await makeLab(prefix, { families });
-    watch = await openWatch(lab);
-    for (const place of [lab.fabric.node1, lab.fabric.node2, lab.fabric.outside])
-      servers.push(await serve(place, PORT));
-    await offerServices(lab);
+    lab = await makeNicLab(prefix, { families });
     for (const segment of [0, 1])
       for (const [order, plugins] of Object.entries(ORDERS))
         await lab.define(network(segment, order), [macvlanOn(segment, families), ...plugins]);
   });
 
-  afterAll(async () => {
-    watch[Symbol.dispose]();
-    for (const server of servers) await server.close();
-    await lab.delete();
-  });
+  afterAll(() => lab?.delete());
 
   const network = (segment: number, order: string): string => `${prefix}${process.pid}-${segment}-${order}`;
 
   /** Each NIC reaches node and services and is reached by its own way; what names no source leaves by the first one. */
   async function expectAll(pod: LabPod, nics: readonly NicPlace[]): Promise<void> {
     for (const family of families) {
-      const expected = { lab, watch, pod, family, nics };
+      const expected = { lab, pod, family, nics };
       const own = pod.address(family, nics[0]?.ifName);
       expect(await ask(pod.netns, outsideAddress(family), PORT)).toMatchObject({ seenPeer: own });
       expect(await ask(pod.netns, segmentAddress(0, 12, family), PORT)).toMatchObject({ seenPeer: own });
@@ -76,8 +64,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
   }
 
   async function addPod(): Promise<LabPod> {
-    const pod = await lab.addPod(lab.node1, `pod${++pods}`);
-    servers.push(await serve(pod.netns, PORT, { protocols: ["tcp"] }));
+    const pod = await lab.addServer(`pod${++pods}`);
     return pod;
   }
 

@@ -7,7 +7,6 @@ import { lengthOf, segmentAddress } from "../lab/addressing.ts";
 import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
 import type { LabNode, LabPod } from "../lab/netns-world.ts";
 import { serviceStandIn } from "../lab/service.ts";
-import { type Server, serve } from "../lab/traffic.ts";
 
 /** All servers listen here, but for the cache. */
 export const PORT = 8080;
@@ -52,11 +51,6 @@ export interface Scene {
 /** Builds it; when something fails, nothing is left. */
 export async function makeScene(prefix: string, families: readonly Family[]): Promise<Scene> {
   const lab = await makeLab(prefix, { families });
-  const servers: Server[] = [];
-  const remove = async (): Promise<void> => {
-    for (const server of servers) await server.close();
-    await lab.delete();
-  };
   const addPod = async (node: LabNode, name: string, settings: object): Promise<LabPod> => {
     const network = `${prefix}-${name}`;
     await lab.define(network, [macvlanOn(0, families), { ...ENTRY, ...settings }]);
@@ -82,12 +76,11 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
     }
     const [client, neighbour, remote] = pods;
     if (client === undefined || neighbour === undefined || remote === undefined) throw new Error("no pods");
-    for (const place of [fabric.node2, fabric.outside, ...pods.map(({ netns }) => netns)])
-      servers.push(await serve(place, PORT));
+    for (const place of [fabric.node2, fabric.outside, ...pods.map(({ netns }) => netns)]) await lab.serve(place, PORT);
     // A server for each address: one for all of them would answer UDP from the address that routing likes best.
-    servers.push(await serve(fabric.node1, PORT, { addresses: families.flatMap(nodeAddresses) }));
+    await lab.serve(fabric.node1, PORT, { addresses: families.flatMap(nodeAddresses) });
     const addresses = families.map((family) => CACHE[family]);
-    servers.push(await serve(fabric.node1, DNS_PORT, { name: "cache", addresses }));
+    await lab.serve(fabric.node1, DNS_PORT, { name: "cache", addresses });
     return {
       lab,
       network,
@@ -106,10 +99,10 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
           await service.delete();
         }
       },
-      delete: remove,
+      delete: () => lab.delete(),
     };
   } catch (error) {
-    await remove();
+    await lab.delete();
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import { formatFrame } from "../lab/frame.ts";
 import type { Netns } from "../lab/netns.ts";
 import type { LabPod } from "../lab/netns-world.ts";
 import type { Protocol } from "../lab/sockets.ts";
-import { ask, openSession, type Server, serve } from "../lab/traffic.ts";
+import { ask, openSession } from "../lab/traffic.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
@@ -38,7 +38,6 @@ function inScene(prefix: string, families: readonly Family[]): void {
   const pods = new Map<string, LabPod>();
   /** Of the cluster's own network, on node 1 and on node 2. */
   const routed: Netns[] = [];
-  const servers: Server[] = [];
 
   beforeAll(async () => {
     scene = await makeScene(prefix, families);
@@ -47,12 +46,9 @@ function inScene(prefix: string, families: readonly Family[]): void {
     const { fabric } = scene.lab;
     for (const [index, node] of [fabric.node1, fabric.node2].entries())
       routed.push(await fabric.addRoutedPod(node, `routed${index + 1}`, 5));
-    for (const place of routed) servers.push(await serve(place, PORT));
+    for (const place of routed) await scene.lab.serve(place, PORT);
   });
-  afterAll(async () => {
-    for (const server of servers) await server.close();
-    await scene.delete();
-  });
+  afterAll(() => scene?.delete());
 
   const requirePod = (name: string): LabPod => {
     const pod = pods.get(name);
@@ -232,15 +228,11 @@ function inScene(prefix: string, families: readonly Family[]): void {
 
 describe("settings that new links begin with", () => {
   let scene: Scene;
-  const servers: Server[] = [];
 
   beforeAll(async () => {
     scene = await makeScene("csl", [4, 6]);
   });
-  afterAll(async () => {
-    for (const server of servers) await server.close();
-    await scene.delete();
-  });
+  afterAll(() => scene?.delete());
 
   /** A pod whose namespace has the settings before it has NICs. */
   async function addPod(name: string, settings: object, sysctls: Readonly<Record<string, string>>): Promise<LabPod> {
@@ -248,7 +240,7 @@ describe("settings that new links begin with", () => {
     const pod = await scene.lab.addPod(scene.lab.node1, name);
     for (const [key, value] of Object.entries(sysctls)) writeSysctl(pod.netns.path, key, value);
     await pod.attach(`csl-${name}`);
-    servers.push(await serve(pod.netns, PORT));
+    await scene.lab.serve(pod.netns, PORT);
     return pod;
   }
 

@@ -2,33 +2,26 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { segmentAddress } from "../lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
+import { macvlanOn } from "../lab/coordinator-worlds.ts";
 import { eventually, type LabPod } from "../lab/netns-world.ts";
-import { ask, type Server, serve } from "../lab/traffic.ts";
-import { offerServices, PORT, SERVICE, SERVICE_CIDRS } from "./coordinator-nics.ts";
+import { ask, serve } from "../lab/traffic.ts";
+import { ENTRY, makeNicLab, type NicLab, PORT, SERVICE } from "./coordinator-nics.ts";
 
 /** The port of the sidecar, to which the pod's rules redirect what is for {@link SERVED}. */
 const SIDECAR = 15_006;
 const SERVED = 8_081;
 /** On `lo`, as a pod behind direct server return or anycast has them; the second IPv6 address is nearer to the service's than the NIC's. */
 const ON_LOOPBACK = ["192.0.2.10/32", "2001:db8::10/128", "fd00:96::ffff/128"];
-const ENTRY = { type: "coordinator", serviceCIDR: SERVICE_CIDRS };
 
-let lab: Lab;
-const servers: Server[] = [];
+let lab: NicLab;
 const network = (segment: number) => `cr${process.pid}-${segment}`;
 
 beforeAll(async () => {
-  lab = await makeLab("cr");
+  lab = await makeNicLab("cr");
   for (const segment of [0, 1]) await lab.define(network(segment), [macvlanOn(segment), ENTRY]);
-  for (const place of [lab.fabric.node1, lab.fabric.node2]) servers.push(await serve(place, PORT));
-  await offerServices(lab);
 });
 
-afterAll(async () => {
-  for (const server of servers) await server.close();
-  await lab.delete();
-});
+afterAll(() => lab?.delete());
 
 async function addLoopbackAddresses(pod: LabPod): Promise<void> {
   for (const address of ON_LOOPBACK) await pod.netns.ip(`addr add ${address} dev lo`);

@@ -11,7 +11,7 @@ import { openCapture } from "../lab/capture.ts";
 import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/coordinator-worlds.ts";
 import { addService, type KubeProxy } from "../lab/kube-proxy.ts";
 import type { Netns } from "../lab/netns.ts";
-import { ask, type Server, serve } from "../lab/traffic.ts";
+import { ask } from "../lab/traffic.ts";
 
 /** Of the routed pods, with and without, in both modes of kube-proxy. */
 const clusterCIDR = `${POD_NETWORK[4]},${POD_NETWORK[6]}`;
@@ -28,7 +28,6 @@ let backend: Netns;
 /** On the nodes' segment, like an underlay pod; it sends what is for services to node 1. */
 let neighbour: Netns;
 let underlay: Netns;
-const servers: Server[] = [];
 
 beforeAll(async () => {
   world = await makeServiceWorld("kp");
@@ -39,7 +38,7 @@ beforeAll(async () => {
   underlay = await fabric.addMacvlanPod(fabric.node2, "underlay", [{ segment: 0, host: UNDERLAY_HOST }]);
   for (const [index, service] of DIRECT.entries())
     await neighbour.ip(`route add ${service} via ${nodeAddress(1, index === 0 ? 4 : 6)}`);
-  for (const pod of [backend, underlay]) servers.push(await serve(pod, PORT));
+  for (const pod of [backend, underlay]) await world.serve(pod, PORT);
   const backends = (address: (family: Family) => string) =>
     FAMILIES.map((family) => ({ address: address(family), port: PORT }));
   const routed = { name: "routed", addresses: ROUTED, port: 80, backends: backends((f) => podAddress(2, 6, f)) };
@@ -48,10 +47,7 @@ beforeAll(async () => {
   await addService(plane.client, { ...direct, name: "direct", addresses: DIRECT, port: 80 });
 });
 
-afterAll(async () => {
-  for (const server of servers) await server.close();
-  await world.delete();
-});
+afterAll(() => world?.delete());
 
 describe.each(PROXIES)("kube-proxy $mode with clusterCIDR $clusterCIDR", (options) => {
   let proxy: KubeProxy;

@@ -34,6 +34,7 @@ import { type Fabric, type FabricOptions, makeFabric } from "./fabric.ts";
 import { podArgs } from "./manifests.ts";
 import { createNetns, type Netns } from "./netns.ts";
 import { pauseSince } from "./pause.ts";
+import { type Server, serve } from "./traffic.ts";
 
 export interface LabNode {
   readonly netns: Netns;
@@ -76,6 +77,13 @@ export class NetnsWorld {
     const fabric = await makeFabric(this.#prefix, options);
     this.defer(() => fabric.delete());
     return fabric;
+  }
+
+  /** A server as {@link serve} starts it, until `delete`. */
+  async serve(...where: Parameters<typeof serve>): Promise<Server> {
+    const server = await serve(...where);
+    this.defer(() => server.close());
+    return server;
   }
 
   /** Starts an agent in the namespace. */
